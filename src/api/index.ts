@@ -1,0 +1,19 @@
+// The table: every operation of the service. Nouns are in the order in which the API document shows them.
+import * as namespaces from './namespaces.ts'
+import type { Operation } from './operation.ts'
+import * as registryCredentials from './registry-credentials.ts'
+import * as service from './service.ts'
+
+const nouns = { ...registryCredentials, ...namespaces, ...service }
+
+type Operations<M> = { readonly [Name in keyof M as M[Name] extends Operation ? Name : never]: M[Name] & Operation }
+export type OperationTable = Operations<typeof nouns>
+export type OperationId = keyof OperationTable
+
+const isOperation = (entry: [string, unknown]): boolean => {
+  const value = entry[1] as Partial<Operation>
+  return typeof value === 'object' && typeof value.id === 'string' && typeof value.allow === 'string'
+}
+
+export const operations = Object.fromEntries(Object.entries(nouns).filter(isOperation)) as unknown as OperationTable
+export const allOperations: readonly Operation[] = Object.values(operations)

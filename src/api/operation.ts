@@ -1,0 +1,98 @@
+// What an operation is: one value that server, client, command line, API document and tests all point at.
+// An operation without a permission, a summary or an example does not compile; neither does one without a handler.
+import * as t from 'typebox'
+import type { Reason } from './errors.ts'
+
+export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+/**
+ * Who may call an operation.
+ * anyone: no token. user: any valid token. dev: the role in the namespace of the path. admin: cluster administrators.
+ */
+export type Allow = 'anyone' | 'user' | 'dev' | 'admin'
+
+export interface Operation {
+  readonly id: string
+  readonly noun: string
+  readonly method: Method
+  readonly path: string
+  readonly allow: Allow
+  readonly status: number
+  /** Other successes than `status`, with what they mean. */
+  readonly also?: { readonly [status: number]: string }
+  readonly summary: string
+  readonly description?: string
+  readonly query?: t.TObject
+  readonly body?: t.TSchema
+  readonly response: t.TSchema
+  /** Set on lists: filters, paging, ETag and watch come with it. */
+  readonly item?: t.TSchema
+  /** Answers that are not JSON. */
+  readonly produces?: string
+  /** Refusals of its own, beyond those of every operation. */
+  readonly refuses: readonly Reason[]
+  readonly example: {
+    readonly params?: { readonly [name: string]: string }
+    readonly body?: unknown
+    readonly response: unknown
+  }
+}
+
+export const operation = <const O extends Operation>(value: O): O => value
+
+/** Query of every list. Sent as text, so that a wrong number is refused with a field name and not by coercion. */
+export const ListQuery = t.Object({
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: 'At most so many items; `continue` leads on' })),
+  continue: t.Optional(t.String({ description: 'Goes on where the page that carried this value ended' })),
+  labelSelector: t.Optional(t.String({ description: 'For example `team=ios,stage!=test`' })),
+  fieldSelector: t.Optional(t.String({ description: 'For example `owner=me@example.com`' })),
+  watch: t.Optional(t.Boolean({ description: 'Streams changes as one JSON object a line' })),
+  resourceVersion: t.Optional(t.String({ description: 'With `watch`: stream the changes after this version' })),
+})
+export type ListQuery = t.Static<typeof ListQuery>
+
+interface ListInput {
+  readonly id: string
+  readonly noun: string
+  readonly path: string
+  readonly allow: Allow
+  readonly summary: string
+  readonly item: t.TSchema
+  readonly refuses: readonly Reason[]
+  readonly example: { readonly params?: { readonly [name: string]: string }; readonly item: unknown }
+}
+
+/** A list: `{"items":[…]}`, watchable, pageable, with filters. */
+export function listOperation<const L extends ListInput>(list: L) {
+  const { params, item } = list.example
+  return {
+    id: list.id as L['id'],
+    noun: list.noun,
+    method: 'GET',
+    path: list.path as L['path'],
+    allow: list.allow,
+    status: 200,
+    summary: list.summary,
+    query: ListQuery,
+    item: list.item as L['item'],
+    response: listOf(list.item as L['item']),
+    refuses: [...list.refuses, 'Expired'],
+    example: { ...(params && { params }), response: { items: [item] } },
+  } as const satisfies Operation
+}
+
+const listOf = <T extends t.TSchema>(item: T) =>
+  t.Object({ items: t.Array(item), continue: t.Optional(t.String({ description: 'There is more: pass this on' })) })
+
+type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
+export type ParamsOf<O extends Operation> = { readonly [Name in Names<O['path']>]: string }
+export type BodyOf<O extends Operation> = O extends { body: infer B extends t.TSchema } ? t.Static<B> : undefined
+export type QueryOf<O extends Operation> = O extends { query: infer Q extends t.TObject } ? t.Static<Q> : undefined
+export type ResponseOf<O extends Operation> = t.Static<O['response']>
+export type ItemOf<O extends Operation> = O extends { item: infer I extends t.TSchema } ? t.Static<I> : never
+
+/** Names of the parameters in a path, in order. */
+export const paramNames = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
+
+export const base = '/api/v1'
+export const inNamespace = `${base}/namespaces/{namespace}` as const

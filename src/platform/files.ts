@@ -1,0 +1,44 @@
+// Files that are whole or not there: written to a temporary name, fsynced, renamed, and the folder fsynced.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+
+export interface WriteOptions {
+  readonly mode?: number
+}
+
+export async function writeFileAtomically(file: string, data: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
+  const temporary = `${file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}.tmp`
+  try {
+    const handle = await fs.open(temporary, 'wx', options.mode ?? 0o600)
+    try {
+      await handle.writeFile(data)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await fs.rename(temporary, file)
+  } catch (error) {
+    await fs.rm(temporary, { force: true })
+    throw error
+  }
+  await syncFolder(path.dirname(file))
+}
+
+export async function syncFolder(folder: string): Promise<void> {
+  const handle = await fs.open(folder, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** The text of a file, or undefined when there is none. Other failures are failures. */
+export async function readFileIfPresent(file: string): Promise<string | undefined> {
+  try {
+    return await fs.readFile(file, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+}

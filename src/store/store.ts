@@ -1,0 +1,101 @@
+// The store: a small revisioned key-value interface with compare-and-set and watch. What every engine MUST do.
+// One contract suite (test/contract/store.ts) runs on every implementation; `open.ts` chooses one by its address.
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined }
+
+/**
+ * A point in the history of the store: a decimal number as text, never a JS number. Every write gets one of its own,
+ * greater than all before it, also across restarts. Compare with `compareRevs` only.
+ */
+export type Rev = string
+
+export interface Entry<T = Json> {
+  readonly key: string
+  readonly value: T
+  /** Revision of the write that made this value. */
+  readonly rev: Rev
+}
+
+export type Change<T = Json> =
+  | { readonly type: 'put'; readonly entry: Entry<T>; readonly previous?: Entry<T> }
+  /** `rev` is the revision of the deletion; `previous` is what was deleted. */
+  | { readonly type: 'delete'; readonly key: string; readonly rev: Rev; readonly previous: Entry<T> }
+
+/** Says that every change up to `rev` has been delivered, so that a reader may resume from there. */
+export interface Bookmark {
+  readonly type: 'bookmark'
+  readonly rev: Rev
+}
+
+export interface Health {
+  readonly ok: boolean
+  readonly message: string
+}
+
+export interface Page {
+  readonly entries: readonly Entry[]
+  /** The revision that the entries were read at: watch from here to miss nothing. */
+  readonly rev: Rev
+}
+
+export interface Store {
+  /** The current entry, including every write acknowledged before the call. */
+  get(key: string): Promise<Entry | undefined>
+  /** Entries whose key begins with `prefix`, in order of key (by UTF-16 code unit), those after `after` only. */
+  list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page>
+  /** MUST throw AlreadyExists when the key is there; of any number of concurrent calls exactly one succeeds. */
+  create(key: string, value: Json): Promise<Entry>
+  /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. */
+  update(key: string, value: Json, expect: Rev): Promise<Entry>
+  /** As update. Returns the revision of the deletion. */
+  delete(key: string, expect: Rev): Promise<Rev>
+  /**
+   * The changes after `after`, gap-free, each once and in order; a bookmark once the past has been delivered and from
+   * time to time. MUST throw Compacted when that past is gone, or when the reader falls too far behind: list again.
+   * Ends when `signal` aborts or the store closes.
+   */
+  watch(prefix: string, after: Rev, signal: AbortSignal): AsyncIterable<readonly Change[] | Bookmark>
+  /** Forgets changes up to `rev`; entries stay. */
+  compact(rev: Rev): Promise<void>
+  health(): Promise<Health>
+  /** Acknowledged writes are on disk before this returns; afterwards every call throws Unavailable. */
+  close(): Promise<void>
+}
+
+/**
+ * AlreadyExists, NotFound, Conflict: compare-and-set lost. Compacted: list again. TooLarge: never retry.
+ * Unavailable: surely not applied. Unknown: perhaps applied, look before retrying. Locked: another process has it.
+ * Newer: the data belongs to a newer program.
+ */
+export type StoreFault =
+  | 'AlreadyExists'
+  | 'NotFound'
+  | 'Conflict'
+  | 'Compacted'
+  | 'TooLarge'
+  | 'Unavailable'
+  | 'Unknown'
+  | 'Locked'
+  | 'Newer'
+
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+  readonly fault: StoreFault
+
+  constructor(fault: StoreFault, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.fault = fault
+  }
+}
+
+export const isFault = (error: unknown, fault: StoreFault): boolean => error instanceof StoreError && error.fault === fault
+
+export const compareRevs = (a: Rev, b: Rev): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
+
+/** Before every write. */
+export const zeroRev: Rev = '0'
+
+/** No value may be larger, on any engine (etcd takes 1.5 MB a request). */
+export const maxValueBytes = 1_000_000
+/** No key may be longer. */
+export const maxKeyBytes = 1_024
