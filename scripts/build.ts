@@ -23,7 +23,9 @@ export async function buildProgram(): Promise<void> {
     platform: 'node',
     target: 'node24',
     // CommonJS packages inside an ES module bundle still call require() for Node's own modules.
-    banner: { js: "import { createRequire as $require } from 'node:module';const require = $require(import.meta.url);" },
+    banner: {
+      js: "import { createRequire as $require } from 'node:module';const require = $require(import.meta.url);",
+    },
     logLevel: 'warning',
   })
   await stop()

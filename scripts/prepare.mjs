@@ -73,8 +73,11 @@ function ensureNode() {
   const stamp = path.join(home, 'installed')
   const lock = hashOf(path.join(source, 'package-lock.json'))
   if (!fs.existsSync(node) || readOr(stamp, '') !== lock) {
-    say(`installing Node ${version} from npm into .node/ (this machine has ${process.versions.node}; nothing else changes)`)
-    for (const file of ['package.json', 'package-lock.json']) fs.copyFileSync(path.join(source, file), path.join(home, file))
+    say(
+      `installing Node ${version} from npm into .node/ (this machine has ${process.versions.node}; nothing else changes)`,
+    )
+    for (const file of ['package.json', 'package-lock.json'])
+      fs.copyFileSync(path.join(source, file), path.join(home, file))
     npm(process.execPath, ['ci', '--ignore-scripts', '--loglevel=error'], home)
     fs.writeFileSync(stamp, lock)
   }

@@ -44,7 +44,7 @@ export const Status = t.Object(
     hint: t.Optional(t.String({ description: 'What to do next' })),
     requestId: t.Optional(t.String({ description: 'Names this request in the log of the service' })),
   },
-  { $id: 'Status', description: 'The outcome of a request that has no record to show' },
+  { title: 'Status', description: 'The outcome of a request that has no record to show' },
 )
 export type Status = t.Static<typeof Status>
 
@@ -94,7 +94,15 @@ export class ApiError extends Error {
 
 export function success(message: string, options: { kind: string; name: string }): Status {
   const { kind, name } = options
-  return { kind: 'Status', apiVersion: 'v1', metadata: {}, status: 'Success', message, details: { name, kind }, code: 200 }
+  return {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: {},
+    status: 'Success',
+    message,
+    details: { name, kind },
+    code: 200,
+  }
 }
 
 export const notFound = (kind: string, name: string, hint: string): ApiError =>

@@ -10,7 +10,7 @@ export const Namespace = t.Object(
     createdAt: Timestamp,
     resourceVersion: ResourceVersion,
   },
-  { $id: 'Namespace' },
+  { title: 'Namespace' },
 )
 export type Namespace = t.Static<typeof Namespace>
 

@@ -42,7 +42,9 @@ export const operation = <const O extends Operation>(value: O): O => value
 
 /** Query of every list. Sent as text, so that a wrong number is refused with a field name and not by coercion. */
 export const ListQuery = t.Object({
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: 'At most so many items; `continue` leads on' })),
+  limit: t.Optional(
+    t.Integer({ minimum: 1, maximum: 1000, description: 'At most so many items; `continue` leads on' }),
+  ),
   continue: t.Optional(t.String({ description: 'Goes on where the page that carried this value ended' })),
   labelSelector: t.Optional(t.String({ description: 'For example `team=ios,stage!=test`' })),
   fieldSelector: t.Optional(t.String({ description: 'For example `owner=me@example.com`' })),
@@ -92,7 +94,8 @@ export type ResponseOf<O extends Operation> = t.Static<O['response']>
 export type ItemOf<O extends Operation> = O extends { item: infer I extends t.TSchema } ? t.Static<I> : never
 
 /** Names of the parameters in a path, in order. */
-export const paramNames = (path: string): string[] => [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
+export const paramNames = (path: string): string[] =>
+  [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)
 
 export const base = '/api/v1'
 export const inNamespace = `${base}/namespaces/{namespace}` as const

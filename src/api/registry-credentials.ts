@@ -14,7 +14,7 @@ export const RegistryCredential = t.Object(
     updatedBy: t.String({ description: 'Who stored them last' }),
     resourceVersion: ResourceVersion,
   },
-  { $id: 'RegistryCredential', description: 'Credentials for one registry in one namespace, without the password' },
+  { title: 'RegistryCredential', description: 'Credentials for one registry in one namespace, without the password' },
 )
 export type RegistryCredential = t.Static<typeof RegistryCredential>
 
@@ -27,13 +27,13 @@ export const RegistryCredentialInput = t.Object(
     replace: t.Optional(t.Boolean({ description: 'Overwrite what is stored for the same registry' })),
     resourceVersion: ExpectedVersion,
   },
-  { $id: 'RegistryCredentialInput' },
+  { title: 'RegistryCredentialInput' },
 )
 export type RegistryCredentialInput = t.Static<typeof RegistryCredentialInput>
 
 export const RegistryCredentialReference = t.Object(
   { server: t.String({ maxLength: 300 }) },
-  { $id: 'RegistryCredentialReference' },
+  { title: 'RegistryCredentialReference' },
 )
 
 const path = `${inNamespace}/secrets/registrycredentials` as const
@@ -68,7 +68,8 @@ export const addRegistryCredential = operation({
   status: 201,
   also: { 200: 'Stored credentials were replaced' },
   summary: 'Store credentials for a registry',
-  description: 'One set per registry and namespace. HTTP needs `allowInsecure`; what is stored already needs `replace`.',
+  description:
+    'One set per registry and namespace. HTTP needs `allowInsecure`; what is stored already needs `replace`.',
   body: RegistryCredentialInput,
   response: RegistryCredential,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],

@@ -12,11 +12,14 @@ export const ClusterInfo = t.Object(
     gpuPassthroughEnabled: t.Boolean(),
     version: t.String(),
   },
-  { $id: 'ClusterInfo' },
+  { title: 'ClusterInfo' },
 )
 export type ClusterInfo = t.Static<typeof ClusterInfo>
 
-const Health = t.Object({ status: t.String({ enum: ['ok', 'starting', 'stopping', 'failing'] }), message: t.String() }, { $id: 'Health' })
+const Health = t.Object(
+  { status: t.String({ enum: ['ok', 'starting', 'stopping', 'failing'] }), message: t.String() },
+  { title: 'Health' },
+)
 const noun = 'service'
 
 export const getClusterInfo = operation({

@@ -6,7 +6,11 @@ export interface WriteOptions {
   readonly mode?: number
 }
 
-export async function writeFileAtomically(file: string, data: string | Uint8Array, options: WriteOptions = {}): Promise<void> {
+export async function writeFileAtomically(
+  file: string,
+  data: string | Uint8Array,
+  options: WriteOptions = {},
+): Promise<void> {
   const temporary = `${file}.${process.pid}.${Math.random().toString(36).slice(2, 8)}.tmp`
   try {
     const handle = await fs.open(temporary, 'wx', options.mode ?? 0o600)

@@ -1,5 +1,6 @@
 // The store: a small revisioned key-value interface with compare-and-set and watch. What every engine MUST do.
 // One contract suite (test/contract/store.ts) runs on every implementation; `open.ts` chooses one by its address.
+// What a key may be, and the order of keys, is in keys.ts.
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json | undefined }
 
@@ -41,9 +42,12 @@ export interface Page {
 export interface Store {
   /** The current entry, including every write acknowledged before the call. */
   get(key: string): Promise<Entry | undefined>
-  /** Entries whose key begins with `prefix`, in order of key (by UTF-16 code unit), those after `after` only. */
+  /** Entries whose key begins with `prefix`, in order of key (`compareKeys`), those after the key `after` only. */
   list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page>
-  /** MUST throw AlreadyExists when the key is there; of any number of concurrent calls exactly one succeeds. */
+  /**
+   * MUST throw AlreadyExists when the key is there; of any number of concurrent calls exactly one succeeds. The value
+   * is kept as JSON: the entry has what reading it back gives. TypeError for what is no key or no JSON.
+   */
   create(key: string, value: Json): Promise<Entry>
   /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. */
   update(key: string, value: Json, expect: Rev): Promise<Entry>
@@ -51,7 +55,8 @@ export interface Store {
   delete(key: string, expect: Rev): Promise<Rev>
   /**
    * The changes after `after`, gap-free, each once and in order; a bookmark once the past has been delivered and from
-   * time to time. MUST throw Compacted when that past is gone, or when the reader falls too far behind: list again.
+   * time to time. MUST throw Compacted when that past is gone, when the reader falls too far behind, or when
+   * `after` is no revision this store has reached (another history): list again. Changes are shared: never alter them.
    * Ends when `signal` aborts or the store closes.
    */
   watch(prefix: string, after: Rev, signal: AbortSignal): AsyncIterable<readonly Change[] | Bookmark>
@@ -88,7 +93,11 @@ export class StoreError extends Error {
   }
 }
 
-export const isFault = (error: unknown, fault: StoreFault): boolean => error instanceof StoreError && error.fault === fault
+export const isFault = (error: unknown, fault: StoreFault): boolean =>
+  error instanceof StoreError && error.fault === fault
+
+export const changeKey = (change: Change): string => (change.type === 'put' ? change.entry.key : change.key)
+export const changeRev = (change: Change): Rev => (change.type === 'put' ? change.entry.rev : change.rev)
 
 export const compareRevs = (a: Rev, b: Rev): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
 

@@ -1,0 +1,98 @@
+// How long `bin/svc3` takes, against `node -e 0` of the same Node. Runs are interleaved, so that a busy machine slows
+// both alike; the figures are medians.
+import { spawn } from 'node:child_process'
+import path from 'node:path'
+import { addRegistryCredential, listRegistryCredentials } from '../src/api/registry-credentials.ts'
+import { recordOf, startFakeService } from '../src/cli/testing/service.ts'
+import { type Client, createClient } from '../src/client/client.ts'
+import { httpTransport } from '../src/client/http.ts'
+import { type BenchRow, median, printRows } from './row.ts'
+
+const root = path.resolve(import.meta.dirname, '..')
+const program = path.join(root, 'bin', 'svc3')
+const node = path.join(root, '.node', 'bin', 'node')
+const rounds = 31
+
+const params = { namespace: 'svc-default' }
+
+interface Case {
+  readonly name: string
+  readonly words: readonly string[]
+  readonly target: number
+  /** What it asks of the service: not counted, at the pace of a Node that is warm. */
+  readonly request?: (client: Client) => Promise<unknown>
+}
+const list = (client: Client): Promise<unknown> => client.listAll(listRegistryCredentials, { params })
+const input = { server: 'https://ghcr.io', username: 'ci', password: 'bench-only', replace: true }
+const add = (client: Client): Promise<unknown> => client.call(addRegistryCredential, { params, body: input })
+
+const cases: readonly Case[] = [
+  { name: 'svc3 --help', words: ['--help'], target: 1.3 },
+  { name: 'svc3 regcred add --help', words: ['regcred', 'add', '--help'], target: 1.8 },
+  { name: 'svc3 regcred list', words: ['regcred', 'list'], target: 1.8, request: list },
+  { name: 'svc3 regcred list -o json', words: ['regcred', 'list', '-o', 'json'], target: 1.8, request: list },
+  {
+    name: 'svc3 regcred add',
+    words: ['regcred', 'add', 'https://ghcr.io', '-u', 'ci', '-p', 'bench-only', '--replace'],
+    target: 1.8,
+    request: add,
+  },
+]
+
+export async function cliBench(): Promise<BenchRow[]> {
+  await using service = await startFakeService()
+  service.stored.set('svc-default https://ghcr.io', recordOf({ server: 'https://ghcr.io', username: 'ci' }))
+  const env = { ...process.env, SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token, NODE_EXTRA_CA_CERTS: '' }
+  const client = createClient({ baseUrl: service.apiUrl, token: service.token, transport: httpTransport() })
+  const bare: number[] = []
+  const programs = cases.map((): number[] => [])
+  const requests = cases.map((): number[] => [])
+  for (let round = -2; round < rounds; round++) {
+    // The first two rounds warm the disk and the compile cache.
+    const keep = (times: number[] | undefined, ms: number): unknown => round >= 0 && times?.push(ms)
+    keep(bare, await timed(() => runProgram(node, ['-e', '0'], env)))
+    for (const [index, { words, request }] of cases.entries()) {
+      keep(programs[index], await timed(() => runProgram(program, words, env)))
+      if (request) keep(requests[index], await timed(() => request(client)))
+    }
+  }
+  const reference = median(bare)
+  return cases.map(({ name, target, request }, index) => {
+    const ours = median(programs[index] ?? [])
+    const own = request ? ours - median(requests[index] ?? []) : ours
+    return {
+      name,
+      ours: round1(ours),
+      reference: round1(reference),
+      unit: 'ms',
+      ratio: own / reference,
+      target,
+      better: 'lower',
+    }
+  })
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now()
+  await work()
+  return performance.now() - start
+}
+
+function runProgram(command: string, words: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+    let said = ''
+    child.stdout.resume()
+    child.stderr.on('data', (chunk) => {
+      said += chunk
+    })
+    child.on('error', reject)
+    child.on('close', (code) =>
+      code === 0 ? resolve() : reject(new Error(`${words.join(' ')} exited ${code}: ${said}`)),
+    )
+  })
+}
+
+const round1 = (value: number): number => Math.round(value * 10) / 10
+
+if (import.meta.main) printRows(await cliBench())

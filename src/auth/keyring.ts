@@ -1,0 +1,94 @@
+// The master keys that seal secrets at rest. One text format everywhere: base64 keys of 32 bytes, separated by white
+// space or commas; the first one seals, all of them open. From a file (made at first start), an environment variable
+// or a credential file of the service manager.
+import { createHash, randomBytes } from 'node:crypto'
+import path from 'node:path'
+import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+
+export interface MasterKey {
+  /** Names the key in what it sealed; tells nothing about it. */
+  readonly id: string
+  readonly bytes: Buffer
+}
+
+export interface Keyring {
+  readonly active: MasterKey
+  readonly keys: ReadonlyMap<string, MasterKey>
+}
+
+export type KeySource =
+  | { readonly kind: 'file'; readonly file: string }
+  | { readonly kind: 'variable' | 'credential'; readonly name: string }
+
+export const keyVariable = 'SVC3_MASTER_KEY'
+const credentialName = 'svc3-master-key'
+const keyBytes = 32
+
+export class KeyringError extends Error {
+  override readonly name = 'KeyringError'
+}
+
+export function makeKeyring(bytes: readonly Buffer[]): Keyring {
+  const keys = bytes.map((key) => ({ id: createHash('sha256').update(key).digest('hex').slice(0, 12), bytes: key }))
+  const [active] = keys
+  if (!active) throw new KeyringError('a key ring needs at least one key')
+  return { active, keys: new Map(keys.map((key) => [key.id, key])) }
+}
+
+export function parseKeyring(text: string, where: string): Keyring {
+  const parts = text.split(/[\s,]+/).filter((part) => part !== '')
+  const keys = parts.map((part) => Buffer.from(part, 'base64'))
+  if (keys.length === 0 || keys.some((key) => key.length !== keyBytes)) {
+    throw new KeyringError(`${where} does not hold master keys: expected base64 of ${keyBytes} bytes, one or more`)
+  }
+  return makeKeyring(keys)
+}
+
+export const formatKeyring = (ring: Keyring): string =>
+  [ring.active, ...[...ring.keys.values()].filter((key) => key !== ring.active)]
+    .map((key) => `${key.bytes.toString('base64')}\n`)
+    .join('')
+
+/** The same ring with a new active key; what the old ones sealed can still be opened. */
+export const withNewKey = (ring: Keyring): Keyring =>
+  makeKeyring([randomBytes(keyBytes), ...[...ring.keys.values()].map((key) => key.bytes)])
+
+/** The same ring without all but the active key. */
+export const onlyActive = (ring: Keyring): Keyring => makeKeyring([ring.active.bytes])
+
+/** Where this process finds its keys. The variable is taken out of the environment, so that no child inherits it. */
+export function takeKeySource(
+  dataFolder: string,
+  environment: NodeJS.ProcessEnv,
+): { source: KeySource; text?: string } {
+  const fromVariable = environment[keyVariable]
+  if (fromVariable !== undefined) {
+    delete environment[keyVariable]
+    return { source: { kind: 'variable', name: keyVariable }, text: fromVariable }
+  }
+  const folder = environment.CREDENTIALS_DIRECTORY
+  if (folder) return { source: { kind: 'credential', name: path.join(folder, credentialName) } }
+  return { source: { kind: 'file', file: path.join(dataFolder, 'master.key') } }
+}
+
+/** Reads the keys; a file that is not there yet is made (mode 0600), but only where no data would need an older one. */
+export async function loadKeyring(found: { source: KeySource; text?: string }, isFresh: boolean): Promise<Keyring> {
+  const { source, text } = found
+  if (source.kind === 'variable') return parseKeyring(text ?? '', `the variable ${source.name}`)
+  const file = source.kind === 'file' ? source.file : source.name
+  const content = await readFileIfPresent(file)
+  if (content !== undefined) return parseKeyring(content, `the file ${path.basename(file)}`)
+  if (source.kind === 'credential')
+    throw new KeyringError(`the credential ${credentialName} is not there: pass it with LoadCredential=`)
+  if (!isFresh) {
+    throw new KeyringError(
+      `the master key ${file} is missing, and without it the stored secrets cannot be opened: restore it from your backup`,
+    )
+  }
+  const ring = makeKeyring([randomBytes(keyBytes)])
+  await saveKeyring(file, ring)
+  return ring
+}
+
+export const saveKeyring = (file: string, ring: Keyring): Promise<void> =>
+  writeFileAtomically(file, formatKeyring(ring), { mode: 0o600 })

@@ -1,0 +1,12 @@
+// Who is calling: what a valid token says about its bearer.
+
+export interface User {
+  readonly kind: 'user'
+  readonly name: string
+  readonly admin: boolean
+}
+
+export type Principal = User
+
+/** How a caller stands in records (`updatedBy`, `owner`) and in the log. */
+export const displayName = (principal: Principal): string => principal.name

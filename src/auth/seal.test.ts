@@ -1,0 +1,105 @@
+// Sealing: what is sealed opens only where it belongs, and rotation loses nothing.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import {
+  formatKeyring,
+  KeyringError,
+  loadKeyring,
+  makeKeyring,
+  onlyActive,
+  parseKeyring,
+  takeKeySource,
+  withNewKey,
+} from './keyring.ts'
+import { SealError, seal, sealedWith, unseal } from './seal.ts'
+
+const ring = makeKeyring([randomBytes(32)])
+const binding = { key: '/things/ns/a', fields: { name: 'a', flag: true } }
+const refused = (work: () => unknown, text: RegExp): void =>
+  assert.throws(work, (error) => error instanceof SealError && text.test(error.message))
+
+describe('seal', () => {
+  it('opens to the same text, with a nonce of its own each time', () => {
+    for (const secret of ['x', 'pässwörd 🔑', 'x'.repeat(20_000)])
+      assert.equal(unseal(ring, seal(ring, secret, binding), binding), secret)
+    assert.notEqual(seal(ring, 'x', binding), seal(ring, 'x', binding))
+  })
+
+  it('does not open under another key of the record, with other fields, or with a changed byte', () => {
+    const sealed = seal(ring, 'secret', binding)
+    refused(
+      () => unseal(ring, sealed, { ...binding, key: '/things/ns/b' }),
+      /moved here from another record, or altered/,
+    )
+    refused(() => unseal(ring, sealed, { ...binding, fields: { ...binding.fields, flag: false } }), /altered/)
+    refused(() => unseal(ring, sealed, { ...binding, fields: { ...binding.fields, extra: 1 } }), /altered/)
+    const bytes = [...sealed]
+    for (const index of [20, sealed.length - 3]) {
+      const changed = bytes.with(index, bytes[index] === 'A' ? 'B' : 'A').join('')
+      refused(() => unseal(ring, changed, binding), /altered|form/)
+    }
+    refused(() => unseal(ring, 'plain text', binding), /not in a form/)
+    refused(() => unseal(ring, sealed.slice(0, 40), binding), /altered/)
+  })
+
+  it('names the key that is missing', () => {
+    const other = makeKeyring([randomBytes(32)])
+    refused(
+      () => unseal(other, seal(ring, 'x', binding), binding),
+      new RegExp(`key ${ring.active.id}, which is not in the key ring`),
+    )
+  })
+
+  it('does not care in which order a record was built', () => {
+    const sealed = seal(ring, 'x', binding)
+    assert.equal(unseal(ring, sealed, { key: binding.key, fields: { flag: true, name: 'a' } }), 'x')
+  })
+
+  it('goes on through a rotation', () => {
+    const sealed = seal(ring, 'x', binding)
+    const both = withNewKey(ring)
+    assert.equal(unseal(both, sealed, binding), 'x')
+    assert.equal(sealedWith(seal(both, 'x', binding)), both.active.id)
+    refused(() => unseal(onlyActive(both), sealed, binding), /not in the key ring/)
+  })
+})
+
+describe('the key ring', () => {
+  it('is text: base64 keys, the active one first', () => {
+    const both = withNewKey(ring)
+    const read = parseKeyring(formatKeyring(both), 'test')
+    assert.equal(read.active.id, both.active.id)
+    assert.deepEqual([...read.keys.keys()], [...both.keys.keys()])
+    assert.throws(() => parseKeyring('c2hvcnQ=', 'the file x'), /the file x does not hold master keys/)
+    assert.throws(() => parseKeyring('', 'it'), KeyringError)
+  })
+
+  it('is made at the first start, 0600, and never again', async () => {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
+    const found = takeKeySource(folder, {})
+    const first = await loadKeyring(found, true)
+    assert.equal((await fs.stat(path.join(folder, 'master.key'))).mode & 0o777, 0o600)
+    assert.equal((await loadKeyring(found, false)).active.id, first.active.id)
+    await fs.rm(path.join(folder, 'master.key'))
+    await assert.rejects(loadKeyring(found, false), /is missing.*restore it from your backup/)
+    await fs.rm(folder, { recursive: true })
+  })
+
+  it('comes from a variable, which is taken out of the environment, or from a credential', async () => {
+    const environment = { SVC3_MASTER_KEY: formatKeyring(ring) }
+    const found = takeKeySource('/nowhere', environment)
+    assert.deepEqual(environment, {})
+    assert.equal((await loadKeyring(found, false)).active.id, ring.active.id)
+
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
+    const credential = takeKeySource('/nowhere', { CREDENTIALS_DIRECTORY: folder })
+    await assert.rejects(loadKeyring(credential, true), /LoadCredential/)
+    await fs.writeFile(path.join(folder, 'svc3-master-key'), formatKeyring(ring))
+    assert.equal((await loadKeyring(credential, false)).active.id, ring.active.id)
+    await fs.rm(folder, { recursive: true })
+  })
+})

@@ -1,0 +1,133 @@
+// Tokens: good ones, and every way to forge one.
+import assert from 'node:assert/strict'
+import { createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { exportJWK, SignJWT, UnsecuredJWT } from 'jose'
+import { startService, type TestService } from '../../test/support/service.ts'
+import { loadSigningKeys, type SigningKeys } from './signing-keys.ts'
+import { createTokens, userTokenSeconds } from './tokens.ts'
+
+const admin = { kind: 'user', name: 'a@example.com', admin: true } as const
+let service: TestService
+let keys: SigningKeys
+beforeEach(async () => {
+  service = await startService()
+  keys = await loadSigningKeys(service.services.collections.signingKeys, service.services.secrets, service.clock)
+})
+afterEach(() => service[Symbol.asyncDispose]())
+
+const verify = (token: string) => service.services.tokens.verify(token)
+const nowSeconds = (): number => service.clock.nowMs / 1_000
+
+/** A token as the service makes it, with one thing changed. */
+function unsigned(claims: object = {}, header: object = {}): SignJWT {
+  return new SignJWT({ kind: 'user', admin: true, ...claims })
+    .setProtectedHeader({ alg: 'EdDSA', kid: keys.active.kid, ...header })
+    .setIssuer('svc3')
+    .setAudience('svc3-api')
+    .setSubject('a@example.com')
+    .setIssuedAt(nowSeconds())
+    .setExpirationTime(nowSeconds() + 3_600)
+    .setJti('1')
+}
+
+describe('a token', () => {
+  it('is good for an hour, judged with a minute of patience', async () => {
+    const { token, expiresAt } = await service.services.tokens.issue(admin)
+    assert.equal(expiresAt.getTime(), service.clock.nowMs + userTokenSeconds * 1_000)
+    assert.deepEqual(await verify(token), admin)
+    service.clock.nowMs += (userTokenSeconds + 59) * 1_000
+    assert.deepEqual(await verify(token), admin)
+    service.clock.nowMs += 2_000
+    assert.equal(await verify(token), undefined)
+  })
+
+  it('does not live on in the cache', async () => {
+    const { token } = await service.services.tokens.issue(admin)
+    await verify(token)
+    assert.deepEqual(service.services.tokens.known(token), admin)
+    service.clock.nowMs += (userTokenSeconds + 61) * 1_000
+    assert.equal(service.services.tokens.known(token), undefined)
+    assert.equal(await verify(token), undefined)
+  })
+
+  it('is good after a restart, because the keys are in the store', async () => {
+    const { token } = await service.services.tokens.issue(admin)
+    const again = await loadSigningKeys(
+      service.services.collections.signingKeys,
+      service.services.secrets,
+      service.clock,
+    )
+    assert.deepEqual(await createTokens(again, service.clock).verify(token), admin)
+  })
+
+  it('is the control of the forgeries below', async () => {
+    assert.deepEqual(await verify(await unsigned().sign(keys.active.privateKey)), admin)
+  })
+})
+
+describe('a forged token is refused', () => {
+  const stranger = generateKeyPairSync('ed25519')
+  const forgeries: Readonly<Record<string, () => Promise<string> | string>> = {
+    'with alg none': () =>
+      new UnsecuredJWT({ kind: 'user', admin: true })
+        .setSubject('a')
+        .setIssuer('svc3')
+        .setAudience('svc3-api')
+        .setExpirationTime('1h')
+        .encode(),
+    'signed by HS256 with the public key': async () => {
+      const jwk = await exportJWK(createPublicKey(keys.active.privateKey))
+      return unsigned({}, { alg: 'HS256' }).sign(Buffer.from(jwk.x ?? '', 'base64url'))
+    },
+    'signed by a stranger': () => unsigned().sign(stranger.privateKey),
+    'with an unknown kid': () => unsigned({}, { kid: '../../etc/passwd' }).sign(stranger.privateKey),
+    'without a kid': () => unsigned({}, { kid: undefined }).sign(keys.active.privateKey),
+    'with its own key in jwk': async () =>
+      unsigned({}, { jwk: await exportJWK(stranger.publicKey) }).sign(stranger.privateKey),
+    'with a jku': () => unsigned({}, { jku: 'http://127.0.0.1:1/keys' }).sign(stranger.privateKey),
+    'of another issuer': () => unsigned().setIssuer('other').sign(keys.active.privateKey),
+    'for another audience': () => unsigned().setAudience('other').sign(keys.active.privateKey),
+    'without an end': async () => {
+      const { exp: _, ...claims } = {
+        exp: 0,
+        kind: 'user',
+        admin: true,
+        iss: 'svc3',
+        aud: 'svc3-api',
+        sub: 'a',
+        jti: '1',
+        iat: nowSeconds(),
+      }
+      return new SignJWT(claims).setProtectedHeader({ alg: 'EdDSA', kid: keys.active.kid }).sign(keys.active.privateKey)
+    },
+    'not yet valid': () =>
+      unsigned()
+        .setNotBefore(nowSeconds() + 3_600)
+        .sign(keys.active.privateKey),
+    'of a kind that is not there': () => unsigned({ kind: 'root' }).sign(keys.active.privateKey),
+    'with admin as a text': () => unsigned({ admin: 'true' }).sign(keys.active.privateKey),
+    'with a byte changed': async () => {
+      const token = await unsigned().sign(keys.active.privateKey)
+      const [header, payload, signature] = token.split('.')
+      const claims = JSON.parse(Buffer.from(payload ?? '', 'base64url').toString())
+      return [header, Buffer.from(JSON.stringify({ ...claims, sub: 'root' })).toString('base64url'), signature].join(
+        '.',
+      )
+    },
+    'that is no token': () => 'x',
+    'that is empty': () => '',
+    'that is endless': () => `${'a'.repeat(9_000)}.b.c`,
+    'of odd bytes': () => 'é.ü.\u0000',
+  }
+  for (const [name, forge] of Object.entries(forgeries)) {
+    it(name, async () => {
+      const token = await forge()
+      assert.equal(await verify(token), undefined)
+      if (!/^[\x21-\x7e]+$/.test(token)) return
+      const answer = await service.call('GET', '/api/v1/namespaces', { token })
+      assert.equal(answer.status, 401)
+      assert.equal(answer.body.message, 'Unauthorized: the request carries no valid token')
+    })
+  }
+})

@@ -1,0 +1,27 @@
+// The connection file of a running service: how the local command line reaches it, and which process it is.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+
+export interface Connection {
+  readonly apiUrl: string
+  readonly adminToken: string
+  readonly pid: number
+}
+
+const fileIn = (dataDir: string): string => path.join(dataDir, 'connection.json')
+
+export const writeConnection = (dataDir: string, connection: Connection): Promise<void> =>
+  writeFileAtomically(fileIn(dataDir), `${JSON.stringify(connection, null, 2)}\n`, { mode: 0o600 })
+
+export const removeConnection = (dataDir: string): Promise<void> => fs.rm(fileIn(dataDir), { force: true })
+
+/** Undefined when there is none, or none that can be read. */
+export async function readConnection(dataDir: string): Promise<Connection | undefined> {
+  const text = await readFileIfPresent(fileIn(dataDir))
+  try {
+    return text === undefined ? undefined : (JSON.parse(text) as Connection)
+  } catch {
+    return undefined
+  }
+}

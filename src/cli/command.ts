@@ -1,0 +1,111 @@
+// What a command is: data that the parser, the help and the reference read, and a function that does the work.
+import type { Context } from './context.ts'
+
+interface OptionText {
+  readonly description: string
+  /** One letter. */
+  readonly short?: string
+  /** Its value is never repeated in a message. */
+  readonly secret?: true
+}
+export interface BooleanOption extends OptionText {
+  readonly type: 'boolean'
+}
+export interface StringOption extends OptionText {
+  readonly type: 'string'
+  /** The value's name in help, in capitals. */
+  readonly value: string
+  readonly default?: string
+  /** Shown in help in place of a default that is worked out later. */
+  readonly defaultText?: string
+  readonly required?: true
+  readonly repeatable?: true
+}
+export interface IntegerOption extends OptionText {
+  readonly type: 'integer'
+  readonly value: string
+  readonly min: number
+  readonly max: number
+  readonly default?: number
+}
+export interface ChoiceOption extends OptionText {
+  readonly type: 'choice'
+  readonly choices: readonly string[]
+  readonly default?: string
+}
+export type Option = BooleanOption | StringOption | IntegerOption | ChoiceOption
+export type Options = Readonly<Record<string, Option>>
+
+export interface Argument {
+  /** The name in help, in capitals. */
+  readonly value: string
+  readonly description: string
+  readonly required?: true
+  /** Takes all that follow; only the last argument may. */
+  readonly repeatable?: true
+}
+export type Arguments = Readonly<Record<string, Argument>>
+
+type Present<O, T> = O extends { default: unknown } | { required: true } ? T : T | undefined
+type OptionValue<O extends Option> = O extends BooleanOption
+  ? boolean
+  : O extends IntegerOption
+    ? Present<O, number>
+    : O extends ChoiceOption
+      ? Present<O, O['choices'][number]>
+      : O extends { repeatable: true }
+        ? readonly string[]
+        : Present<O, string>
+type ArgumentValue<A extends Argument> = A extends { repeatable: true } ? readonly string[] : Present<A, string>
+
+export interface Values<A extends Arguments, O extends Options> {
+  readonly args: { readonly [Name in keyof A]: ArgumentValue<A[Name]> }
+  readonly options: { readonly [Name in keyof O]: OptionValue<O[Name]> }
+}
+
+/** A line that works as it stands, without the program's name, and what it does. */
+export interface Example {
+  readonly line: string
+  readonly does: string
+}
+
+export interface Command<A extends Arguments = Arguments, O extends Options = Options> {
+  readonly description?: string
+  readonly arguments: A
+  /** Keys are the long names, as typed. */
+  readonly options: O
+  readonly examples: readonly [Example, ...Example[]]
+  /** The command deals with Ctrl-C and SIGTERM itself. */
+  readonly ownSignals?: true
+  /** Returns the exit code; nothing is 0. Failures are thrown. */
+  run(context: Context, values: Values<A, O>): Promise<number | undefined>
+}
+
+/** The types of `values` follow from `arguments` and `options`. */
+export const defineCommand = <const A extends Arguments, const O extends Options>(value: Command<A, O>): Command =>
+  // Sound, because the parser makes the values from these same arguments and options.
+  value as unknown as Command
+
+/** Of every command. */
+export const everywhere = {
+  help: { type: 'boolean', short: 'h', description: 'Show this help' },
+  quiet: { type: 'boolean', description: 'Only the answer and errors: no notes, no warnings, no confirmations' },
+  'no-color': { type: 'boolean', description: 'No colours, as with NO_COLOR in the environment' },
+} as const satisfies Options
+
+export const namespaced = {
+  namespace: {
+    type: 'string',
+    short: 'n',
+    value: 'NAMESPACE',
+    defaultText: '$SVC3_DEFAULT_NAMESPACE, the context, or svc-default',
+    description: 'Namespace to work in',
+  },
+} as const satisfies Options
+
+export const formats = ['table', 'wide', 'json', 'yaml'] as const
+export type Format = (typeof formats)[number]
+
+export const printed = {
+  output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Format of the answer' },
+} as const satisfies Options

@@ -1,0 +1,75 @@
+// svc3 dev
+import { defineCommand } from '../command.ts'
+import { dataDir } from '../connection.ts'
+import { type Architecture, architectures, type DevOptions, drivers } from '../programs.ts'
+import { UsageError } from '../usage.ts'
+
+const maxNodes = 1_000
+
+export const command = defineCommand({
+  description: 'Server and nodes in one process. Ctrl-C ends it; the next start goes on where it ended.',
+  ownSignals: true,
+  arguments: {},
+  options: {
+    listen: {
+      type: 'string',
+      value: 'HOST:PORT',
+      default: '127.0.0.1:8080',
+      description: 'Address to serve; port 0 takes a free one',
+    },
+    data: {
+      type: 'string',
+      value: 'DIR',
+      defaultText: '$SVC3_DATA, or .svc3 in the checkout',
+      description: 'Folder of all state',
+    },
+    driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
+    nodes: {
+      type: 'string',
+      value: 'ARCH=COUNT,…',
+      default: 'arm64=1,amd64=1',
+      description: 'Nodes of each architecture',
+    },
+  },
+  examples: [
+    { line: 'svc3 dev', does: 'Serve on 127.0.0.1:8080, with the data of this checkout' },
+    { line: 'svc3 dev --listen 127.0.0.1:0 --data /tmp/svc3', does: 'A second one beside it, on a free port' },
+    { line: 'svc3 dev --driver simulated --nodes arm64=20', does: 'Twenty nodes that only pretend' },
+  ],
+  run: ({ host }, { options }) =>
+    host.programs.dev({
+      listen: parseListen(options.listen),
+      dataDir: dataDir(host, options.data),
+      driver: options.driver,
+      nodes: parseNodes(options.nodes),
+    }),
+})
+
+export function parseListen(text: string): DevOptions['listen'] {
+  const match = /^(?:\[(?<ipv6>[0-9a-fA-F:.]+)\]|(?<host>[A-Za-z0-9.-]+)):(?<port>\d{1,5})$/.exec(text)
+  const { ipv6, host = ipv6, port } = match?.groups ?? {}
+  if (host === undefined || port === undefined || Number(port) > 65_535) {
+    throw new UsageError(
+      `--listen "${text}" is not of the form HOST:PORT`,
+      'for example --listen 127.0.0.1:8080 or --listen [::1]:8080',
+    )
+  }
+  return { host, port: Number(port) }
+}
+
+export function parseNodes(text: string): DevOptions['nodes'] {
+  const example = 'for example --nodes arm64=2,amd64=1'
+  const counts = new Map<Architecture, number>()
+  for (const part of text.split(',')) {
+    const [name, count, ...more] = part.split('=')
+    const architecture = architectures.find((known) => known === name)
+    if (!architecture || count === undefined || !/^\d{1,4}$/.test(count) || more.length > 0) {
+      throw new UsageError(`--nodes "${text}" is not a list of ${architectures.join('=COUNT or ')}=COUNT`, example)
+    }
+    if (counts.has(architecture)) throw new UsageError(`--nodes "${text}" names ${architecture} twice`, example)
+    if (Number(count) > maxNodes)
+      throw new UsageError(`--nodes "${text}" asks for more than ${maxNodes} nodes`, example)
+    counts.set(architecture, Number(count))
+  }
+  return { arm64: counts.get('arm64') ?? 0, amd64: counts.get('amd64') ?? 0 }
+}

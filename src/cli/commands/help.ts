@@ -1,0 +1,13 @@
+// svc3 help
+import { defineCommand } from '../command.ts'
+import { showHelpFor } from '../show-help.ts'
+
+export const command = defineCommand({
+  arguments: { words: { value: 'COMMAND', description: 'the command to explain', repeatable: true } },
+  options: {},
+  examples: [{ line: 'svc3 help regcred add', does: 'The same as svc3 regcred add --help' }],
+  async run({ host }, { args }) {
+    await showHelpFor(host, args.words)
+    return 0
+  },
+})

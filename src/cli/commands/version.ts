@@ -1,0 +1,33 @@
+// svc3 version
+import { getClusterInfo } from '../../api/service.ts'
+import { defineCommand, printed } from '../command.ts'
+import type { Context } from '../context.ts'
+
+const limits = { timeoutMs: 3_000, attempts: 1 }
+
+export const command = defineCommand({
+  arguments: {},
+  options: { ...printed },
+  examples: [{ line: 'svc3 version', does: 'The versions of this program and of the server it talks to' }],
+  async run(context) {
+    const client = context.host.version
+    const server = await serverVersion(context)
+    const text = server === undefined ? `client ${client}` : `client ${client}\nserver ${server}`
+    if (context.format === 'json' || context.format === 'yaml')
+      await context.done('', { client, server: server ?? null })
+    else context.host.stdout.write(`${text}\n`)
+    return 0
+  },
+})
+
+/** The server's version is a service, not a condition: without one there is a note. */
+async function serverVersion(context: Context): Promise<string | undefined> {
+  try {
+    const { client } = await context.connect(limits)
+    return (await client.call(getClusterInfo, { signal: context.signal })).version
+  } catch (error) {
+    if (context.signal.aborted) throw error
+    context.note(error instanceof Error ? error.message : 'no server answers')
+    return undefined
+  }
+}

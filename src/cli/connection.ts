@@ -1,0 +1,145 @@
+// Who to talk to, and as whom: environment > config file > the local server's own note of where it is.
+import type { Host } from './host.ts'
+import { Failure, UsageError } from './usage.ts'
+
+export interface Connection {
+  readonly apiUrl: string
+  readonly token?: string | undefined
+  /** The namespace of the configured context. */
+  readonly namespace?: string | undefined
+  /** Where this was found, for messages. */
+  readonly source: string
+  /** The local server that wrote it. */
+  readonly pid?: number | undefined
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+export function findConnection(host: Host): Connection {
+  const { SVC3_API_URL, SVC3_TOKEN } = host.env
+  const stored = contextConnection(host) ?? localConnection(host)
+  const token = SVC3_TOKEN?.trim() || undefined
+  if (SVC3_API_URL) {
+    const apiUrl = checkUrl(SVC3_API_URL, 'SVC3_API_URL')
+    // A token goes only where it was meant to go.
+    const own = stored && new URL(stored.apiUrl).origin === new URL(apiUrl).origin ? stored.token : undefined
+    return { apiUrl, token: checkToken(token ?? own), namespace: stored?.namespace, source: 'SVC3_API_URL' }
+  }
+  if (!stored) {
+    throw new Failure(
+      'no svc3 server is known: none runs from this checkout, and none is configured',
+      `run "npm start" in ${host.checkout}, or set SVC3_API_URL (and SVC3_TOKEN)`,
+    )
+  }
+  return { ...stored, token: checkToken(token ?? stored.token) }
+}
+
+/** The namespace of a command: flag > environment > context > the default. */
+export function chooseNamespace(host: Host, flag: string | undefined, connection: Connection): string {
+  const { SVC3_DEFAULT_NAMESPACE, ORKA_DEFAULT_NAMESPACE } = host.env
+  return flag || SVC3_DEFAULT_NAMESPACE || ORKA_DEFAULT_NAMESPACE || connection.namespace || 'svc-default'
+}
+
+/** The folder of the local server's state. */
+export function dataDir(host: Host, flag?: string): string {
+  const path = process.getBuiltinModule('node:path')
+  const chosen = flag ?? (host.env.SVC3_DATA || undefined)
+  return chosen === undefined ? path.join(host.checkout, '.svc3') : path.resolve(host.workingDir, chosen)
+}
+
+function contextConnection(host: Host): Connection | undefined {
+  const { XDG_CONFIG_HOME, HOME } = host.env
+  const folder = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)
+  if (!folder) return undefined
+  const file = `${folder}/svc3/config.json`
+  const config = readJson(file)
+  const name = textOf(config?.currentContext)
+  if (!config || name === undefined) return undefined
+  const context = fieldsOf(fieldsOf(config.contexts)?.[name])
+  const apiUrl = textOf(context?.apiUrl)
+  if (!context || apiUrl === undefined) {
+    throw new Failure(
+      `${file} names the context "${name}" but gives no apiUrl for it`,
+      `add it under "contexts" in ${file}`,
+    )
+  }
+  const source = `context "${name}" of ${file}`
+  return {
+    apiUrl: checkUrl(apiUrl, source),
+    token: textOf(context.token),
+    namespace: textOf(context.namespace),
+    source,
+  }
+}
+
+function localConnection(host: Host): Connection | undefined {
+  const { SVC3_DATA } = host.env
+  const file = `${dataDir(host, SVC3_DATA || undefined)}/connection.json`
+  const note = readJson(file)
+  if (!note) return undefined
+  const apiUrl = textOf(note.apiUrl)
+  if (apiUrl === undefined) throw new Failure(`${file} has no apiUrl`, restart(host))
+  const pid = typeof note.pid === 'number' ? note.pid : undefined
+  return { apiUrl: checkUrl(apiUrl, file), token: textOf(note.adminToken), source: file, pid }
+}
+
+/** What to say when nothing listens at the address of a connection. */
+export function explainRefusal(host: Host, connection: Connection): { message: string; hint: string } {
+  const { apiUrl, source, pid } = connection
+  if (pid !== undefined && !isAlive(pid)) {
+    return {
+      message: `no server answers at ${apiUrl}: the one named in ${source} (process ${pid}) has ended`,
+      hint: restart(host),
+    }
+  }
+  const hint = pid === undefined ? `${restart(host)}, or correct the address (from ${source})` : restart(host)
+  return { message: `no server answers at ${apiUrl}`, hint }
+}
+
+const restart = (host: Host): string => `run "npm start" in ${host.checkout}`
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+function checkUrl(text: string, source: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:'
+  if (url && isHttp && !url.username && !url.password && !url.search && !url.hash) return url.href.replace(/\/+$/, '')
+  // Not repeated: it may carry a password.
+  throw new UsageError(
+    `the address in ${source} is not of the form http://HOST:PORT`,
+    'for example http://127.0.0.1:8080',
+  )
+}
+
+function checkToken(token: string | undefined): string | undefined {
+  if (token === undefined || /^[\x21-\x7e]+$/.test(token)) return token
+  throw new UsageError('the token contains blanks or characters that no token has', 'check SVC3_TOKEN')
+}
+
+function readJson(file: string): Fields | undefined {
+  let text: string
+  try {
+    text = process.getBuiltinModule('node:fs').readFileSync(file, 'utf8')
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw new Failure(`cannot read ${file} (${code})`, 'check who may read it')
+  }
+  try {
+    const fields = fieldsOf(JSON.parse(text))
+    if (fields) return fields
+  } catch {
+    // Told below: a parser's message would quote the file, and with it a token.
+  }
+  throw new Failure(`${file} is not a JSON object`, 'correct it, or move it away')
+}
+
+const fieldsOf = (value: unknown): Fields | undefined =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)

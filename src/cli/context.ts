@@ -1,0 +1,71 @@
+// What a command's `run` is given: answers and conversation in the format that was asked for, and the service.
+import type { Client } from '../client/client.ts'
+import type { Format } from './command.ts'
+import { chooseNamespace, findConnection } from './connection.ts'
+import type { Host } from './host.ts'
+import type { Column } from './output.ts'
+import type { Parsed } from './parse.ts'
+
+export interface Session {
+  readonly client: Client
+  readonly namespace: string
+  readonly apiUrl: string
+}
+
+export interface Context {
+  readonly host: Host
+  readonly format: Format
+  readonly signal: AbortSignal
+  /** Values that must not appear in any message. */
+  readonly secrets: Set<string>
+  /** The service, as whom the environment or the configuration says. Throws when none is known. */
+  connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
+  /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
+  print<T>(items: readonly T[], columns: readonly Column<T>[], none: string): Promise<void>
+  /** The answer of a change: the sentence in a table format, otherwise the record. */
+  done(sentence: string, record: unknown): Promise<void>
+  /** A remark on stderr, left out when only the answer is wanted. */
+  note(text: string): void
+}
+
+export interface ContextInput {
+  readonly host: Host
+  readonly parsed: Parsed
+  readonly signal: AbortSignal
+  readonly secrets: Set<string>
+}
+
+export function createContext({ host, parsed, signal, secrets }: ContextInput): Context {
+  const { options } = parsed
+  const format = (options.output ?? 'table') as Format
+  const isData = format === 'json' || format === 'yaml'
+  const note = (text: string): void => {
+    if (!isData && options.quiet !== true) host.stderr.write(`${host.calledAs}: ${text}\n`)
+  }
+  return {
+    host,
+    format,
+    signal,
+    secrets,
+    note,
+    async connect(limits = {}) {
+      const connection = findConnection(host)
+      if (connection.token) secrets.add(connection.token)
+      const { openClient } = await import('./session.ts')
+      const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
+      return { client: openClient(host, connection, limits), namespace, apiUrl: connection.apiUrl }
+    },
+    async print(items, columns, none) {
+      if (format === 'table' && items.length === 0 && host.stdout.isTerminal) return note(none)
+      const { render } = await import('./output.ts')
+      const color = !options['no-color'] && !host.env.NO_COLOR && host.env.TERM !== 'dumb'
+      host.stdout.write(
+        await render(items, columns, { format, isTerminal: host.stdout.isTerminal, color, now: host.now() }),
+      )
+    },
+    async done(sentence, record) {
+      if (isData) return this.print([record], [], sentence)
+      if (options.quiet !== true) host.stdout.write(`${sentence}\n`)
+    },
+  }
+}

@@ -1,0 +1,103 @@
+// A failure → what the user reads on stderr and what the shell gets. Loaded only when something failed.
+import { ApiError, type Reason } from '../api/errors.ts'
+import { ConnectionError } from '../client/transport.ts'
+import type { Host } from './host.ts'
+import { visible } from './output.ts'
+import { Failure, Interrupted, UsageError } from './usage.ts'
+
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  notAuthenticated: 3,
+  forbidden: 4,
+  notFound: 5,
+  conflict: 6,
+  timedOut: 7,
+  interrupted: 130,
+} as const
+
+const byReason: Readonly<Partial<Record<Reason, number>>> = {
+  Unauthorized: exitCodes.notAuthenticated,
+  Forbidden: exitCodes.forbidden,
+  NotFound: exitCodes.notFound,
+  AlreadyExists: exitCodes.conflict,
+  Conflict: exitCodes.conflict,
+  Timeout: exitCodes.timedOut,
+}
+
+/** Scripts look for these words in the text, whatever else it says. */
+const promisedWords: Readonly<Partial<Record<Reason, string>>> = { Unauthorized: 'Unauthorized', NotFound: 'not found' }
+
+interface Told {
+  readonly exitCode: number
+  readonly what: string
+  readonly next?: string | undefined
+}
+
+export interface FailureContext {
+  readonly host: Host
+  /** How to ask for the help of the command that failed. */
+  readonly helpLine: string
+  readonly secrets: ReadonlySet<string>
+  readonly interrupted: boolean
+}
+
+/** Tells the failure and returns the exit code. Never a stack, unless SVC3_DEBUG asks for one. */
+export function reportFailure(error: unknown, context: FailureContext): number {
+  const { host, secrets } = context
+  const { exitCode, what, next } = context.interrupted ? interrupted : tell(error, context.helpLine)
+  for (const text of [what, next]) {
+    if (text) host.stderr.write(`${host.calledAs}: ${redact(visible(text), secrets)}\n`)
+  }
+  if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${redact(stackOf(error), secrets)}\n`)
+  return exitCode
+}
+
+const interrupted: Told = { exitCode: exitCodes.interrupted, what: 'interrupted' }
+
+function tell(error: unknown, helpLine: string): Told {
+  if (error instanceof UsageError)
+    return { exitCode: exitCodes.usage, what: error.message, next: error.hint ?? helpLine }
+  if (error instanceof Interrupted) return interrupted
+  if (error instanceof ApiError) return tellRefusal(error)
+  if (error instanceof ConnectionError) {
+    const exitCode = error.fault === 'timeout' ? exitCodes.timedOut : exitCodes.failed
+    return { exitCode, what: error.message, next: error.hint }
+  }
+  if (error instanceof Failure) return { exitCode: exitCodes.failed, what: error.message, next: error.hint }
+  const what = error instanceof Error ? error.message : String(error)
+  return { exitCode: exitCodes.failed, what: what || 'failed', next: 'set SVC3_DEBUG=1 to see where this comes from' }
+}
+
+function tellRefusal(error: ApiError): Told {
+  const word = promisedWords[error.reason]
+  const message = word && !error.message.includes(word) ? `${error.message} (${word})` : error.message
+  const request = error.code >= 500 && error.requestId ? ` (request ${error.requestId})` : ''
+  return { exitCode: byReason[error.reason] ?? exitCodes.failed, what: message + request, next: hintOf(error) }
+}
+
+const hints: Readonly<Partial<Record<Reason, string>>> = {
+  Unauthorized: 'set SVC3_TOKEN to a token that is valid; the local server writes a new one at each start',
+  Forbidden: 'ask a cluster administrator, or use a token that has the right',
+  Conflict: 'look at what is there now, then try again',
+  TooManyRequests: 'wait a little, then try again',
+  InternalError: 'the log of the service says more',
+  ServiceUnavailable: 'try again in a moment',
+  Timeout: 'try again; the service may be busy',
+}
+/** How to give a token differs between HTTP and here; every other hint of the service is good here too. */
+const hintOf = (error: ApiError): string | undefined =>
+  error.reason === 'Unauthorized' ? hints.Unauthorized : (error.options.hint ?? hints[error.reason])
+
+/** A last guard: no message is built from a secret, and none that carries one leaves. */
+function redact(text: string, secrets: ReadonlySet<string>): string {
+  let clean = text.replace(/(Bearer\s+)[\w.~+/=-]{8,}/gi, '$1[redacted]')
+  for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, '[redacted]')
+  return clean
+}
+
+function stackOf(error: Error): string {
+  const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : ''
+  return `${error.stack ?? error.message}${cause}`
+}

@@ -1,0 +1,34 @@
+// What the command line needs of the world around it. The process provides it; tests provide their own.
+import type { Programs } from './programs.ts'
+
+export interface Sink {
+  readonly isTerminal: boolean
+  /** Writes all of it; once the reader has gone away, nothing more. */
+  write(text: string): void
+}
+
+export interface Source {
+  readonly isTerminal: boolean
+  /** What comes in, until its end. */
+  chunks(signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Terminals only: with `false`, keys arrive one by one and are not shown. */
+  setEcho(on: boolean): void
+}
+
+export interface Host {
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** The name in help and messages. */
+  readonly calledAs: string
+  /** Of this program. */
+  readonly version: string
+  /** The folder that holds bin/ and package.json. */
+  readonly checkout: string
+  readonly workingDir: string
+  readonly stdin: Source
+  readonly stdout: Sink
+  readonly stderr: Sink
+  readonly programs: Programs
+  now(): Date
+  /** Aborts at Ctrl-C, from this call on; a second Ctrl-C ends the process. */
+  interruption(): AbortSignal
+}

@@ -1,0 +1,132 @@
+// Dispatch, usage errors, and the commands that need no service.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { run } from './testing/host.ts'
+import { startFakeService } from './testing/service.ts'
+
+const lines = (text: string): string[] => text.split('\n').slice(0, -1)
+
+describe('dispatch', () => {
+  it('shows help, and exits 0', async () => {
+    const root = await run([])
+    assert.equal(root.exitCode, 0)
+    assert.match(root.stdout, /registrycredential, regcred/)
+    for (const words of [['--help'], ['-h'], ['help'], ['--no-color'], ['-n', 'x', '--help']]) {
+      assert.equal((await run(words)).stdout, root.stdout)
+    }
+    const group = await run(['regcred'])
+    for (const words of ['regcred --help', 'regcred -h', 'help regcred', '-h regcred']) {
+      assert.equal((await run(words.split(' '))).stdout, group.stdout, words)
+    }
+    const add = await run(['regcred', 'add', '--help'])
+    assert.match(add.stdout, /Usage: svc3 regcred add SERVER \[OPTIONS\]/)
+    for (const words of [
+      'help regcred add',
+      'regcred -h add',
+      'regcred add https://x -u a -h',
+      'regcred add --bad -h',
+    ]) {
+      assert.equal((await run(words.split(' '))).stdout, add.stdout, words)
+    }
+  })
+
+  it('shows the name it was called by', async () => {
+    const { stdout } = await run(['regcred', 'list', '-h'], { calledAs: 'orka3' })
+    assert.match(stdout, /Usage: orka3 regcred list/)
+    assert.match(stdout, / {2}orka3 regcred list -n/)
+    assert.match((await run(['nope'], { calledAs: 'orka3' })).stderr, /^orka3: .*\norka3: "orka3 --help"/)
+  })
+
+  const usage = [
+    ['regcrd', 'unknown command "regcrd"; did you mean "regcred"?'],
+    ['xyzzy', 'unknown command "xyzzy"'],
+    ['regcred ad', 'unknown command "ad" of "regcred"; did you mean "add"?'],
+    ['--hlep', 'unknown option --hlep before a command; did you mean "--help"?'],
+    ['regcred --nope list', 'unknown option --nope after "regcred"'],
+    ['regcred list --outptu json', 'unknown option --outptu; did you mean "--output"?'],
+    ['regcred list -x', 'unknown option -x'],
+    ['regcred list -o jsn', '--output "jsn" is not one of table, wide, json, yaml; did you mean "json"?'],
+    ['regcred list -o', '-o needs a value: -o table|wide|json|yaml'],
+    [
+      'regcred list -n --output json',
+      '-n needs a value, and what follows looks like an option; write --namespace=NAMESPACE when it begins with a dash',
+    ],
+    ['regcred list --quiet=yes', '--quiet takes no value'],
+    ['regcred list -n a -n b', '--namespace is given twice'],
+    ['regcred list --namespace=', '--namespace is empty'],
+    ['regcred add', 'SERVER is missing: address of the registry, <scheme>://<hostname>[:<port>]'],
+    ['regcred add https://ghcr.io', '--username USERNAME is missing'],
+    ['regcred remove https://a https://b', 'unexpected argument "https://b" (expected SERVER)'],
+    ['version now', 'unexpected argument "now" (expected no arguments)'],
+    ['help regcrd', 'unknown command "regcrd"; did you mean "regcred"?'],
+    ['version --namespace x', 'unknown option --namespace'],
+    ['server', undefined],
+    ['dev --listen 8080', '--listen "8080" is not of the form HOST:PORT'],
+    ['dev --listen 1.2.3.4:65536', '--listen "1.2.3.4:65536" is not of the form HOST:PORT'],
+    ['dev --listen ::1:80', '--listen "::1:80" is not of the form HOST:PORT'],
+    ['dev --driver vmware', '--driver "vmware" is not one of qemu, simulated'],
+    ['dev --nodes mips=1', '--nodes "mips=1" is not a list of arm64=COUNT or amd64=COUNT'],
+    ['dev --nodes arm64=1,arm64=2', '--nodes "arm64=1,arm64=2" names arm64 twice'],
+    ['dev --nodes arm64=1001', '--nodes "arm64=1001" asks for more than 1000 nodes'],
+    ['dev --nodes arm64=-1', '--nodes "arm64=-1" is not a list of arm64=COUNT or amd64=COUNT'],
+    ['dev now', 'unexpected argument "now" (expected no arguments)'],
+  ] as const
+  for (const [words, message] of usage) {
+    it(`${words} → ${message ?? 'help'}`, async () => {
+      const { exitCode, stdout, stderr, started } = await run(words.split(' '))
+      assert.equal(exitCode, message ? 2 : 0)
+      assert.equal(lines(stderr)[0], message && `svc3: ${message}`)
+      assert.equal(stdout === '', message !== undefined)
+      assert.ok(lines(stderr).length <= 2)
+      assert.deepEqual(started, [])
+    })
+  }
+})
+
+describe('programs', () => {
+  it('dev gets its options, checked', async () => {
+    const { started } = await run(['dev'], { checkout: '/co' })
+    const plain = {
+      listen: { host: '127.0.0.1', port: 8080 },
+      dataDir: '/co/.svc3',
+      driver: 'qemu',
+      nodes: { arm64: 1, amd64: 1 },
+    }
+    assert.deepEqual(started, [plain])
+    const words = 'dev --listen [::1]:0 --data here --driver simulated --nodes arm64=20'
+    const { started: other } = await run(words.split(' '))
+    const wanted = {
+      listen: { host: '::1', port: 0 },
+      dataDir: '/nowhere/else/here',
+      driver: 'simulated',
+      nodes: { arm64: 20, amd64: 0 },
+    }
+    assert.deepEqual(other, [wanted])
+  })
+
+  it('rotate-key gets its folder', async () => {
+    assert.deepEqual((await run(['server', 'rotate-key', '--data', '/d'])).started, [{ dataDir: '/d' }])
+    assert.deepEqual((await run(['server', 'rotate-key'], { env: { SVC3_DATA: 'e' } })).started, [
+      { dataDir: '/nowhere/else/e' },
+    ])
+  })
+})
+
+describe('version', () => {
+  it('shows both versions', async () => {
+    await using service = await startFakeService()
+    const env = { SVC3_API_URL: service.apiUrl }
+    for (const word of ['version', '--version']) {
+      assert.equal((await run([word], { env })).stdout, 'client 3.0.0-here\nserver 3.0.0-test\n')
+    }
+    const { stdout } = await run(['version', '-o', 'json'], { env })
+    assert.deepEqual(JSON.parse(stdout), [{ client: '3.0.0-here', server: '3.0.0-test' }])
+  })
+
+  it('shows its own when no server answers, with a note', async () => {
+    const { exitCode, stdout, stderr } = await run(['--version'])
+    assert.deepEqual([exitCode, stdout, lines(stderr).length], [0, 'client 3.0.0-here\n', 1])
+    const json = await run(['version', '-o', 'json'])
+    assert.deepEqual([JSON.parse(json.stdout), json.stderr], [[{ client: '3.0.0-here', server: null }], ''])
+  })
+})

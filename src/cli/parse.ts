@@ -1,0 +1,132 @@
+// The words of a command line → typed values, or one line about what is wrong with them.
+import { type Argument, type Arguments, type Command, everywhere, type Option, type Options } from './command.ts'
+import { didYouMean } from './suggest.ts'
+import { UsageError } from './usage.ts'
+
+type Value = string | number | boolean | readonly string[] | undefined
+export interface Parsed {
+  readonly args: Readonly<Record<string, Value>>
+  readonly options: Readonly<Record<string, Value>>
+}
+
+interface Token {
+  readonly name: string
+  readonly rawName: string
+  readonly value: string | undefined
+  readonly inlineValue: boolean | undefined
+}
+
+/** Whether help was asked for, however wrong the rest may be. */
+export const asksForHelp = (command: Command, words: readonly string[]): boolean =>
+  tokenize({ ...command.options, ...everywhere }, words).options.some((token) => token.name === 'help')
+
+export function parse(command: Command, words: readonly string[]): Parsed {
+  const options: Options = { ...command.options, ...everywhere }
+  const tokens = tokenize(options, words)
+  const given = new Map<string, string[]>()
+  for (const token of tokens.options) {
+    const values = given.get(token.name) ?? []
+    values.push(checkToken(token, options))
+    given.set(token.name, values)
+  }
+  const args = takeArguments(command, tokens.positionals)
+  const entries = Object.entries(options).map(([name, option]) => [name, convert(name, option, given.get(name))])
+  return { args, options: Object.fromEntries(entries) }
+}
+
+function tokenize(options: Options, words: readonly string[]): { options: Token[]; positionals: string[] } {
+  const config = Object.entries(options).map(([name, option]) => {
+    const type = option.type === 'boolean' ? 'boolean' : 'string'
+    return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
+  })
+  const { tokens, positionals } = process.getBuiltinModule('node:util').parseArgs({
+    args: [...words],
+    options: Object.fromEntries(config),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  })
+  return { options: tokens.filter((token) => token.kind === 'option'), positionals }
+}
+
+/** The text of an option that is known and used as it should be. */
+function checkToken(token: Token, options: Options): string {
+  const { name, rawName, value, inlineValue } = token
+  const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (!option) throw new UsageError(unknownOption(token, options))
+  if (option.type === 'boolean') {
+    if (value !== undefined) throw new UsageError(`${rawName} takes no value`)
+    return ''
+  }
+  const wanted = option.type === 'choice' ? option.choices.join('|') : option.value
+  if (value === undefined) throw new UsageError(`${rawName} needs a value: ${rawName} ${wanted}`)
+  if (!inlineValue && value.length > 1 && value.startsWith('-')) {
+    const advice = `write --${name}=${wanted} when it begins with a dash`
+    throw new UsageError(`${rawName} needs a value, and what follows looks like an option; ${advice}`)
+  }
+  return value
+}
+
+function unknownOption({ name, rawName }: Token, options: Options): string {
+  if (name.length === 1) return `unknown option ${rawName}`
+  // A value that was glued to the name must not be shown when it may be a secret.
+  const glued = Object.keys(options).find((known) => options[known]?.secret && name.startsWith(known))
+  if (glued) return `unknown option --${glued}…; write --${glued}=VALUE or --${glued} VALUE`
+  return `unknown option ${rawName}${didYouMean(
+    rawName,
+    Object.keys(options).map((known) => `--${known}`),
+  )}`
+}
+
+function convert(name: string, option: Option, given: readonly string[] | undefined): Value {
+  if (option.type === 'boolean') return given !== undefined
+  const last = given?.at(-1)
+  if (option.type === 'string' && option.repeatable) return given ?? []
+  if (given && given.length > 1 && new Set(given).size > 1) throw new UsageError(`--${name} is given twice`)
+  if (last === undefined) {
+    if (option.type === 'string' && option.required) throw new UsageError(`--${name} ${option.value} is missing`)
+    return option.default
+  }
+  if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} is empty`)
+  if (option.type === 'integer') return integer(name, option.min, option.max, last)
+  if (option.type === 'choice' && !option.choices.includes(last)) {
+    const known = option.choices.join(', ')
+    throw new UsageError(`--${name} "${last}" is not one of ${known}${didYouMean(last, option.choices)}`)
+  }
+  return last
+}
+
+function integer(name: string, min: number, max: number, text: string): number {
+  const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN
+  if (value >= min && value <= max) return value
+  throw new UsageError(`--${name} "${text}" is not a whole number from ${min} to ${max}`)
+}
+
+function takeArguments(command: Command, words: readonly string[]): Record<string, Value> {
+  const rest = [...words]
+  const values = Object.entries(command.arguments).map(([name, argument]): [string, Value] => {
+    if (argument.repeatable) return [name, rest.splice(0)]
+    const word = rest.shift()
+    if (word === undefined && argument.required)
+      throw new UsageError(`${argument.value} is missing: ${argument.description}`)
+    if (word === '') throw new UsageError(`${argument.value} is empty`)
+    return [name, word]
+  })
+  if (rest.length > 0) throw new UsageError(tooMany(command, rest))
+  return Object.fromEntries(values)
+}
+
+function tooMany(command: Command, rest: readonly string[]): string {
+  const hasSecret = Object.values(command.options).some((option) => option.secret)
+  const allowed = argumentsText(command.arguments) || 'no arguments'
+  // An unquoted password with blanks ends up here: it must not be shown.
+  if (hasSecret)
+    return `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}); quote values with blanks`
+  return `unexpected argument "${rest[0]}" (expected ${allowed})`
+}
+
+const argumentText = ({ value, required, repeatable }: Argument): string => {
+  const text = repeatable ? `${value}…` : value
+  return required ? text : `[${text}]`
+}
+export const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')

@@ -1,0 +1,107 @@
+// The command line as this process. Node's modules are fetched late and by getBuiltinModule: an `import` of one reads all
+// of its getters and costs milliseconds that `--help` does not have.
+import type { Host, Sink, Source } from './host.ts'
+import { main } from './main.ts'
+import type { Programs } from './programs.ts'
+
+const names = ['svc3', 'orka3']
+
+export interface ProcessOptions {
+  readonly checkout: string
+  readonly version: string
+  readonly programs: Programs
+}
+
+/** Runs the command line that this process was started with, and ends the process. */
+export async function runProcess(options: ProcessOptions): Promise<never> {
+  const calledAs = process.env.SVC3_CALLED_AS ?? ''
+  const stdout = descriptorSink(1, () => process.stdout)
+  const stderr = descriptorSink(2, () => process.stderr)
+  const host: Host = {
+    ...options,
+    env: process.env,
+    calledAs: names.includes(calledAs) ? calledAs : 'svc3',
+    get workingDir() {
+      return process.cwd()
+    },
+    stdin,
+    stdout,
+    stderr,
+    now: () => new Date(),
+    interruption() {
+      const controller = new AbortController()
+      process.once('SIGINT', () => controller.abort())
+      return controller.signal
+    },
+  }
+  const exitCode = await main(process.argv.slice(2), host)
+  await stdout.flush()
+  await stderr.flush()
+  process.exit(exitCode)
+}
+
+/** Opening the tty module costs 3 ms, so pipes and files are told apart without it. */
+function isTerminal(descriptor: number): boolean {
+  try {
+    if (!process.getBuiltinModule('node:fs').fstatSync(descriptor).isCharacterDevice()) return false
+  } catch {
+    return false // closed by whoever started us
+  }
+  return process.getBuiltinModule('node:tty').isatty(descriptor)
+}
+
+/**
+ * Writes at once and leaves nothing to wait for. A pipe that is full and does not block is handed to Node's stream.
+ * When the reader went away (EPIPE), the rest is dropped; when the answer cannot be written, that is a failure.
+ */
+function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Sink & { flush(): Promise<void> } {
+  const fs = process.getBuiltinModule('node:fs')
+  let terminal: boolean | undefined
+  let gone = false
+  let queued: Promise<void> | undefined
+
+  const writeLater = (rest: Uint8Array): void => {
+    const output = stream()
+    if (!queued) output.on('error', () => undefined)
+    const before = queued ?? Promise.resolve()
+    const written = new Promise<void>((resolve) => output.write(rest, () => resolve()))
+    queued = before.then(() => written)
+  }
+
+  return {
+    get isTerminal() {
+      terminal ??= isTerminal(descriptor)
+      return terminal
+    },
+    write(text) {
+      let rest: Uint8Array = Buffer.from(text)
+      while (rest.length > 0 && !gone) {
+        if (queued) return writeLater(rest)
+        try {
+          rest = rest.subarray(fs.writeSync(descriptor, rest))
+        } catch (error) {
+          const { code } = error as NodeJS.ErrnoException
+          if (code === 'EAGAIN') return writeLater(rest)
+          gone = true
+          if (code !== 'EPIPE' && descriptor === 1) throw new Error(`cannot write to standard output (${code})`)
+        }
+      }
+    },
+    async flush() {
+      await queued
+    },
+  }
+}
+
+const stdin: Source = {
+  get isTerminal() {
+    return isTerminal(0)
+  },
+  async *chunks(signal) {
+    const { addAbortSignal } = process.getBuiltinModule('node:stream')
+    yield* addAbortSignal(signal, process.stdin)
+  },
+  setEcho(on) {
+    process.stdin.setRawMode(!on)
+  },
+}

@@ -1,0 +1,28 @@
+// The programs that the command line starts but may not import: src/bin/svc3.ts fills them in.
+
+export const drivers = ['qemu', 'simulated'] as const
+export type DriverName = (typeof drivers)[number]
+
+export const architectures = ['arm64', 'amd64'] as const
+export type Architecture = (typeof architectures)[number]
+
+export interface DevOptions {
+  /** `port` 0 lets the system choose one. IPv6 hosts stand here without brackets. */
+  readonly listen: { readonly host: string; readonly port: number }
+  /** Absolute path of the folder that holds all state. */
+  readonly dataDir: string
+  readonly driver: DriverName
+  /** How many nodes of each architecture. */
+  readonly nodes: Readonly<Record<Architecture, number>>
+}
+
+export interface RotateKeyOptions {
+  /** Absolute path of the folder that holds all state. */
+  readonly dataDir: string
+}
+
+/** Each returns the exit code, handles its own signals, and writes its own messages. */
+export interface Programs {
+  dev(options: DevOptions): Promise<number>
+  rotateKey(options: RotateKeyOptions): Promise<number>
+}

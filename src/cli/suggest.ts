@@ -1,0 +1,35 @@
+// "Did you mean …": the known word that is nearest to a mistyped one.
+
+/** The nearest candidate, when it is near enough to be meant. */
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  if (word.length > 40) return undefined
+  const lower = word.toLowerCase()
+  const begins = lower.length >= 2 ? candidates.find((candidate) => candidate.startsWith(lower)) : undefined
+  if (begins !== undefined) return begins
+  const [best] = candidates
+    .map((candidate) => ({ candidate, distance: distanceBetween(lower, candidate) }))
+    .sort((a, b) => a.distance - b.distance)
+  const allowed = Math.max(1, Math.floor((best?.candidate.length ?? 0) / 3))
+  return best && best.distance <= allowed ? best.candidate : undefined
+}
+
+export const didYouMean = (word: string, candidates: readonly string[]): string => {
+  const found = nearest(word, candidates)
+  return found === undefined ? '' : `; did you mean "${found}"?`
+}
+
+/** Damerau–Levenshtein (adjacent letters swapped count once): the usual slips of fingers. */
+function distanceBetween(a: string, b: string): number {
+  const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, column) => column)]
+  const at = (row: number, column: number): number => rows[row]?.[column] ?? 0
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    rows.push(row)
+    for (let j = 1; j <= b.length; j++) {
+      const cost = a[i - 1] === b[j - 1] ? 0 : 1
+      const swapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1] ? at(i - 2, j - 2) + 1 : Infinity
+      row.push(Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, at(i - 1, j - 1) + cost, swapped))
+    }
+  }
+  return at(a.length, b.length)
+}

@@ -1,0 +1,68 @@
+// Tests about the table itself: nothing is missing, everything explains itself, examples are real.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { type CommandTable, commands, type Leaf } from './commands/index.ts'
+import { isLeaf } from './locate.ts'
+import { parse } from './parse.ts'
+import { run } from './testing/host.ts'
+
+function leaves(table: CommandTable, path: readonly string[] = []): { words: string[]; leaf: Leaf }[] {
+  return Object.entries(table).flatMap(([name, entry]) =>
+    isLeaf(entry) ? [{ words: [...path, name], leaf: entry }] : leaves(entry.commands, [...path, name]),
+  )
+}
+const all = leaves(commands)
+const folder = path.join(import.meta.dirname, 'commands')
+
+/** The words after the program's name, as a shell would pass them. */
+function wordsOf(line: string): string[] {
+  const match = /(?:^|\| )svc3 ([^<|>]*)/.exec(line)
+  assert.ok(match, `"${line}" does not call svc3`)
+  return (match[1] ?? '').trim().split(/\s+/)
+}
+
+describe('the table of commands', () => {
+  it('has every file that defines a command, once', async () => {
+    const files = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+    const loaded = await Promise.all(all.map(({ leaf }) => leaf.load()))
+    const defined = files.filter((file) => fs.readFileSync(path.join(folder, file), 'utf8').includes('defineCommand({'))
+    const modules = await Promise.all(
+      defined.map((file) => import(path.join(folder, file)) as Promise<{ command: unknown }>),
+    )
+    assert.equal(new Set(loaded.map(({ command }) => command)).size, all.length)
+    assert.deepEqual(new Set(modules.map(({ command }) => command)), new Set(loaded.map(({ command }) => command)))
+  })
+
+  it('has one meaning for each word', () => {
+    const tables = [commands, ...Object.values(commands).flatMap((entry) => (isLeaf(entry) ? [] : [entry.commands]))]
+    for (const table of tables) {
+      const words = Object.entries(table).flatMap(([name, entry]) => [name, ...(entry.aliases ?? [])])
+      assert.equal(new Set(words).size, words.length)
+    }
+  })
+
+  for (const { words, leaf } of all) {
+    it(`${words.join(' ')}: help renders, fits, and its examples parse`, async () => {
+      const { exitCode, stdout, stderr } = await run([...words, '--help'])
+      assert.deepEqual([exitCode, stderr], [0, ''])
+      assert.ok(stdout.startsWith(`${leaf.summary}\n\nUsage: svc3 ${words.join(' ')}`))
+      for (const line of stdout.split('\n')) assert.ok(line.length <= 130 && line === line.trimEnd(), line)
+      const { command } = await leaf.load()
+      const shorts = Object.values(command.options).flatMap((option) => option.short ?? [])
+      assert.equal(new Set([...shorts, 'h']).size, shorts.length + 1)
+      for (const { line } of command.examples) {
+        assert.ok(stdout.includes(line))
+        const [first = '', ...rest] = wordsOf(line)
+        const entry = Object.entries(commands).find(
+          ([name, known]) => name === first || known.aliases?.includes(first),
+        )?.[1]
+        assert.ok(entry, `"${line}" names no command`)
+        const args = isLeaf(entry) ? rest : rest.slice(1)
+        assert.equal((isLeaf(entry) ? entry : entry.commands[rest[0] ?? ''])?.summary, leaf.summary)
+        assert.doesNotThrow(() => parse(command, args))
+      }
+    })
+  }
+})

@@ -1,0 +1,28 @@
+// What the command line itself refuses: each says what is wrong in one line, and what to do next in another.
+
+/** Words that make no command. Exit code 2. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+  readonly hint: string | undefined
+
+  constructor(message: string, hint?: string) {
+    super(message)
+    this.hint = hint
+  }
+}
+
+/** Ctrl-C, where a command noticed it by itself. Exit code 130. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted'
+}
+
+/** A failure of the command line's own, such as a config file that cannot be read. Exit code 1. */
+export class Failure extends Error {
+  override readonly name = 'Failure'
+  readonly hint: string
+
+  constructor(message: string, hint: string) {
+    super(message)
+    this.hint = hint
+  }
+}

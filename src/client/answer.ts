@@ -1,0 +1,71 @@
+// Reading what came back: the body within bounds, and a refusal as the ApiError that the service meant.
+import { ApiError, type Cause, codes, type ErrorOptions, type Reason } from '../api/errors.ts'
+
+export const somethingElse =
+  'something other than svc3 answered: check the address of the service and any proxy on the way'
+export const maxAnswerBytes = 64 * 1024 * 1024
+
+/** The value of a JSON text, or undefined when it is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+export const isObject = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+
+/** Codes that are not ours and come from proxies on the way. */
+const foreignReasons: Readonly<Record<number, Reason>> = {
+  408: 'Timeout',
+  409: 'Conflict',
+  410: 'Gone',
+  502: 'ServiceUnavailable',
+}
+
+function reasonByCode(status: number): Reason {
+  const own = Object.entries(codes).find((entry) => entry[1] === status)
+  const fallback = status >= 500 ? 'InternalError' : 'BadRequest'
+  return foreignReasons[status] ?? (own?.[0] as Reason | undefined) ?? fallback
+}
+
+const isReason = (value: unknown): value is Reason => typeof value === 'string' && Object.hasOwn(codes, value)
+
+/** A refusal, from our Status body or, where something else answered, from the code alone. */
+export function refusal(status: number, text: string, url: string, retryAfter: string | undefined): ApiError {
+  const body = parseJson(text)
+  const retryAfterSeconds = secondsOf(retryAfter)
+  const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds }
+  const message = isObject(body) && body.kind === 'Status' ? textOf(body.message) : undefined
+  if (!isObject(body) || message === undefined) return foreign(status, url, retry)
+  const reason = isReason(body.reason) ? body.reason : reasonByCode(status)
+  return new ApiError(reason, message, { ...optionsOf(body), ...retry }, textOf(body.requestId))
+}
+
+function foreign(status: number, url: string, retry: ErrorOptions): ApiError {
+  const reason = reasonByCode(status)
+  const words = reason === 'NotFound' ? 'not found' : reason
+  return new ApiError(reason, `${url} answered ${status} (${words})`, { hint: somethingElse, ...retry })
+}
+
+function optionsOf(body: Fields): ErrorOptions {
+  const details = isObject(body.details) ? body.details : {}
+  const name = textOf(details.name)
+  const kind = textOf(details.kind)
+  const hint = textOf(body.hint)
+  const causes = Array.isArray(details.causes) ? details.causes.filter(isCause) : []
+  return { ...(name && { name }), ...(kind && { kind }), ...(hint && { hint }), ...(causes.length > 0 && { causes }) }
+}
+
+const isCause = (value: unknown): value is Cause =>
+  isObject(value) && ['field', 'reason', 'message'].every((key) => typeof value[key] === 'string')
+
+function secondsOf(retryAfter: string | undefined): number | undefined {
+  if (retryAfter === undefined) return undefined
+  const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1000
+  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined
+}

@@ -1,0 +1,177 @@
+// The client: calls operations of the API table, typed by them. Runs in Node and in browsers; a transport carries it.
+import { ApiError, invalid } from '../api/errors.ts'
+import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
+import { maxAnswerBytes, parseJson, refusal, somethingElse } from './answer.ts'
+import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from './retry.ts'
+import { ConnectionError, type Transport, type TransportResponse } from './transport.ts'
+
+export interface ClientOptions {
+  readonly baseUrl: string
+  readonly transport: Transport
+  readonly token?: string | undefined
+  readonly userAgent?: string
+  readonly retry?: Partial<RetryPolicy>
+  /** For one try, from sending to the last byte. */
+  readonly timeoutMs?: number
+  /** A new Idempotency-Key: any text that nobody has used before. */
+  readonly newKey?: () => string
+  /** Tests only: chance and time. */
+  readonly random?: () => number
+  readonly wait?: typeof wait
+}
+
+export interface CallOptions {
+  /** Only for POST; made up when missing, the same for all tries of one call. */
+  readonly idempotencyKey?: string
+  readonly signal?: AbortSignal | undefined
+  readonly timeoutMs?: number
+}
+
+type Parameters<O extends Operation> = keyof ParamsOf<O> extends never ? { params?: never } : { params: ParamsOf<O> }
+type Query<O extends Operation> = QueryOf<O> extends undefined ? { query?: never } : { query?: QueryOf<O> }
+type Body<O extends Operation> = BodyOf<O> extends undefined ? { body?: never } : { body: BodyOf<O> }
+
+/** What a call needs: parameters of the path and the body where the operation has them. */
+export type CallInput<O extends Operation> = Readonly<Parameters<O> & Query<O> & Body<O>> & CallOptions
+type Input<O extends Operation> =
+  Record<never, never> extends CallInput<O> ? [input?: CallInput<O>] : [input: CallInput<O>]
+
+export type ListOperation = Operation & { readonly item: NonNullable<Operation['item']> }
+
+export interface Exchange<O extends Operation> {
+  readonly status: number
+  readonly value: ResponseOf<O>
+}
+
+export interface Client {
+  readonly baseUrl: string
+  /** Throws ApiError when the service refuses, ConnectionError when it does not answer. */
+  call<O extends Operation>(operation: O, ...input: Input<O>): Promise<ResponseOf<O>>
+  /** As `call`, with the status: some operations have two successes. */
+  exchange<O extends Operation>(operation: O, ...input: Input<O>): Promise<Exchange<O>>
+  /** All items of a list, page after page. */
+  listAll<O extends ListOperation>(operation: O, ...input: Input<O>): Promise<ItemOf<O>[]>
+  /** The answer as a stream, once the service has accepted. Sent once; no limit of time or size, no types. */
+  open(operation: Operation, input: RawInput): Promise<TransportResponse>
+}
+
+export interface RawInput extends CallOptions {
+  readonly params?: Readonly<Record<string, string>> | undefined
+  readonly query?: Readonly<Record<string, unknown>> | undefined
+  readonly body?: unknown
+}
+
+const defaultTimeoutMs = 30_000
+const never = new AbortController().signal
+
+export function createClient(options: ClientOptions): Client {
+  const { transport, token, random = Math.random, newKey = () => crypto.randomUUID() } = options
+  const baseUrl = options.baseUrl.replace(/\/+$/, '')
+  const policy: RetryPolicy = { ...defaultRetry, ...options.retry }
+  const pause = options.wait ?? wait
+
+  const headersFor = (operation: Operation, input: RawInput): Record<string, string> => ({
+    accept: operation.produces ?? 'application/json',
+    ...(options.userAgent && { 'user-agent': options.userAgent }),
+    ...(token && { authorization: `Bearer ${token}` }),
+    ...(input.body !== undefined && { 'content-type': 'application/json' }),
+    ...(operation.method === 'POST' && { 'idempotency-key': input.idempotencyKey ?? newKey() }),
+  })
+
+  const send = async (operation: Operation, input: RawInput, headers: Record<string, string>, signal: AbortSignal) => {
+    const url = baseUrl + pathOf(operation, input)
+    const body = input.body === undefined ? undefined : JSON.stringify(input.body)
+    const fresh = !isRepeatable(operation)
+    const response = await transport({ method: operation.method, url, headers, body, signal, fresh })
+    if (isSuccess(operation, response.status)) return { response, url }
+    throw refusal(response.status, await response.text(maxAnswerBytes), url, response.header('retry-after'))
+  }
+
+  const attemptOnce = async (
+    operation: Operation,
+    input: RawInput,
+    headers: Record<string, string>,
+  ): Promise<{ status: number; value: unknown }> => {
+    const timeoutMs = input.timeoutMs ?? options.timeoutMs ?? defaultTimeoutMs
+    // By hand, because AbortSignal.timeout and .any cost a command line 2 ms.
+    const controller = new AbortController()
+    const timer = setTimeout(() => controller.abort(timeoutAfter(timeoutMs, baseUrl)), timeoutMs)
+    const follow = (): void => controller.abort(input.signal?.reason)
+    input.signal?.addEventListener('abort', follow)
+    if (input.signal?.aborted) follow()
+    try {
+      const { response, url } = await send(operation, input, headers, controller.signal)
+      return { status: response.status, value: decode(operation, await response.text(maxAnswerBytes), url) }
+    } finally {
+      clearTimeout(timer)
+      input.signal?.removeEventListener('abort', follow)
+    }
+  }
+
+  const exchange = async (operation: Operation, input: RawInput = {}): Promise<{ status: number; value: unknown }> => {
+    const headers = headersFor(operation, input)
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await attemptOnce(operation, input, headers)
+      } catch (error) {
+        const delayMs = isRepeatable(operation) ? delayBeforeRetry(error, attempt, policy, random) : undefined
+        if (delayMs === undefined) throw error
+        await pause(delayMs, input.signal ?? never)
+      }
+    }
+  }
+
+  const call = async (operation: Operation, input?: RawInput): Promise<unknown> =>
+    (await exchange(operation, input)).value
+
+  const listAll = async (operation: Operation, input: RawInput = {}): Promise<unknown[]> => {
+    const items: unknown[] = []
+    let query = input.query ?? {}
+    for (;;) {
+      const page = (await call(operation, { ...input, query })) as { items: unknown[]; continue?: string }
+      if (!Array.isArray(page.items)) throw notOurs(`the answer of ${baseUrl + operation.path} is not a list`)
+      for (const item of page.items) items.push(item)
+      if (!page.continue) return items
+      query = { ...query, continue: page.continue }
+    }
+  }
+
+  const open = async (operation: Operation, input: RawInput): Promise<TransportResponse> =>
+    (await send(operation, input, headersFor(operation, input), input.signal ?? never)).response
+
+  // The types of the operation are checked at the call; inside there is one path for all of them.
+  return { baseUrl, call, exchange, listAll, open } as Client
+}
+
+/** GET changes nothing; a POST carries its Idempotency-Key. Anything else is sent once. */
+const isRepeatable = (operation: Operation): boolean => operation.method === 'GET' || operation.method === 'POST'
+
+const isSuccess = (operation: Operation, status: number): boolean =>
+  (status >= 200 && status < 300) || Object.hasOwn(operation.also ?? {}, status)
+
+function decode(operation: Operation, text: string, url: string): unknown {
+  if (operation.produces) return text
+  const value = parseJson(text)
+  if (typeof value === 'object' && value !== null) return value
+  throw notOurs(`the answer of ${url} is not JSON`)
+}
+
+const timeoutAfter = (milliseconds: number, address: string): ConnectionError => {
+  const what = `${address} did not answer within ${milliseconds / 1000} s`
+  return new ConnectionError('timeout', address, what, 'try again; the service may be busy')
+}
+
+const notOurs = (message: string): ApiError => new ApiError('InternalError', message, { hint: somethingElse })
+
+function pathOf(operation: Operation, input: RawInput): string {
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name: string) => segment(name, input.params?.[name] ?? ''))
+  const pairs = Object.entries(input.query ?? {}).filter((pair) => pair[1] !== undefined)
+  const query = new URLSearchParams(pairs.map(([name, value]): [string, string] => [name, String(value)])).toString()
+  return query ? `${path}?${query}` : path
+}
+
+/** A dot segment would change which path is asked for. */
+function segment(field: string, value: string): string {
+  if (value !== '' && value !== '.' && value !== '..') return encodeURIComponent(value)
+  throw invalid(field, [{ field, reason: 'FieldValueInvalid', message: `${field} "${value}" is not a name` }])
+}

@@ -1,0 +1,46 @@
+// The seam between the client and what carries its requests: Node's http here, fetch in a browser.
+
+export interface TransportRequest {
+  readonly method: string
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | undefined
+  readonly signal: AbortSignal
+  /** True for requests that may not be sent twice: they MUST NOT go out on a reused connection, which may be dead. */
+  readonly fresh: boolean
+}
+
+export interface TransportResponse {
+  readonly status: number
+  header(name: string): string | undefined
+  /** MUST throw when the answer ends before its end. Stopping the iteration early MUST free the connection. */
+  readonly body: AsyncIterable<Uint8Array>
+  /** In place of `body`: all of it. MUST throw `tooLong` rather than hold more than `maxBytes`. */
+  text(maxBytes: number): Promise<string>
+}
+
+/** MUST throw ConnectionError when no answer comes, and the signal's reason when it aborts. */
+export type Transport = (request: TransportRequest) => Promise<TransportResponse>
+
+/** refused: surely not received. lost: perhaps received. timeout: no answer in time. unusable: a wrong address. */
+export type ConnectionFault = 'refused' | 'lost' | 'timeout' | 'unusable'
+
+/** No answer from the service: what address, what failed, what to do. */
+export class ConnectionError extends Error {
+  override readonly name = 'ConnectionError'
+  readonly fault: ConnectionFault
+  readonly address: string
+  readonly hint: string
+
+  constructor(fault: ConnectionFault, address: string, message: string, hint: string, cause?: unknown) {
+    super(message, cause === undefined ? {} : { cause })
+    this.fault = fault
+    this.address = address
+    this.hint = hint
+  }
+}
+
+export const tooLong = (url: string, maxBytes: number): ConnectionError => {
+  const what = `the answer of ${url} is longer than ${maxBytes} bytes`
+  return new ConnectionError('unusable', url, what, 'ask for less at a time, for example with a limit')
+}

@@ -1,0 +1,32 @@
+// Forgets the answers to requests with an Idempotency-Key a day after they were given.
+import { type Clock, timestamp } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { hasExpired } from '../rules/retention.ts'
+import type { Collections } from '../store/collections.ts'
+import { isFault } from '../store/store.ts'
+
+export interface Controller {
+  readonly collections: Collections
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const everyMs = 60_000
+
+export function expireAnswers({ collections, clock, log }: Controller): Loop {
+  return startLoop({
+    everyMs,
+    failed: (error) => log.error('expire-answers failed and will run again', {}, error),
+    run: async (signal) => {
+      const now = timestamp(clock.now())
+      for (const entry of collections.answers.list()) {
+        if (signal.aborted) return
+        if (!hasExpired('answer', entry.value.createdAt, now)) continue
+        await collections.answers.delete(entry).catch((error: unknown) => {
+          if (!isFault(error, 'NotFound') && !isFault(error, 'Conflict')) throw error
+        })
+      }
+    },
+  })
+}

@@ -1,0 +1,65 @@
+// The log: one JSON object a line on standard error, and nothing that is not on the list below. A field is named here
+// before it can be logged, so that a secret cannot slip in with an object that somebody logs whole.
+import pino from 'pino'
+
+/** Everything a log line may carry. Values are scalars; texts are cut. */
+const allowedFields = [
+  'requestId', 'actor', 'operation', 'method', 'route', 'status', 'durationMs', 'remote',
+  'reason', 'problem', 'stack', 'code', 'kind', 'name', 'namespace', 'revision', 'address', 'version', 'node', 'count',
+  'keyId', 'signal', 'pid', 'folder', 'attempt', 'delayMs',
+] as const // biome-ignore format: a list to read
+export type Fields = { readonly [Field in (typeof allowedFields)[number]]?: string | number | boolean | undefined }
+
+export type Level = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+
+export interface Log {
+  debug(message: string, fields?: Fields): void
+  info(message: string, fields?: Fields): void
+  warn(message: string, fields?: Fields): void
+  /** `error` is reduced to its message and, for faults of ours, its stack: neither carries request data. */
+  error(message: string, fields?: Fields, error?: unknown): void
+}
+
+const longestText = 4_000
+
+export function createLog(
+  level: Level,
+  write: (line: string) => void = (line) => void process.stderr.write(line),
+): Log {
+  const sink = pino(
+    {
+      level,
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      messageKey: 'message',
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    { write },
+  )
+  return {
+    debug: (message, fields) => sink.debug(allowed(fields), message),
+    info: (message, fields) => sink.info(allowed(fields), message),
+    warn: (message, fields) => sink.warn(allowed(fields), message),
+    error: (message, fields, error) => sink.error({ ...allowed(fields), ...describe(error) }, message),
+  }
+}
+
+export const silentLog: Log = createLog('silent')
+
+function allowed(fields: Fields | undefined): Fields {
+  const result: Record<string, string | number | boolean> = {}
+  if (!fields) return result
+  for (const name of allowedFields) {
+    const value = fields[name]
+    if (typeof value === 'string') result[name] = value.slice(0, longestText)
+    else if (typeof value === 'number' || typeof value === 'boolean') result[name] = value
+  }
+  return result
+}
+
+const describe = (error: unknown): Fields =>
+  error instanceof Error
+    ? allowed({ problem: error.message, stack: error.stack })
+    : error === undefined
+      ? {}
+      : { problem: typeof error }

@@ -1,0 +1,14 @@
+// Who may call what: a pure table from role and operation to yes or no. Who somebody is, `auth/` finds out.
+import type { Allow } from '../api/operation.ts'
+
+/** What a caller is in the namespace of a request. */
+export type Role = 'admin' | 'dev' | 'none'
+
+const allowed: Readonly<Record<Allow, readonly Role[]>> = {
+  anyone: ['admin', 'dev', 'none'],
+  user: ['admin', 'dev', 'none'],
+  dev: ['admin', 'dev'],
+  admin: ['admin'],
+}
+
+export const mayCall = (role: Role, allow: Allow): boolean => allowed[allow].includes(role)

@@ -1,0 +1,95 @@
+// The address rule, good and bad, and that normalising is stable.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { parseRegistryServer } from './registry-server.ts'
+
+const normal: readonly (readonly [string, string])[] = [
+  ['https://ghcr.io', 'https://ghcr.io'],
+  ['https://GHCR.io', 'https://ghcr.io'],
+  ['HTTPS://ghcr.io:443', 'https://ghcr.io'],
+  ['https://ghcr.io:0443', 'https://ghcr.io'],
+  ['http://localhost:80', 'http://localhost'],
+  ['http://localhost:5000', 'http://localhost:5000'],
+  ['https://localhost:80', 'https://localhost:80'],
+  ['https://[2001:DB8:0::1]:5000', 'https://[2001:db8::1]:5000'],
+  ['https://[::1]', 'https://[::1]'],
+  ['https://192.168.1.10:65535', 'https://192.168.1.10:65535'],
+  ['https://a-b.c-d.example', 'https://a-b.c-d.example'],
+]
+
+const refused: readonly (readonly [string, RegExp])[] = [
+  ['', /not of the form/],
+  ['ghcr.io', /not of the form/],
+  ['https:/ghcr.io', /not of the form/],
+  ['ftp://ghcr.io', /scheme "ftp"/],
+  ['https://', /no valid host/],
+  ['https://:443', /no valid host/],
+  ['https://ghcr.io/', /has a path/],
+  ['https://ghcr.io/org', /has a path/],
+  ['https://ghcr.io\\org', /has a path/],
+  ['https://ghcr.io?x=1', /has a query/],
+  ['https://ghcr.io#x', /has a fragment/],
+  ['https://user:pass@ghcr.io', /user info/],
+  ['https://ghcr.io:', /port ""/],
+  ['https://ghcr.io:0', /port "0"/],
+  ['https://ghcr.io:65536', /port "65536"/],
+  ['https://ghcr.io:-1', /cannot be read/],
+  ['https://ghcr.io:80x', /cannot be read/],
+  ['https://2001:db8::1', /cannot be read/],
+  ['https://[2001:db8::1', /cannot be read/],
+  ['https://[nonsense]', /cannot be read/],
+  ['https://[::1::2]', /no valid host/],
+  ['https://-ghcr.io', /no valid host/],
+  ['https://ghcr..io', /no valid host/],
+  ['https://ghcr.io.', /no valid host/],
+  ['https://gh cr.io', /no valid host/],
+  [' https://ghcr.io', /not of the form/],
+  ['https://ghcr.io\n', /no valid host/],
+  ['https://gh\u0000cr.io', /no valid host/],
+  ['https://münchen.example', /no valid host/],
+  ['https://1.2.3.999', /no valid host/],
+  [`https://${'a'.repeat(64)}.io`, /no valid host/],
+]
+
+describe('parseRegistryServer', () => {
+  for (const [text, server] of normal) {
+    it(`takes ${text} as ${server}`, () => {
+      const parsed = parseRegistryServer(text)
+      assert.ok(parsed.ok)
+      assert.equal(parsed.server, server)
+    })
+  }
+
+  for (const [text, problem] of refused) {
+    it(`refuses ${JSON.stringify(text).slice(0, 40)}`, () => {
+      const parsed = parseRegistryServer(text)
+      assert.ok(!parsed.ok)
+      assert.match(parsed.problem, problem)
+      assert.ok(parsed.hint.length > 0)
+    })
+  }
+
+  it('never repeats user info', () => {
+    const parsed = parseRegistryServer('https://me:hunter2@ghcr.io')
+    assert.ok(!JSON.stringify(parsed).includes('hunter2'))
+  })
+
+  it('is stable: the normal form of a normal form is itself, and no text throws', () => {
+    const near = fc.oneof(
+      fc.string(),
+      fc.webUrl(),
+      fc.tuple(fc.domain(), fc.nat(70_000)).map(([d, p]) => `https://${d}:${p}`),
+    )
+    fc.assert(
+      fc.property(near, (text) => {
+        const first = parseRegistryServer(text)
+        if (!first.ok) return
+        const second = parseRegistryServer(first.server)
+        assert.ok(second.ok)
+        assert.deepEqual(second, first)
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+})

@@ -1,0 +1,9 @@
+// How long things are kept after they end. Judged by stored times; a clock that jumped back keeps them, never negative.
+
+const keptSeconds = {
+  /** The first answer to a request with an Idempotency-Key. */
+  answer: 24 * 3_600,
+} as const
+
+export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>
+  (Date.parse(now) - Date.parse(endedAt)) / 1_000 > keptSeconds[kind]

@@ -1,0 +1,65 @@
+// Selectors: each form, and what is refused.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type Parsed, parseFieldSelector, parseLabelSelector } from './selectors.ts'
+
+const item = {
+  name: 'vm-1',
+  owner: 'me@example.com',
+  cpu: 4,
+  on: true,
+  place: { node: 'n1' },
+  labels: { team: 'ios', stage: 'ci' },
+}
+const judge = (parsed: Parsed): boolean => {
+  assert.ok(parsed.ok, parsed.ok ? '' : parsed.problem)
+  return parsed.test(item)
+}
+
+const labels: readonly (readonly [string, boolean])[] = [
+  ['', true],
+  ['team=ios', true],
+  ['team==ios', true],
+  ['team = ios , stage = ci', true],
+  ['team=android', false],
+  ['team!=android', true],
+  ['absent!=x', true],
+  ['absent=x', false],
+  ['team in (ios, tvos)', true],
+  ['team in (tvos),stage=ci', false],
+  ['team notin (tvos)', true],
+  ['absent notin (x)', true],
+  ['team', true],
+  ['absent', false],
+  ['!absent', true],
+  ['!team', false],
+]
+const fields: readonly (readonly [string, boolean])[] = [
+  ['owner=me@example.com', true],
+  ['owner!=me@example.com', false],
+  ['cpu=4,on=true', true],
+  ['place.node=n1', true],
+  ['place.node=n2', false],
+]
+
+describe('selectors', () => {
+  for (const [text, expected] of labels)
+    it(`label ${text} → ${expected}`, () => assert.equal(judge(parseLabelSelector(text)), expected))
+  const known = Object.keys(item)
+  for (const [text, expected] of fields)
+    it(`field ${text} → ${expected}`, () => assert.equal(judge(parseFieldSelector(text, known)), expected))
+
+  for (const text of ['=x', 'a=b=c', 'a in b', 'a>3', 'a in (b', '(a)']) {
+    it(`refuses ${text}`, () => {
+      const parsed = parseLabelSelector(text)
+      assert.ok(!parsed.ok)
+      assert.match(parsed.problem, /is not a condition/)
+    })
+  }
+
+  it('names the fields there are', () => {
+    const parsed = parseFieldSelector('ownr=x', known)
+    assert.ok(!parsed.ok)
+    assert.match(parsed.problem, /no field "ownr".*owner/)
+  })
+})

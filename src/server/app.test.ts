@@ -1,0 +1,217 @@
+// What holds for every request: sloppy clients, limits, request ids, slow and hostile connections, probes, logs.
+import assert from 'node:assert/strict'
+import net from 'node:net'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { credentialsPath as path, startService, type TestService } from '../../test/support/service.ts'
+
+let service: TestService
+beforeEach(async () => {
+  service = await startService()
+})
+afterEach(() => service[Symbol.asyncDispose]())
+
+const body = JSON.stringify({ server: 'https://ghcr.io', username: 'bot', password: 'x' })
+const authorization = (): string => `Bearer ${service.adminToken}`
+
+describe('sloppy clients', () => {
+  for (const type of [
+    'application/json; charset=utf-8',
+    'application/json;charset=ISO-8859-1',
+    'text/plain',
+    'application/x-www-form-urlencoded',
+  ]) {
+    it(`may send JSON as ${type}`, async () => {
+      const answer = await service.app.inject({
+        method: 'POST',
+        url: `${path}/add`,
+        headers: { authorization: authorization(), 'content-type': type },
+        payload: body,
+      })
+      assert.equal(answer.statusCode, 201, answer.payload)
+    })
+  }
+
+  it('may leave Content-Type out', async () => {
+    const base = await service.listen()
+    const { port } = new URL(base)
+    const reply = await raw(
+      Number(port),
+      `POST ${path}/add HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization()}\r\nContent-Length: ${body.length}\r\nConnection: close\r\n\r\n${body}`,
+    )
+    assert.match(reply, /^HTTP\/1\.1 201 /)
+  })
+
+  it('may send a GET with a body, and an empty body with a JSON type', async () => {
+    const { port } = new URL(await service.listen())
+    const get = await raw(
+      Number(port),
+      `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: ${authorization()}\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}`,
+    )
+    assert.match(get, /^HTTP\/1\.1 200 .*\{"items":\[\]\}$/s)
+    const empty = await service.app.inject({
+      method: 'GET',
+      url: path,
+      headers: { authorization: authorization(), 'content-type': 'application/json' },
+    })
+    assert.equal(empty.statusCode, 200)
+    const removal = await service.app.inject({
+      method: 'DELETE',
+      url: `${path}/remove`,
+      headers: { authorization: authorization(), 'content-type': 'application/json' },
+    })
+    assert.equal(removal.statusCode, 400)
+    assert.equal(removal.json().kind, 'Status')
+  })
+
+  it('may write bearer in any case', async () => {
+    const answer = await service.app.inject({ url: path, headers: { authorization: `bearer ${service.adminToken}` } })
+    assert.equal(answer.statusCode, 200)
+  })
+})
+
+describe('limits', () => {
+  it('a body over 1 MiB: 413', async () => {
+    const answer = await service.call('POST', `${path}/add`, {
+      body: JSON.stringify({ password: 'x'.repeat(1_100_000) }),
+    })
+    assert.equal(answer.status, 413)
+    assert.equal(answer.body.reason, 'RequestEntityTooLarge')
+  })
+
+  it('too many requests of one token: 429 with Retry-After, while another token is served', async () => {
+    await using limited = await startService({ settings: { limits: { requestsPerMinute: 60 } } })
+    await limited.call('GET', path)
+    const answers = await Promise.all(Array.from({ length: 20 }, () => limited.call('GET', path)))
+    const refused = answers.filter(({ status }) => status === 429)
+    assert.equal(refused.length, 10)
+    assert.equal(refused[0]?.body.reason, 'TooManyRequests')
+    assert.ok(Number(refused[0]?.headers['retry-after']) > 0)
+    const other = await limited.tokenFor({ kind: 'user', name: 'other@example.com', admin: true })
+    assert.equal((await limited.call('GET', path, { token: other })).status, 200)
+  })
+
+  it('guessing tokens: 429 by address, while a good token is served', async () => {
+    await using limited = await startService({ settings: { limits: { anonymousPerMinute: 30 } } })
+    await limited.call('GET', path)
+    const codes = []
+    for (let index = 0; index < 8; index++)
+      codes.push((await limited.call('GET', path, { token: `guess${index}` })).status)
+    assert.deepEqual(codes.slice(-3), [429, 429, 429])
+    assert.equal((await limited.call('GET', path)).status, 200)
+    assert.equal((await limited.call('GET', '/healthz', { token: null })).status, 200)
+  })
+
+  it('too many watches: 429', async () => {
+    await using limited = await startService({ settings: { limits: { watches: 1 } } })
+    const base = await limited.listen()
+    const headers = { authorization: `Bearer ${limited.adminToken}` }
+    const first = await fetch(`${base}${path}?watch=true`, { headers })
+    const second = await fetch(`${base}${path}?watch=true`, { headers })
+    assert.equal(second.status, 429)
+    await first.body?.cancel()
+    await second.body?.cancel()
+  })
+
+  it('a path or header that is too long: 4xx', async () => {
+    assert.equal((await service.call('GET', `/api/v1/namespaces/${'x'.repeat(2_000)}`)).status, 404)
+    const { port } = new URL(await service.listen())
+    const reply = await raw(Number(port), `GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`)
+    assert.match(reply, /^HTTP\/1\.1 4\d\d .*"kind":"Status"/s)
+  })
+
+  it('bytes that are not HTTP: 400 with a Status', async () => {
+    const { port } = new URL(await service.listen())
+    assert.match(await raw(Number(port), 'hello\r\n\r\n'), /^HTTP\/1\.1 400 .*"kind":"Status"/s)
+  })
+
+  it('has timeouts against clients that send slowly', () => {
+    assert.equal(service.app.server.headersTimeout, 10_000)
+    assert.equal(service.app.server.requestTimeout, 60_000)
+  })
+})
+
+describe('every answer', () => {
+  it('carries the request id, the caller’s own when it is plain', async () => {
+    assert.equal(
+      (await service.call('GET', path, { headers: { 'x-request-id': 'build-17.3' } })).headers['x-request-id'],
+      'build-17.3',
+    )
+    const odd = await service.call('GET', '/nowhere', { headers: { 'x-request-id': 'a b<c>' } })
+    assert.equal(odd.headers['x-request-id'], odd.body.requestId)
+    assert.notEqual(odd.body.requestId, 'a b<c>')
+  })
+
+  it('is a Status with advice where there is no such operation or method', async () => {
+    const missing = await service.call('GET', '/api/v1/nothing')
+    assert.equal(missing.status, 404)
+    assert.match(missing.body.message, /not found/)
+    const method = await service.call('PUT', path)
+    assert.equal(method.status, 405)
+    assert.match(method.body.message, /but GET is/)
+  })
+
+  it('to a fault of ours tells the caller nothing and the log everything', async () => {
+    const { collections } = service.services
+    Object.defineProperty(collections.registryCredentials, 'at', {
+      value: () => {
+        throw new Error('a path like /root/secret')
+      },
+    })
+    const answer = await service.call('POST', `${path}/add`, { body })
+    assert.equal(answer.status, 500)
+    assert.ok(!answer.text.includes('/root/secret') && !answer.text.includes(' at '))
+    const line = service.logLines.find(
+      (each) => each.includes(answer.body.requestId) && each.includes('"level":"error"'),
+    )
+    assert.match(line ?? '', /a path like/)
+  })
+})
+
+describe('probes', () => {
+  it('say whether it is ready', async () => {
+    assert.deepEqual((await service.call('GET', '/readyz', { token: null })).body, { status: 'ok', message: 'ready' })
+    service.stop()
+    const stopping = await service.call('GET', '/readyz', { token: null })
+    assert.equal(stopping.status, 503)
+    assert.equal(stopping.body.status, 'stopping')
+  })
+
+  it('and metrics count requests by route, not by path', async () => {
+    await service.call('GET', path)
+    await service.call('GET', path, { token: 'bad' })
+    const { text } = await service.call('GET', '/metrics')
+    assert.match(text, /svc3_build_info\{version="0\.0\.0-test"/)
+    assert.match(
+      text,
+      /svc3_http_request_duration_seconds_count\{method="GET",route="\/api\/v1\/namespaces\/:namespace\/secrets\/registrycredentials",status="200"\} 1/,
+    )
+    assert.match(text, /svc3_http_denied_total\{route="[^"]+",status="401"\} 1/)
+  })
+
+  it('the document and its page are open to all, and the page takes nothing from elsewhere', async () => {
+    const document = await service.call('GET', '/api/v1/openapi.json', { token: null })
+    assert.equal(document.body.openapi, '3.1.0')
+    const page = await service.call('GET', '/api/v1/swagger', { token: null })
+    assert.match(page.text, /swagger-ui-bundle\.js/)
+    assert.ok(!/https?:\/\//.test(page.text))
+    assert.match(String(page.headers['content-security-policy']), /default-src 'none'/)
+    for (const file of ['files/swagger-ui-bundle.js', 'files/swagger-ui.css', 'start.js']) {
+      assert.equal((await service.call('GET', `/api/v1/swagger/${file}`, { token: null })).status, 200)
+    }
+    assert.equal((await service.call('GET', '/api/v1/swagger/files/package.json', { token: null })).status, 404)
+  })
+})
+
+/** Sends bytes and reads until the other side closes. */
+function raw(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(port, '127.0.0.1', () => socket.write(text))
+    let reply = ''
+    socket.setEncoding('utf8')
+    socket.on('data', (chunk) => {
+      reply += chunk
+    })
+    socket.on('close', () => resolve(reply))
+    socket.on('error', reject)
+  })
+}

@@ -1,0 +1,54 @@
+// Who calls, and may they? Before the body is read. One message for every bad token, and for what somebody may not use
+// the same answer whether it exists or not.
+import type { FastifyRequest, onRequestHookHandler } from 'fastify'
+import { ApiError } from '../api/errors.ts'
+import type { Operation } from '../api/operation.ts'
+import type { Principal } from '../auth/principal.ts'
+import { realNamespace } from '../rules/names.ts'
+import { mayCall } from '../rules/permissions.ts'
+import type { Services } from './services.ts'
+
+const unauthorized = (): ApiError =>
+  new ApiError('Unauthorized', 'Unauthorized: the request carries no valid token', {
+    hint: 'send "Authorization: Bearer TOKEN"; svc3 user get-token prints one',
+  })
+
+const forbidden = (operation: Operation, namespace: string | undefined): ApiError =>
+  new ApiError(
+    'Forbidden',
+    `Forbidden: you may not ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,
+    {
+      kind: operation.noun,
+      hint:
+        operation.allow === 'admin'
+          ? 'only cluster administrators may'
+          : `an administrator can let you into the namespace "${namespace ?? ''}"`,
+    },
+  )
+
+export function bearer(request: FastifyRequest): string | undefined {
+  const header = request.headers.authorization
+  return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
+}
+
+export function guard(operation: Operation, { tokens, roles, settings }: Services): onRequestHookHandler {
+  const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
+    const named = (request.params as { namespace?: string }).namespace
+    const namespace = named === undefined ? undefined : realNamespace(named, settings.compat.namespaceAliases)
+    request.namespace = namespace ?? ''
+    if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
+    request.principal = principal
+    return mayCall(roles.roleOf(principal, namespace), operation.allow) ? undefined : forbidden(operation, namespace)
+  }
+
+  // Without promises on the way of a known token: this runs for every request.
+  return (request, _reply, done) => {
+    const token = bearer(request)
+    const known = token === undefined ? undefined : tokens.known(token)
+    if (known || token === undefined || operation.allow === 'anyone') return done(judge(request, known))
+    tokens.verify(token).then(
+      (principal) => done(judge(request, principal)),
+      (error: Error) => done(error),
+    )
+  }
+}

@@ -1,0 +1,56 @@
+// What a handler is: the operation's types in, the operation's answer out. The table of all handlers has one for every
+// operation, or it does not compile.
+import type { TSchema } from 'typebox'
+import type { OperationId, OperationTable } from '../api/index.ts'
+import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
+import type { Principal } from '../auth/principal.ts'
+import type { Collection } from '../store/collection.ts'
+import type { Entry } from '../store/store.ts'
+
+export interface Call<O extends Operation> {
+  readonly params: ParamsOf<O>
+  readonly query: QueryOf<O>
+  readonly body: BodyOf<O>
+  /** Undefined only in operations that anyone may call. */
+  readonly principal: O['allow'] extends 'anyone' ? Principal | undefined : Principal
+  readonly now: Date
+  /** Set when the caller sent an Idempotency-Key: stamp it on what is created, recognise it when it is there. */
+  readonly requestKey: string | undefined
+}
+
+/** An answer with another status than the operation's first. */
+export class Answer<T> {
+  readonly status: number
+  readonly value: T
+
+  constructor(status: number, value: T) {
+    this.status = status
+    this.value = value
+  }
+}
+
+/** What a list shows. Filters, paging, ETag and watch are the same for all and live in `lists.ts`. */
+export interface Listing<I> {
+  readonly collection: Collection<never>
+  readonly scope: string
+  readonly item: (entry: Entry<never>) => I
+  /** When set: only these are shown to this caller. */
+  readonly visible?: (item: I) => boolean
+}
+
+export function listing<T, I>(
+  collection: Collection<T>,
+  scope: string,
+  item: (entry: Entry<T>) => I,
+  visible?: (item: I) => boolean,
+): Listing<I> {
+  return { collection, scope, item, ...(visible && { visible }) } as unknown as Listing<I>
+}
+
+export type Handler<O extends Operation> = O extends Operation & { item: TSchema }
+  ? (call: Call<O>) => Listing<ItemOf<O>>
+  : (call: Call<O>) => ResponseOf<O> | Answer<ResponseOf<O>> | Promise<ResponseOf<O> | Answer<ResponseOf<O>>>
+
+export type Handlers = { readonly [Id in OperationId]: Handler<OperationTable[Id]> }
+/** The handlers of one noun: those of the operations that its file in `api/` exports. */
+export type HandlersOf<M> = { readonly [Id in keyof M & OperationId]: Handler<OperationTable[Id]> }

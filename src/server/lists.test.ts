@@ -1,0 +1,188 @@
+// What every list can do: pages, selectors, ETag, watch. Shown on registry credentials.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { credentialsPath as path, startService, type TestService } from '../../test/support/service.ts'
+
+let service: TestService
+beforeEach(async () => {
+  service = await startService()
+})
+afterEach(() => service[Symbol.asyncDispose]())
+
+const host = (index: number): string => `https://r${String(index).padStart(2, '0')}.example`
+const add = (index: number, extra = {}) =>
+  service.call('POST', `${path}/add`, {
+    body: { server: host(index), username: `u${index % 3}`, password: 'x', ...extra },
+  })
+const remove = (index: number) => service.call('DELETE', `${path}/remove`, { body: { server: host(index) } })
+const servers = (items: { server: string }[]): string[] => items.map(({ server }) => server)
+
+describe('paging', () => {
+  it('goes through all, in order, each once, also while others come and go', async () => {
+    for (let index = 0; index < 10; index++) await add(index)
+    const seen: string[] = []
+    let next: string | undefined
+    for (let page = 0; page < 10; page++) {
+      const query = next === undefined ? '?limit=3' : `?limit=3&continue=${encodeURIComponent(next)}`
+      const { body } = await service.call('GET', path + query)
+      seen.push(...servers(body.items))
+      next = body.continue
+      if (page === 0) await Promise.all([remove(0), add(20)])
+      if (!next) break
+    }
+    assert.deepEqual(seen, [...Array.from({ length: 10 }, (_, index) => host(index)), host(20)])
+  })
+
+  it('has no continue on the last page, and exactly {"items":[]} for nothing', async () => {
+    assert.equal((await service.call('GET', `${path}?limit=5`)).text, '{"items":[]}')
+    await add(1)
+    assert.equal((await service.call('GET', `${path}?limit=1`)).body.continue, undefined)
+  })
+
+  for (const query of [
+    'limit=0',
+    'limit=1001',
+    'limit=1.5',
+    'limit=abc',
+    'continue=zzz',
+    'watch=maybe',
+    'fieldSelector=colour=blue',
+    'labelSelector=a>b',
+    'watch=true&resourceVersion=abc',
+  ]) {
+    it(`refuses ?${query} by name`, async () => {
+      const answer = await service.call('GET', `${path}?${query}`)
+      assert.equal(answer.status, 400, answer.text)
+      assert.ok(answer.body.details.causes.length > 0)
+    })
+  }
+})
+
+describe('selectors', () => {
+  it('choose by field, with paging', async () => {
+    for (let index = 0; index < 9; index++) await add(index)
+    const { body } = await service.call('GET', `${path}?fieldSelector=${encodeURIComponent('username=u1')}&limit=2`)
+    assert.deepEqual(servers(body.items), [host(1), host(4)])
+    assert.ok(body.continue)
+    const none = await service.call('GET', `${path}?labelSelector=team=ios`)
+    assert.deepEqual(none.body, { items: [] })
+  })
+})
+
+describe('ETag', () => {
+  it('answers 304 until something in the namespace changes', async () => {
+    await add(1)
+    const { headers } = await service.call('GET', path)
+    const tag = String(headers.etag)
+    const same = await service.call('GET', path, { headers: { 'if-none-match': tag } })
+    assert.equal(same.status, 304)
+    assert.equal(same.text, '')
+    await service.services.collections.namespaces.create('', 'svc-x', {
+      name: 'svc-x',
+      customPods: false,
+      createdAt: '',
+    })
+    assert.equal((await service.call('GET', path, { headers: { 'if-none-match': `W/${tag}` } })).status, 304)
+    await add(2)
+    const changed = await service.call('GET', path, { headers: { 'if-none-match': tag } })
+    assert.equal(changed.status, 200)
+    assert.equal(changed.body.items.length, 2)
+  })
+
+  it('stands on single records too', async () => {
+    const answer = await service.call('GET', '/api/v1/namespaces/svc-default')
+    assert.equal(answer.headers.etag, `"${answer.body.resourceVersion}"`)
+    const same = await service.call('GET', '/api/v1/namespaces/svc-default', {
+      headers: { 'if-none-match': String(answer.headers.etag) },
+    })
+    assert.equal(same.status, 304)
+  })
+})
+
+interface WatchEvent {
+  readonly type: string
+  readonly object: { readonly server?: string; readonly username?: string; readonly resourceVersion: string }
+}
+
+/** Reads events of a real stream until `count` other than bookmarks have come. */
+async function watch(
+  query: string,
+  count: number,
+  meanwhile: () => Promise<unknown> = async () => undefined,
+): Promise<WatchEvent[]> {
+  const response = await fetch(`${service.services.apiUrl}${path}?watch=true${query}`, {
+    headers: { authorization: `Bearer ${service.adminToken}` },
+  })
+  assert.equal(response.status, 200)
+  const events: WatchEvent[] = []
+  const work = meanwhile()
+  let rest = ''
+  for await (const chunk of response.body ?? []) {
+    const lines = (rest + Buffer.from(chunk).toString()).split('\n')
+    rest = lines.pop() ?? ''
+    events.push(...lines.filter((line) => line !== '').map((line) => JSON.parse(line)))
+    if (events.filter(({ type }) => type !== 'BOOKMARK').length >= count) break
+  }
+  await work
+  return events
+}
+const brief = (events: WatchEvent[]): string[] =>
+  events
+    .filter(({ type }) => type !== 'BOOKMARK')
+    .map(({ type, object }) => `${type} ${object.server} ${object.username}`)
+
+describe('watch', () => {
+  beforeEach(() => service.listen())
+
+  it('begins with what is there, then follows', async () => {
+    await add(1)
+    const events = await watch('', 4, async () => {
+      await add(2)
+      await add(1, { username: 'new', replace: true })
+      await remove(2)
+    })
+    assert.deepEqual(brief(events), [
+      `ADDED ${host(1)} u1`,
+      `ADDED ${host(2)} u2`,
+      `MODIFIED ${host(1)} new`,
+      `DELETED ${host(2)} u2`,
+    ])
+  })
+
+  it('resumes from a revision without gap or repetition', async () => {
+    await add(1)
+    const rev = (await service.call('GET', path)).headers['resource-version']
+    await add(2)
+    await add(3)
+    assert.deepEqual(brief(await watch(`&resourceVersion=${rev}`, 2)), [`ADDED ${host(2)} u2`, `ADDED ${host(3)} u0`])
+  })
+
+  it('sees things enter and leave a selection', async () => {
+    const events = await watch(`&fieldSelector=${encodeURIComponent('username=in')}`, 2, async () => {
+      await add(1, { username: 'out' })
+      await add(1, { username: 'in', replace: true })
+      await add(1, { username: 'out', replace: true })
+    })
+    assert.deepEqual(brief(events), [`ADDED ${host(1)} in`, `DELETED ${host(1)} in`])
+  })
+
+  it('answers 410 Expired for a past that is gone and for a future that is not there', async () => {
+    for (let index = 0; index < 5; index++) await add(index)
+    await service.services.store.compact(service.services.collections.registryCredentials.view.rev)
+    for (const rev of ['1', '999999']) {
+      const answer = await service.call('GET', `${path}?watch=true&resourceVersion=${rev}`)
+      assert.equal(answer.status, 410, answer.text)
+      assert.equal(answer.body.reason, 'Expired')
+      assert.match(answer.body.hint, /list again/)
+    }
+  })
+
+  it('ends when the service stops', { timeout: 5_000 }, async () => {
+    const response = await fetch(`${service.services.apiUrl}${path}?watch=true`, {
+      headers: { authorization: `Bearer ${service.adminToken}` },
+    })
+    service.stop()
+    await response.text()
+    assert.equal(service.services.metrics.watches.open, 0)
+  })
+})

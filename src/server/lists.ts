@@ -1,0 +1,115 @@
+// What all lists have in common: filters, pages, ETag. Served from memory: an item is rendered once per change, and the
+// whole of an unfiltered list once per change of its scope.
+import { badRequest } from '../api/errors.ts'
+import type { ListQuery, Operation } from '../api/operation.ts'
+import { type Item, parseFieldSelector, parseLabelSelector, type Test } from '../rules/selectors.ts'
+import type { Entry, Rev } from '../store/store.ts'
+import type { Listing } from './handlers.ts'
+import { type Render, renderer } from './render.ts'
+
+export interface RenderedList {
+  readonly body: string | Buffer
+  readonly rev: Rev
+}
+
+/** One list operation: knows how to render its items and remembers what it rendered. */
+export class Lists {
+  readonly #render: Render
+  readonly #fields: readonly string[]
+  readonly #items = new WeakMap<Entry<never>, string>()
+  readonly #whole = new Map<string, RenderedList>()
+
+  constructor(operation: Operation & { item: NonNullable<Operation['item']> }) {
+    this.#render = renderer(operation.item)
+    this.#fields = Object.keys((operation.item as { properties?: object }).properties ?? {})
+  }
+
+  /** The revision that the answer to a list of this scope stands for. */
+  rev(listing: Listing<unknown>): Rev {
+    return listing.collection.view.revOf(encodeURIComponent(listing.scope))
+  }
+
+  list(listing: Listing<unknown>, query: ListQuery): RenderedList {
+    const rev = this.rev(listing)
+    const test = this.test(query)
+    const isWhole = !test && !listing.visible && query.limit === undefined && query.continue === undefined
+    if (!isWhole) return { body: this.#page(listing, query, test), rev }
+    const known = this.#whole.get(listing.scope)
+    if (known?.rev === rev) return known
+    const rendered = { body: Buffer.from(this.#page(listing, query, undefined)), rev }
+    this.#remember(listing.scope, rendered)
+    return rendered
+  }
+
+  /** One item as JSON text, kept as long as the entry is current. */
+  item(listing: Listing<unknown>, entry: Entry<never>): string {
+    const known = this.#items.get(entry)
+    if (known !== undefined) return known
+    const text = this.#render(listing.item(entry))
+    this.#items.set(entry, text)
+    return text
+  }
+
+  /** The selectors of a query as a test on an item; undefined when there are none. */
+  test(query: ListQuery): Test | undefined {
+    const parts = [
+      ['labelSelector', query.labelSelector === undefined ? undefined : parseLabelSelector(query.labelSelector)],
+      [
+        'fieldSelector',
+        query.fieldSelector === undefined ? undefined : parseFieldSelector(query.fieldSelector, this.#fields),
+      ],
+    ] as const
+    const tests: Test[] = []
+    const causes = []
+    for (const [field, parsed] of parts) {
+      if (parsed?.ok) tests.push(parsed.test)
+      else if (parsed) causes.push({ field, reason: 'FieldValueInvalid', message: `${field}: ${parsed.problem}` })
+    }
+    if (causes.length > 0) throw badRequest(causes, 'write for example owner=me@example.com, several joined by commas')
+    return tests.length === 0 ? undefined : (item) => tests.every((test) => test(item))
+  }
+
+  shows(listing: Listing<unknown>, test: Test | undefined, entry: Entry<never>): boolean {
+    if (!test && !listing.visible) return true
+    const item = listing.item(entry)
+    return (!listing.visible || listing.visible(item)) && (!test || test(item as Item))
+  }
+
+  #page(listing: Listing<unknown>, query: ListQuery, test: Test | undefined): string {
+    const limit = query.limit ?? Number.POSITIVE_INFINITY
+    const texts: string[] = []
+    let last = ''
+    for (const entry of this.#from(listing, query.continue)) {
+      if (!this.shows(listing, test, entry)) continue
+      if (texts.length === limit)
+        return `{"items":[${texts.join(',')}],"continue":${JSON.stringify(encodeContinue(last))}}`
+      texts.push(this.item(listing, entry))
+      last = entry.key
+    }
+    return `{"items":[${texts.join(',')}]}`
+  }
+
+  #from(listing: Listing<unknown>, token: string | undefined): readonly Entry<never>[] {
+    const after = token === undefined ? undefined : decodeContinue(token, listing.collection.prefix)
+    return listing.collection.view.range(encodeURIComponent(listing.scope), after === undefined ? {} : { after })
+  }
+
+  #remember(scope: string, rendered: RenderedList): void {
+    if (this.#whole.size >= 1_000) this.#whole.delete(this.#whole.keys().next().value as string)
+    this.#whole.set(scope, rendered)
+  }
+}
+
+/** A page goes on after a key, not at a position: what comes or goes meanwhile repeats and hides nothing else. */
+const encodeContinue = (key: string): string => Buffer.from(key).toString('base64url')
+
+function decodeContinue(token: string, prefix: string): string {
+  const key = Buffer.from(token, 'base64url').toString('utf8')
+  if (key.startsWith(prefix)) return key
+  const cause = {
+    field: 'continue',
+    reason: 'FieldValueInvalid',
+    message: 'continue is not a value that a page of this list carried',
+  }
+  throw badRequest([cause], 'list from the start, without continue')
+}

@@ -1,0 +1,84 @@
+// Metrics for Prometheus: requests by route, store latencies, refusals, what is built.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+/** The streams that are open now. */
+export interface OpenWatches {
+  readonly open: number
+  enter(): void
+  leave(): void
+}
+
+export interface Metrics {
+  readonly registry: Registry
+  request(method: string, route: string, status: number, seconds: number): void
+  store(operation: string, seconds: number, outcome: string): void
+  readonly watches: OpenWatches
+}
+
+export function createMetrics(version: string): Metrics {
+  const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
+  new Gauge({ name: 'svc3_build_info', help: 'What runs here', labelNames: ['version', 'node'], registers: [registry] })
+    .labels(version, process.version)
+    .set(1)
+  const requests = new Histogram({
+    name: 'svc3_http_request_duration_seconds',
+    help: 'Time from request to answer, by route',
+    labelNames: ['method', 'route', 'status'],
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600],
+    registers: [registry],
+  })
+  const latencies = new Histogram({
+    name: 'svc3_store_duration_seconds',
+    help: 'Time of an operation of the store, by outcome',
+    labelNames: ['operation', 'outcome'],
+    buckets: [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers: [registry],
+  })
+  const refusals = new Counter({
+    name: 'svc3_http_denied_total',
+    help: 'Requests refused with 401 or 403',
+    labelNames: ['route', 'status'],
+    registers: [registry],
+  })
+  const watchGauge = new Gauge({
+    name: 'svc3_http_watches',
+    help: 'Streams of changes open now',
+    registers: [registry],
+  })
+
+  /** Looking a label set up costs more than observing it: one child per route and status is kept. */
+  const children = new Map<string, { observe(value: number): void }>()
+  const child = (method: string, route: string, status: number): { observe(value: number): void } => {
+    const key = `${method} ${route} ${status}`
+    const known = children.get(key)
+    if (known) return known
+    const made = requests.labels(method, route, String(status))
+    children.set(key, made)
+    return made
+  }
+  return {
+    registry,
+    request(method, route, status, seconds) {
+      child(method, route, status).observe(seconds)
+      if (status === 401 || status === 403) refusals.labels(route, String(status)).inc()
+    },
+    store: (operation, seconds, outcome) => latencies.labels(operation, outcome).observe(seconds),
+    watches: countOpen((open) => watchGauge.set(open)),
+  }
+}
+
+function countOpen(report: (open: number) => void): OpenWatches {
+  let open = 0
+  const change = (by: number): void => {
+    open += by
+    report(open)
+  }
+  return {
+    get open() {
+      return open
+    },
+    enter: () => change(1),
+    leave: () => change(-1),
+  }
+}

@@ -1,0 +1,23 @@
+// Every request is measured; changes, refusals and faults are logged, reads only when somebody debugs.
+import type { FastifyInstance } from 'fastify'
+import { displayName } from '../auth/principal.ts'
+import type { Services } from './services.ts'
+
+export function observeRequests(app: FastifyInstance, { metrics, log }: Services): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeOptions.url ?? 'unknown'
+    metrics.request(request.method, route, reply.statusCode, reply.elapsedTime / 1_000)
+    const level = reply.statusCode >= 400 ? 'warn' : request.method === 'GET' ? 'debug' : 'info'
+    log[level]('request', {
+      requestId: request.id,
+      actor: request.principal ? displayName(request.principal) : 'anonymous',
+      method: request.method,
+      route,
+      namespace: request.namespace,
+      status: reply.statusCode,
+      durationMs: Math.round(reply.elapsedTime * 10) / 10,
+      remote: request.ip,
+    })
+    done()
+  })
+}

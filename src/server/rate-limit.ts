@@ -1,0 +1,35 @@
+// How fast one caller may ask: a bucket of ten seconds' worth that fills evenly. Counted here and per server, by a
+// monotonic clock, without a promise on the way: it runs for every request.
+
+export interface RateLimit {
+  /** Takes one; returns 0, or after how many seconds there will be one again. */
+  take(key: string, perMinute: number): number
+}
+
+interface Bucket {
+  level: number
+  atMs: number
+}
+
+const burstSeconds = 10
+/** More callers than this at once are not told apart any better: the longest silent is forgotten. */
+const maxBuckets = 20_000
+
+export function createRateLimit(nowMs: () => number = () => performance.now()): RateLimit {
+  const buckets = new Map<string, Bucket>()
+
+  return {
+    take(key, perMinute) {
+      const perMs = perMinute / 60_000
+      const capacity = Math.max(1, perMs * burstSeconds * 1_000)
+      const now = nowMs()
+      const known = buckets.get(key)
+      const level = known ? Math.min(capacity, known.level + (now - known.atMs) * perMs) : capacity
+      const isAllowed = level >= 1
+      if (known) buckets.delete(key)
+      else if (buckets.size >= maxBuckets) buckets.delete(buckets.keys().next().value as string)
+      buckets.set(key, { level: isAllowed ? level - 1 : level, atMs: now })
+      return isAllowed ? 0 : Math.max(1, Math.ceil((1 - level) / perMs / 1_000))
+    },
+  }
+}

@@ -1,0 +1,35 @@
+// What handlers work with, put together once at the start.
+import type { Principal } from '../auth/principal.ts'
+import type { Roles } from '../auth/roles.ts'
+import type { Secrets } from '../auth/secrets.ts'
+import type { Tokens } from '../auth/tokens.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
+import type { Collections } from '../store/collections.ts'
+import type { Store } from '../store/store.ts'
+import type { Metrics } from './metrics.ts'
+import type { Settings } from './settings.ts'
+
+export interface Services {
+  readonly store: Store
+  readonly collections: Collections
+  readonly secrets: Secrets
+  readonly tokens: Tokens
+  readonly roles: Roles
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly settings: Settings
+  readonly version: string
+  /** Aborted when the service begins to stop: streams end, readiness is withdrawn. */
+  readonly stopping: AbortSignal
+  /** Where the API answers, once it does. */
+  apiUrl: string
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    principal: Principal | undefined
+    namespace: string
+  }
+}

@@ -1,0 +1,98 @@
+// A list that goes on: one JSON object a line, from a revision or from what is there now. A client that reads too
+// slowly is cut off and resumes from the last version it saw.
+import { ApiError, badRequest } from '../api/errors.ts'
+import type { ListQuery } from '../api/operation.ts'
+import type { Test } from '../rules/selectors.ts'
+import { type Bookmark, type Change, compareRevs, type Entry, isFault, type Rev } from '../store/store.ts'
+import type { Listing } from './handlers.ts'
+import type { Lists } from './lists.ts'
+import type { Services } from './services.ts'
+
+export interface WatchRequest {
+  readonly lists: Lists
+  readonly listing: Listing<unknown>
+  readonly query: ListQuery
+  readonly signal: AbortSignal
+}
+
+/** Throws Expired, before a byte is sent, when the asked-for past is gone. */
+export async function openWatch(
+  { store }: Pick<Services, 'store'>,
+  request: WatchRequest,
+): Promise<AsyncIterable<string>> {
+  const { lists, listing, query, signal } = request
+  const { view, prefix } = listing.collection
+  const test = lists.test(query)
+  const known = view.rev
+  const after = query.resourceVersion === undefined ? known : checkedRevision(query.resourceVersion, known)
+  const present = query.resourceVersion === undefined ? view.range(encodeURIComponent(listing.scope)) : []
+  const scopePrefix = listing.scope === '' ? prefix : `${prefix}${encodeURIComponent(listing.scope)}/`
+  const changes = store.watch(scopePrefix, after, signal)[Symbol.asyncIterator]()
+  const first = await changes.next().catch(asExpired)
+  return lines({ ...request, test }, present, first, changes)
+}
+
+type Step = IteratorResult<readonly Change[] | Bookmark>
+type Filtered = WatchRequest & { readonly test: Test | undefined }
+
+async function* lines(
+  request: Filtered,
+  present: readonly Entry<never>[],
+  first: Step,
+  rest: AsyncIterator<readonly Change[] | Bookmark>,
+): AsyncGenerator<string> {
+  const { lists, listing, test } = request
+  try {
+    for (const entry of present) {
+      if (lists.shows(listing, test, entry)) yield line('ADDED', lists.item(listing, entry))
+    }
+    for (let step = first; !step.done; step = await rest.next()) {
+      const batch = step.value
+      if ('type' in batch) yield line('BOOKMARK', JSON.stringify({ resourceVersion: batch.rev }))
+      else yield batch.map((change) => changeLine(request, change)).join('')
+    }
+  } catch (error) {
+    // The reader fell too far behind, or the store is closing: the stream ends, and the client resumes or lists again.
+    if (!isFault(error, 'Compacted') && !isFault(error, 'Unavailable') && !request.signal.aborted) throw error
+  } finally {
+    await rest.return?.()
+  }
+}
+
+function changeLine({ lists, listing, test }: Filtered, change: Change): string {
+  const before = change.previous as Entry<never> | undefined
+  const was = before !== undefined && lists.shows(listing, test, before)
+  const after = change.type === 'put' ? (change.entry as Entry<never>) : undefined
+  const is = after !== undefined && lists.shows(listing, test, after)
+  if (after && is) return line(was ? 'MODIFIED' : 'ADDED', lists.item(listing, after))
+  if (!before || !was) return ''
+  const rev = change.type === 'put' ? change.entry.rev : change.rev
+  return line('DELETED', lists.item(listing, { ...before, rev }))
+}
+
+const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`
+
+/** A version from the future belongs to another history (a restored backup, say): listing again is the only way on. */
+function checkedRevision(text: string, known: Rev): Rev {
+  if (!/^\d{1,20}$/.test(text)) {
+    throw badRequest([
+      {
+        field: 'resourceVersion',
+        reason: 'FieldValueInvalid',
+        message: 'resourceVersion is not a version that this service gave out',
+      },
+    ])
+  }
+  const rev = BigInt(text).toString()
+  if (compareRevs(rev, known) > 0) throw expired()
+  return rev
+}
+
+function asExpired(error: unknown): never {
+  throw isFault(error, 'Compacted') ? expired() : error
+}
+
+const expired = (): ApiError =>
+  new ApiError('Expired', 'the changes after that resourceVersion are not kept any more', {
+    hint: 'list again, and watch from the version of that answer',
+  })

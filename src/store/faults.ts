@@ -1,0 +1,34 @@
+// The faults that every engine reports, in the same words: what happened, to what, and what to do next.
+import { maxValueBytes, type Rev, StoreError } from './store.ts'
+
+export const alreadyExists = (key: string): StoreError =>
+  new StoreError('AlreadyExists', `"${key}" is already there: update it, or choose another key`)
+
+export const notFound = (key: string): StoreError =>
+  new StoreError('NotFound', `"${key}" is not there: it was deleted, or never created`)
+
+export const conflict = (key: string, expected: Rev, actual: Rev): StoreError =>
+  new StoreError('Conflict', `"${key}" is at revision ${actual}, not ${expected}: read it again, then decide again`)
+
+export const compacted = (after: Rev): StoreError =>
+  new StoreError(
+    'Compacted',
+    `the changes after revision ${after} are no longer kept: list again, and watch from there`,
+  )
+
+export const closed = (): StoreError =>
+  new StoreError('Unavailable', 'the store is closed: nothing was read or written')
+
+/** The JSON of a value, or TooLarge. */
+export function textOf(key: string, value: unknown): string {
+  const text = JSON.stringify(value)
+  if (text === undefined) throw new TypeError(`the value for "${key}" is not JSON`)
+  // A UTF-16 unit makes at most three bytes: most values need no counting.
+  if (text.length * 3 <= maxValueBytes) return text
+  const bytes = Buffer.byteLength(text)
+  if (bytes <= maxValueBytes) return text
+  throw new StoreError('TooLarge', `the value for "${key}" has ${bytes} bytes, at most ${maxValueBytes} are possible`)
+}
+
+/** A revision as a number, or NaN (equal to nothing) for text that no engine of ours has given out. */
+export const revNumber = (rev: Rev): number => (/^(0|[1-9]\d{0,14})$/.test(rev) ? Number(rev) : Number.NaN)

@@ -1,0 +1,206 @@
+// What engines share for watch: committed batches fan out to watchers. A watcher reads the past from the log in pages,
+// then follows live; one that falls behind goes back to the log, so that its memory never depends on its slowness.
+import { closed, compacted } from './faults.ts'
+import { type Bookmark, type Change, changeKey, changeRev, compareRevs, type Rev, type StoreError } from './store.ts'
+
+export interface FeedOptions {
+  /** How often a watcher hears that other prefixes have moved on. */
+  readonly bookmarkMs?: number
+  /** So many changes may wait for one watcher before it goes back to the log. */
+  readonly maxQueuedChanges?: number
+}
+
+export interface LogPage {
+  readonly changes: readonly Change[]
+  /** The log was read up to here: greater than the `after` it was asked for, unless that is the end. */
+  readonly rev: Rev
+}
+
+/** The changes under `prefix` after `after`, a page of them. MUST throw Compacted when they are gone. */
+export type ReadLog = (prefix: string, after: Rev) => Promise<LogPage>
+
+interface Batch {
+  readonly changes: readonly Change[]
+  readonly rev: Rev
+}
+
+interface Watcher {
+  queue: Batch[]
+  queuedChanges: number
+  /** The queue lacks changes up to here: they are in the log. */
+  missedTo: Rev
+  bookmarkDue: boolean
+  wake: () => void
+}
+
+const asleep = (): void => {}
+
+export class Feed {
+  readonly #readLog: ReadLog
+  readonly #bookmarkMs: number
+  readonly #maxQueuedChanges: number
+  readonly #watchers = new Map<string, Set<Watcher>>()
+  /** How many watched prefixes have each length: a change looks up its key's beginnings, not every watcher. */
+  readonly #lengths = new Map<number, number>()
+  #rev: Rev
+  #ended: { readonly error?: StoreError } | undefined
+  #ticker: NodeJS.Timeout | undefined
+
+  constructor(readLog: ReadLog, rev: Rev, options: FeedOptions = {}) {
+    this.#readLog = readLog
+    this.#rev = rev
+    this.#bookmarkMs = options.bookmarkMs ?? 5_000
+    this.#maxQueuedChanges = options.maxQueuedChanges ?? 10_000
+  }
+
+  /** Everything up to here has been published. */
+  get rev(): Rev {
+    return this.#rev
+  }
+
+  /** Without watchers nobody needs the changes themselves, only the revision. */
+  get isWatched(): boolean {
+    return this.#watchers.size > 0
+  }
+
+  /** A commit: its changes in order, and the revision it reaches. */
+  publish(changes: readonly Change[], rev: Rev): void {
+    this.#rev = rev
+    const touched = new Map<Set<Watcher>, Change[]>()
+    for (const change of changes) {
+      const key = changeKey(change)
+      for (const length of this.#lengths.keys()) {
+        const watchers = key.length >= length ? this.#watchers.get(key.slice(0, length)) : undefined
+        if (!watchers) continue
+        const own = touched.get(watchers)
+        if (own) own.push(change)
+        else touched.set(watchers, [change])
+      }
+    }
+    for (const [watchers, own] of touched) {
+      const batch = { changes: own, rev }
+      for (const watcher of watchers) this.#enqueue(watcher, batch)
+    }
+  }
+
+  #enqueue(watcher: Watcher, batch: Batch): void {
+    if (watcher.queuedChanges + batch.changes.length > this.#maxQueuedChanges) {
+      watcher.queue = []
+      watcher.queuedChanges = 0
+      watcher.missedTo = batch.rev
+    } else {
+      watcher.queue.push(batch)
+      watcher.queuedChanges += batch.changes.length
+    }
+    watcher.wake()
+  }
+
+  async *watch(prefix: string, after: Rev, signal: AbortSignal): AsyncGenerator<readonly Change[] | Bookmark, void> {
+    if (this.#ended) throw this.#ended.error ?? closed()
+    if (!/^\d+$/.test(after) || compareRevs(after, this.#rev) > 0) throw compacted(after)
+    const watcher: Watcher = { queue: [], queuedChanges: 0, missedTo: this.#rev, bookmarkDue: true, wake: asleep }
+    // A reader that was aborted may never ask again: it leaves at once, whatever it is doing.
+    const leave = (): void => {
+      this.#remove(prefix, watcher)
+      watcher.wake()
+    }
+    signal.addEventListener('abort', leave, { once: true })
+    this.#add(prefix, watcher)
+    let position = after
+    let bookmarked: Rev | undefined
+    try {
+      while (!signal.aborted) {
+        if (this.#isOver()) return
+        const batch = compareRevs(position, watcher.missedTo) < 0 ? await this.#past(prefix, position) : next(watcher)
+        if (batch) {
+          // What was read from the log may wait in the queue as well.
+          const isNew = compareRevs(batch.rev, position) > 0
+          const changes = isNew ? newerThan(batch.changes, position) : []
+          if (isNew) position = batch.rev
+          if (changes.length > 0 && !signal.aborted) yield changes
+        } else if (watcher.bookmarkDue) {
+          watcher.bookmarkDue = false
+          // The queue is empty, so whatever was published since belongs to other prefixes.
+          position = this.#rev
+          if (position !== bookmarked) {
+            bookmarked = position
+            yield { type: 'bookmark', rev: position }
+          }
+        } else {
+          await new Promise<void>((resolve) => {
+            watcher.wake = resolve
+          })
+          watcher.wake = asleep
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', leave)
+      this.#remove(prefix, watcher)
+    }
+  }
+
+  /** A page of the log; an empty one when the store was closed meanwhile, which the caller looks at next. */
+  async #past(prefix: string, after: Rev): Promise<Batch> {
+    try {
+      return await this.#readLog(prefix, after)
+    } catch (error) {
+      if (this.#ended) return { changes: [], rev: after }
+      throw error
+    }
+  }
+
+  #isOver(): boolean {
+    if (this.#ended?.error) throw this.#ended.error
+    return this.#ended !== undefined
+  }
+
+  /** Ends every watch: quietly, or with the error that ended the store. */
+  end(error?: StoreError): void {
+    if (this.#ended) return
+    this.#ended = error ? { error } : {}
+    for (const watchers of this.#watchers.values()) for (const watcher of watchers) watcher.wake()
+  }
+
+  #add(prefix: string, watcher: Watcher): void {
+    const watchers = this.#watchers.get(prefix)
+    if (watchers) watchers.add(watcher)
+    else {
+      this.#watchers.set(prefix, new Set([watcher]))
+      this.#lengths.set(prefix.length, (this.#lengths.get(prefix.length) ?? 0) + 1)
+    }
+    this.#ticker ??= setInterval(() => this.#remind(), this.#bookmarkMs).unref()
+  }
+
+  #remove(prefix: string, watcher: Watcher): void {
+    const watchers = this.#watchers.get(prefix)
+    if (!watchers?.delete(watcher) || watchers.size > 0) return
+    this.#watchers.delete(prefix)
+    const left = (this.#lengths.get(prefix.length) ?? 1) - 1
+    if (left > 0) this.#lengths.set(prefix.length, left)
+    else this.#lengths.delete(prefix.length)
+    if (this.#watchers.size > 0) return
+    clearInterval(this.#ticker)
+    this.#ticker = undefined
+  }
+
+  #remind(): void {
+    for (const watchers of this.#watchers.values())
+      for (const watcher of watchers) {
+        watcher.bookmarkDue = true
+        watcher.wake()
+      }
+  }
+}
+
+function next(watcher: Watcher): Batch | undefined {
+  const batch = watcher.queue.shift()
+  if (batch) watcher.queuedChanges -= batch.changes.length
+  return batch
+}
+
+/** The same array when all of it is new, which is nearly always: batches are shared, not copied. */
+function newerThan(changes: readonly Change[], rev: Rev): readonly Change[] {
+  const first = changes[0]
+  if (!first || compareRevs(changeRev(first), rev) > 0) return changes
+  return changes.filter((change) => compareRevs(changeRev(change), rev) > 0)
+}

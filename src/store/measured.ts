@@ -1,0 +1,32 @@
+// A store that tells how long each call took, for metrics. Watches pass through: they last as long as their reader.
+import { type Store, StoreError, type StoreFault } from './store.ts'
+
+export type StoreOperation = Exclude<keyof Store, 'watch' | 'close'>
+export type StoreOutcome = 'ok' | StoreFault | 'error'
+export type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcome) => void
+
+export function measured(store: Store, observe: Observe): Store {
+  async function timed<T>(operation: StoreOperation, work: () => Promise<T>): Promise<T> {
+    const startMs = performance.now()
+    let outcome: StoreOutcome = 'ok'
+    try {
+      return await work()
+    } catch (error) {
+      outcome = error instanceof StoreError ? error.fault : 'error'
+      throw error
+    } finally {
+      observe(operation, (performance.now() - startMs) / 1_000, outcome)
+    }
+  }
+  return {
+    get: (key) => timed('get', () => store.get(key)),
+    list: (prefix, page) => timed('list', () => store.list(prefix, page)),
+    create: (key, value) => timed('create', () => store.create(key, value)),
+    update: (key, value, expect) => timed('update', () => store.update(key, value, expect)),
+    delete: (key, expect) => timed('delete', () => store.delete(key, expect)),
+    compact: (rev) => timed('compact', () => store.compact(rev)),
+    health: () => timed('health', () => store.health()),
+    watch: (prefix, after, signal) => store.watch(prefix, after, signal),
+    close: () => store.close(),
+  }
+}

@@ -1,0 +1,113 @@
+// The store in memory: for tests, and the plainest statement of the contract. Nothing outlives the process.
+import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
+import { Feed, type FeedOptions, type LogPage } from './feed.ts'
+import { assertKey } from './keys.ts'
+import { SortedKeys } from './sorted-keys.ts'
+import type { Change, Entry, Json, Rev, Store } from './store.ts'
+import { changeKey, zeroRev } from './store.ts'
+
+export interface MemoryOptions extends FeedOptions {
+  /** So many of the latest changes are kept for watchers. */
+  readonly keepRevisions?: number
+}
+
+/** Rows of the log looked at for one page. */
+const pageRevisions = 500
+
+export function openMemory(options: MemoryOptions = {}): Store {
+  const keepRevisions = options.keepRevisions ?? 10_000
+  const entries = new Map<string, Entry>()
+  const keys = new SortedKeys()
+  /** The change of revision n is at n - compactedRev - 1. */
+  let log: Change[] = []
+  let compactedRev = 0
+  let rev = 0
+  let isOpen = true
+
+  const readLog = async (prefix: string, after: Rev): Promise<LogPage> => {
+    assertOpen()
+    const from = revNumber(after) - compactedRev
+    if (!(from >= 0)) throw compacted(after)
+    const rows = log.slice(from, from + pageRevisions)
+    const changes = rows.filter((change) => changeKey(change).startsWith(prefix))
+    return { changes, rev: String(compactedRev + from + rows.length) }
+  }
+  const feed = new Feed(readLog, zeroRev, options)
+
+  const assertOpen = (): void => {
+    if (!isOpen) throw closed()
+  }
+  const forgetUpTo = (target: number): void => {
+    if (target <= compactedRev) return
+    log = log.slice(target - compactedRev)
+    compactedRev = target
+  }
+  const commit = (change: Change): void => {
+    log.push(change)
+    // An eighth more than asked for, so that the log is not moved for every write.
+    if (log.length > keepRevisions + keepRevisions / 8) forgetUpTo(rev - keepRevisions)
+    feed.publish([change], String(rev))
+  }
+  /** The entry, when the caller's revision is still its revision. */
+  const expectEntry = (key: string, expect: Rev): Entry => {
+    const entry = entries.get(key)
+    if (!entry) throw notFound(key)
+    if (entry.rev !== expect) throw conflict(key, expect, entry.rev)
+    return entry
+  }
+  const put = (key: string, text: string, previous: Entry | undefined): Entry => {
+    const entry: Entry = { key, value: JSON.parse(text) as Json, rev: String(++rev) }
+    entries.set(key, entry)
+    if (!previous) keys.add(key)
+    commit({ type: 'put', entry, ...(previous && { previous }) })
+    return entry
+  }
+
+  return {
+    async get(key) {
+      assertOpen()
+      return entries.get(key)
+    },
+    async list(prefix, page) {
+      assertOpen()
+      // Every key in `keys` has its entry.
+      const found = keys.range(prefix, page?.after, page?.limit).map((key) => entries.get(key) as Entry)
+      return { entries: found, rev: String(rev) }
+    },
+    async create(key, value) {
+      assertOpen()
+      assertKey(key)
+      const text = textOf(key, value)
+      if (entries.has(key)) throw alreadyExists(key)
+      return put(key, text, undefined)
+    },
+    async update(key, value, expect) {
+      assertOpen()
+      const text = textOf(key, value)
+      return put(key, text, expectEntry(key, expect))
+    },
+    async delete(key, expect) {
+      assertOpen()
+      const previous = expectEntry(key, expect)
+      entries.delete(key)
+      keys.delete(key)
+      const deletion = String(++rev)
+      commit({ type: 'delete', key, rev: deletion, previous })
+      return deletion
+    },
+    watch: (prefix, after, signal) => feed.watch(prefix, after, signal),
+    async compact(target) {
+      assertOpen()
+      const wanted = revNumber(target)
+      if (Number.isNaN(wanted)) throw new TypeError(`"${target}" is not a revision`)
+      forgetUpTo(Math.min(wanted, rev))
+    },
+    async health() {
+      return isOpen ? { ok: true, message: 'in memory' } : { ok: false, message: closed().message }
+    },
+    async close() {
+      isOpen = false
+      feed.end()
+    },
+  }
+}

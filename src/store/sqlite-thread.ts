@@ -1,0 +1,293 @@
+// The thread that owns the SQLite database: all of its work happens here, so that no fsync stops the API's event loop.
+// Writes that arrive while a commit is under way share the next one; each is judged by itself inside the transaction.
+import { DatabaseSync } from 'node:sqlite'
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { compareKeys, prefixEnd } from './keys.ts'
+import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './sqlite-protocol.ts'
+
+/** Of the layout below. A program that knows only smaller numbers refuses the file. */
+const schemaVersion = 1
+/** "svc3" in the header of the file: other programs' databases are left alone. */
+const applicationId = 0x73766333
+
+// A value stands once, in the log, under the revision that wrote it (null: a deletion); entries say which revision is a
+// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age.
+const schema = `
+  CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT) STRICT;
+  CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT;
+  INSERT INTO meta VALUES ('compacted', 0), ('probe', 0);
+  PRAGMA application_id = ${applicationId};
+  PRAGMA user_version = ${schemaVersion};`
+
+/** A transaction holds no more than this, so that nobody waits for a giant one. */
+const maxGroupWrites = 1_000
+const maxGroupCharacters = 8_000_000
+/** A page of the log: so many revisions looked at, and about so much text returned. */
+const logPageRevisions = 2_000
+const logPageCharacters = 1_000_000
+
+/** Primary and extended result codes of SQLite that mean something to us. */
+const code = { busy: 5, readonly: 8, corrupt: 11, full: 13, cantOpen: 14, notADatabase: 26, ioErrorWrite: 778 } as const
+
+class Refusal extends Error {
+  readonly opening: Opening
+  constructor(...opening: Opening) {
+    super(String(opening[2]))
+    this.opening = opening
+  }
+}
+
+const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
+const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+const { file, folder, keepRevisions } = workerData as ThreadOptions
+
+function openDatabase(): DatabaseSync {
+  const db = new DatabaseSync(file, { timeout: 0 })
+  // Before the first access: the lock is then held until the process ends, however it ends, and no -shm file is needed.
+  db.exec('PRAGMA locking_mode = EXCLUSIVE')
+  const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
+  const { application_id: application } = db.prepare('PRAGMA application_id').get() as { application_id: number }
+  const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() as { tables: number }
+  if (tables > 0 && application !== applicationId)
+    throw new Refusal('refused', 'Unavailable', `${file} is the database of another program: choose another folder`)
+  if (version > schemaVersion)
+    throw new Refusal(
+      'refused',
+      'Newer',
+      `the data in ${folder} has schema version ${version}, this program knows up to ${schemaVersion}: ` +
+        'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
+    )
+  db.exec('PRAGMA journal_mode = WAL')
+  db.exec('PRAGMA synchronous = FULL')
+  db.exec('PRAGMA wal_autocheckpoint = 4000')
+  db.exec('PRAGMA journal_size_limit = 67108864')
+  db.exec('PRAGMA cache_size = -32768')
+  // Also takes the write lock when there is nothing to create.
+  db.exec('BEGIN EXCLUSIVE')
+  if (tables === 0) db.exec(schema)
+  db.exec('COMMIT')
+  return db
+}
+
+/** Why the database could not be opened, for people. */
+function refusal(error: unknown): Opening {
+  if (error instanceof Refusal) return error.opening
+  const primary = codeOf(error) & 0xff
+  const reasons: Record<number, Opening> = {
+    [code.busy]: [
+      'refused',
+      'Locked',
+      `the data folder ${folder} is in use by another svc3: stop that one first, or choose another folder`,
+    ],
+    [code.notADatabase]: ['refused', 'Unavailable', `${file} is not a database: move it away, or restore a backup`],
+    [code.corrupt]: [
+      'refused',
+      'Unavailable',
+      `the database ${file} is damaged (${messageOf(error)}): restore a backup`,
+    ],
+    [code.full]: ['refused', 'Unavailable', `disk full: ${file} cannot be opened until there is space in ${folder}`],
+    [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check who owns it, and its mode`],
+    [code.cantOpen]: [
+      'refused',
+      'Unavailable',
+      `${file} cannot be opened: check that it is a file, who owns it, and its mode`,
+    ],
+  }
+  return reasons[primary] ?? ['refused', 'Unavailable', `the database ${file} cannot be opened: ${messageOf(error)}`]
+}
+
+function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
+  const prepare = (sql: string) => {
+    const statement = db.prepare(sql)
+    statement.setReturnArrays(true)
+    return statement
+  }
+  const begin = prepare('BEGIN IMMEDIATE')
+  const commit = prepare('COMMIT')
+  const selectEntry = prepare('SELECT entries.key, value, rev FROM entries JOIN log USING (rev) WHERE entries.key = ?')
+  const insertEntry = prepare('INSERT INTO entries (key, rev) VALUES (?, ?) ON CONFLICT DO NOTHING')
+  const updateEntry = prepare('UPDATE entries SET rev = ? WHERE key = ?')
+  const deleteEntry = prepare('DELETE FROM entries WHERE key = ?')
+  const insertLog = prepare('INSERT INTO log (rev, key, previous_rev, value) VALUES (?, ?, ?, ?)')
+  const selectRange = (comparison: '>' | '>=') =>
+    prepare(`
+      SELECT entries.key, log.value, log.rev FROM entries CROSS JOIN log ON log.rev = entries.rev
+      WHERE entries.key ${comparison} ? AND entries.key < ? ORDER BY entries.key LIMIT ?`)
+  const selectFrom = selectRange('>=')
+  const selectAfter = selectRange('>')
+  const selectLog = prepare(`
+    SELECT log.rev, log.key, log.value, previous.value, log.previous_rev
+    FROM log LEFT JOIN log AS previous ON previous.rev = log.previous_rev
+    WHERE log.rev > ? AND log.rev <= ? AND log.key >= ? AND log.key < ? ORDER BY log.rev`)
+  const deleteSuperseded = prepare(
+    'DELETE FROM log WHERE rev IN (SELECT previous_rev FROM log WHERE rev > ? AND rev <= ?)',
+  )
+  const deleteDeletions = prepare('DELETE FROM log WHERE rev > ? AND rev <= ? AND value IS NULL')
+  const setMeta = prepare('UPDATE meta SET value = ? WHERE name = ?')
+  // An empty blob sorts after every text: the end of a range that has none.
+  const end = (prefix: string): string | Uint8Array => prefixEnd(prefix) ?? new Uint8Array(0)
+
+  const number = (sql: string): number => Number((db.prepare(sql).get() as { n: number | null }).n ?? 0)
+  let compactedRev = number("SELECT value AS n FROM meta WHERE name = 'compacted'")
+  // Compaction may have emptied the log; it wrote down how far it went.
+  let rev = Math.max(compactedRev, number('SELECT max(rev) AS n FROM log'))
+  /** Why the last commit failed, until one succeeds. */
+  let trouble: string | undefined
+
+  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => Answer
+  type Write = 'create' | 'update' | 'delete'
+
+  /** The revision of the write being judged: `rev` moves on only after COMMIT, so a rolled-back batch uses none up. */
+  let next = 0
+
+  const writes: { readonly [K in Write]: Handle<K> } = {
+    create: ([, key, text]) => {
+      if (insertEntry.run(key, next).changes === 0) return ['exists']
+      insertLog.run(next, key, null, text)
+      return ['written', next++, null, null]
+    },
+    update: ([, key, text, expect]) => {
+      const row = selectEntry.get(key) as Row | undefined
+      if (!row) return ['absent']
+      if (row[2] !== expect) return ['conflict', row[2]]
+      updateEntry.run(next, key)
+      insertLog.run(next, key, row[2], text)
+      return ['written', next++, row[1], row[2]]
+    },
+    delete: ([, key, expect]) => {
+      const row = selectEntry.get(key) as Row | undefined
+      if (!row) return ['absent']
+      if (row[2] !== expect) return ['conflict', row[2]]
+      deleteEntry.run(key)
+      insertLog.run(next, key, row[2], null)
+      return ['written', next++, row[1], row[2]]
+    },
+  }
+
+  const others: { readonly [K in Exclude<Request[0], Write>]: Handle<K> } = {
+    get: ([, key]) => {
+      const row = selectEntry.get(key) as Row | undefined
+      return ['rows', row ? [row] : [], rev]
+    },
+    list: ([, prefix, after, limit]) => {
+      // SQLite takes one lower bound to search by: the greater one.
+      const isLater = compareKeys(after, prefix) >= 0
+      const rows = isLater ? selectAfter.all(after, end(prefix), limit) : selectFrom.all(prefix, end(prefix), limit)
+      return ['rows', rows as unknown as Row[], rev]
+    },
+    log: ([, prefix, after]) => {
+      if (!(after >= compactedRev)) return ['compacted']
+      const to = Math.min(after + logPageRevisions, rev)
+      const rows: LogRow[] = []
+      let characters = 0
+      for (const found of selectLog.iterate(after, to, prefix, end(prefix))) {
+        const row = found as unknown as LogRow
+        rows.push(row)
+        characters += (row[2]?.length ?? 0) + (row[3]?.length ?? 0)
+        if (characters > logPageCharacters) return ['log', rows, row[0]]
+      }
+      return ['log', rows, to]
+    },
+    compact: ([, target]) => {
+      const forget = Math.min(target, rev)
+      if (forget <= compactedRev) return ['done']
+      const failure = transact(() => {
+        deleteSuperseded.run(compactedRev, forget)
+        deleteDeletions.run(compactedRev, forget)
+        setMeta.run(forget, 'compacted')
+      })
+      if (failure) return failure
+      compactedRev = forget
+      return ['done']
+    },
+    check: () => {
+      // Space may be back without anybody having tried to write: try.
+      if (trouble) transact(() => setMeta.run(rev, 'probe'))
+      return trouble ? ['failed', 'Unavailable', trouble] : ['done']
+    },
+    close: () => {
+      db.close()
+      return ['done']
+    },
+  }
+
+  /** Runs `work` in a transaction. Returns why nothing of it was applied; throws when that is not certain. */
+  function transact(work: () => void): Answer | undefined {
+    let isCommitting = false
+    try {
+      begin.run()
+      work()
+      isCommitting = true
+      commit.run()
+      trouble = undefined
+      return undefined
+    } catch (error) {
+      // A write that failed leaves no whole commit in the WAL, and the next transaction overwrites it. After a failed
+      // fsync nobody knows what is on disk: this thread ends, and the next start reads what is there.
+      if (isCommitting && !isDiskFull(error) && codeOf(error) !== code.ioErrorWrite) throw error
+      // SQLite ends the transaction itself in some cases. Where ROLLBACK fails, the thread ends too.
+      if (db.isTransaction) db.exec('ROLLBACK')
+      trouble = isDiskFull(error)
+        ? `disk full: nothing was written; make space in ${folder}, then try again`
+        : `the database in ${folder} could not be written, nothing was applied: ${messageOf(error)}`
+      return ['failed', 'Unavailable', trouble]
+    }
+  }
+
+  const isWrite = (request: Request): request is Extract<Request, { readonly 0: Write }> => request[0] in writes
+
+  function runGroup(group: readonly Request[]): void {
+    const answers = new Array<Answer>(group.length)
+    if (group.some(isWrite)) {
+      const failure = transact(() => {
+        next = rev + 1
+        group.forEach((request, i) => {
+          // The table's types pair each name with its own request; a lookup by a union loses that.
+          if (isWrite(request)) answers[i] = (writes[request[0]] as Handle<Write>)(request)
+        })
+      })
+      if (!failure) rev = next - 1
+      // Even a lost compare-and-set may have lost against a write that was rolled back.
+      else answers.fill(failure)
+    }
+    let isClosed = false
+    group.forEach((request, i) => {
+      if (isWrite(request)) return
+      answers[i] = (others[request[0]] as Handle<(typeof request)[0]>)(request)
+      isClosed ||= request[0] === 'close'
+    })
+    port.postMessage(answers)
+    if (isClosed) port.close()
+    // After the answers: nobody waits for it. An eighth more than asked for, so that it is rare.
+    else if (rev - compactedRev > keepRevisions + keepRevisions / 8) others.compact(['compact', rev - keepRevisions])
+  }
+
+  port.on('message', (first: Request[]) => {
+    const waiting: Request[] = first
+    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) waiting.push(...more.message)
+    let group: Request[] = []
+    let characters = 0
+    for (const request of waiting) {
+      group.push(request)
+      characters += request[0] === 'create' || request[0] === 'update' ? request[2].length : 0
+      if (group.length < maxGroupWrites && characters < maxGroupCharacters) continue
+      runGroup(group)
+      group = []
+      characters = 0
+    }
+    if (group.length > 0) runGroup(group)
+  })
+  port.postMessage(['opened', rev] satisfies Opening)
+}
+
+if (!parentPort) throw new Error('sqlite-thread runs as a worker thread of sqlite.ts')
+let database: DatabaseSync | undefined
+try {
+  database = openDatabase()
+} catch (error) {
+  parentPort.postMessage(refusal(error))
+}
+if (database) serve(database, parentPort)

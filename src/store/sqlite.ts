@@ -1,0 +1,299 @@
+// The embedded store: SQLite in one folder, one process at a time. This side gathers what callers ask in one turn of the
+// event loop, hands it to the thread in one message, and settles the answers; the database is sqlite-thread.ts's.
+import fs from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Worker } from 'node:worker_threads'
+import { syncFolder } from '../platform/files.ts'
+import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
+import { Feed, type FeedOptions, type LogPage } from './feed.ts'
+import { assertKey, isKey } from './keys.ts'
+import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './sqlite-protocol.ts'
+import {
+  type Bookmark,
+  type Change,
+  type Entry,
+  type Health,
+  type Json,
+  type Page,
+  type Rev,
+  type Store,
+  StoreError,
+} from './store.ts'
+
+export interface SqliteOptions extends FeedOptions {
+  /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
+  readonly keepRevisions?: number
+  /** Another program for the thread: tests of how its death is survived. */
+  readonly thread?: URL
+}
+
+/** From source it lies here as TypeScript; bundled, beside the bundle or above its chunks. */
+const threadPlaces = ['./sqlite-thread.ts', './sqlite-thread.mjs', '../sqlite-thread.mjs']
+
+function findThread(): URL {
+  const places = threadPlaces.map((place) => new URL(place, import.meta.url))
+  const found = places.find((place) => fs.existsSync(fileURLToPath(place)))
+  if (!found)
+    throw new StoreError(
+      'Unavailable',
+      `the store's thread is missing beside ${import.meta.filename}: build svc3 again`,
+    )
+  return found
+}
+
+/** Opens, and creates where there is none, the database in `folder`. One process at a time may have it. */
+export async function openSqlite(folder: string, options: SqliteOptions = {}): Promise<Store> {
+  const file = path.join(folder, 'svc3.db')
+  await prepareFiles(folder, file)
+  const workerData: ThreadOptions = { file, folder, keepRevisions: options.keepRevisions ?? 10_000 }
+  const worker = new Worker(options.thread ?? findThread(), { name: 'svc3-store', workerData })
+  const opening = await firstMessage(worker).catch((cause: unknown) => {
+    throw new StoreError('Unavailable', `the store's thread for ${folder} could not start: ${String(cause)}`, { cause })
+  })
+  if (opening[0] === 'opened') return new SqliteStore(worker, folder, opening[1], options)
+  await worker.terminate()
+  throw new StoreError(opening[1], opening[2])
+}
+
+function firstMessage(worker: Worker): Promise<Opening> {
+  return new Promise((resolve, reject) => {
+    const done = (settle: () => void): void => {
+      worker.off('message', onMessage).off('error', onError).off('exit', onExit)
+      settle()
+    }
+    const onMessage = (opening: Opening): void => done(() => resolve(opening))
+    const onError = (error: Error): void => done(() => reject(error))
+    const onExit = (exitCode: number): void => done(() => reject(new Error(`it ended with code ${exitCode}`)))
+    worker.on('message', onMessage).on('error', onError).on('exit', onExit)
+  })
+}
+
+/**
+ * The folder 0700 when it is ours to make, the file 0600 (SQLite gives -wal the same). The file is never opened here
+ * when it exists: closing it would drop the locks of a store that this process has open on it.
+ */
+async function prepareFiles(folder: string, file: string): Promise<void> {
+  try {
+    const made = await fs.promises.mkdir(folder, { recursive: true, mode: 0o700 })
+    if (made)
+      for (const folderAbove of new Set([path.dirname(folder), path.dirname(made)])) await syncFolder(folderAbove)
+    try {
+      await (await fs.promises.open(file, 'wx', 0o600)).close()
+      await syncFolder(folder)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      await fs.promises.chmod(file, 0o600)
+    }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new StoreError('Unavailable', `the data folder ${folder} cannot be used: ${reason}`, { cause })
+  }
+}
+
+interface Waiting {
+  readonly request: Request
+  readonly resolve: (settled: Settled) => void
+  readonly reject: (error: StoreError) => void
+}
+
+/** `entry` is there after a create or an update. */
+interface Settled {
+  readonly answer: Answer
+  readonly entry: Entry | undefined
+}
+
+const writes: ReadonlySet<Request[0]> = new Set(['create', 'update', 'delete', 'compact'])
+
+class SqliteStore implements Store {
+  readonly #worker: Worker
+  readonly #folder: string
+  readonly #feed: Feed
+  /** Asked in this turn of the event loop, not yet sent. */
+  #unsent: Waiting[] = []
+  /** Sent and not yet answered: answers come in this order. */
+  #sent: Waiting[][] = []
+  #sentOffset = 0
+  #closing: Promise<void> | undefined
+  #death: StoreError | undefined
+  readonly #exited: Promise<void>
+
+  constructor(worker: Worker, folder: string, rev: number, options: FeedOptions) {
+    this.#worker = worker
+    this.#folder = folder
+    this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), String(rev), options)
+    worker.on('message', (answers: Answer[]) => this.#settle(answers))
+    worker.on('error', (error) => this.#die(error))
+    this.#exited = new Promise((resolve) => {
+      worker.on('exit', (exitCode) => {
+        if (!this.#closing || this.#sent.length > 0) this.#die(new Error(`it ended with code ${exitCode}`))
+        resolve()
+      })
+    })
+  }
+
+  async get(key: string): Promise<Entry | undefined> {
+    if (!isKey(key)) return undefined
+    const answer = expectAnswer('rows', (await this.#ask(['get', key])).answer)
+    return answer[1].map(toEntry)[0]
+  }
+
+  async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page> {
+    const { answer } = await this.#ask(['list', prefix, page?.after ?? '', page?.limit ?? -1])
+    const [, rows, rev] = expectAnswer('rows', answer)
+    return { entries: rows.map(toEntry), rev: String(rev) }
+  }
+
+  async create(key: string, value: Json): Promise<Entry> {
+    assertKey(key)
+    const { answer, entry } = await this.#ask(['create', key, textOf(key, value)])
+    if (answer[0] === 'exists') throw alreadyExists(key)
+    return entry ?? unexpected(answer)
+  }
+
+  async update(key: string, value: Json, expect: Rev): Promise<Entry> {
+    const text = textOf(key, value)
+    if (!isKey(key)) throw notFound(key)
+    const { answer, entry } = await this.#ask(['update', key, text, revNumber(expect)])
+    if (answer[0] === 'absent') throw notFound(key)
+    if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
+    return entry ?? unexpected(answer)
+  }
+
+  async delete(key: string, expect: Rev): Promise<Rev> {
+    if (!isKey(key)) throw notFound(key)
+    const { answer } = await this.#ask(['delete', key, revNumber(expect)])
+    if (answer[0] === 'absent') throw notFound(key)
+    if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
+    return String(expectAnswer('written', answer)[1])
+  }
+
+  watch(prefix: string, after: Rev, signal: AbortSignal): AsyncIterable<readonly Change[] | Bookmark> {
+    return this.#feed.watch(prefix, after, signal)
+  }
+
+  async compact(rev: Rev): Promise<void> {
+    const target = revNumber(rev)
+    if (Number.isNaN(target)) throw new TypeError(`"${rev}" is not a revision`)
+    expectAnswer('done', (await this.#ask(['compact', target])).answer)
+  }
+
+  async health(): Promise<Health> {
+    try {
+      expectAnswer('done', (await this.#ask(['check'])).answer)
+      return { ok: true, message: `SQLite in ${this.#folder}` }
+    } catch (error) {
+      if (error instanceof StoreError) return { ok: false, message: error.message }
+      throw error
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    const last = this.#death ? undefined : this.#ask(['close'])
+    this.#feed.end()
+    // A thread that died has nothing left to close; its writers have been told.
+    await last?.catch(() => {})
+    await this.#exited
+  }
+
+  async #readLog(prefix: string, after: Rev): Promise<LogPage> {
+    const { answer } = await this.#ask(['log', prefix, revNumber(after)])
+    if (answer[0] === 'compacted') throw compacted(after)
+    const [, rows, rev] = expectAnswer('log', answer)
+    return { changes: rows.map(toChange), rev: String(rev) }
+  }
+
+  #ask(request: Request): Promise<Settled> {
+    if (this.#death) return Promise.reject(new StoreError('Unavailable', this.#death.message, { cause: this.#death }))
+    if (this.#closing) return Promise.reject(closed())
+    return new Promise((resolve, reject) => {
+      // One message for all that the event loop's turn brings, so that writers share a transaction.
+      if (this.#unsent.push({ request, resolve, reject }) === 1) setImmediate(() => this.#send())
+    })
+  }
+
+  #send(): void {
+    const unsent = this.#unsent
+    this.#unsent = []
+    if (this.#death || unsent.length === 0) return
+    this.#sent.push(unsent)
+    this.#worker.postMessage(unsent.map((waiting) => waiting.request))
+  }
+
+  #settle(answers: readonly Answer[]): void {
+    const changes: Change[] = []
+    const settled: (() => void)[] = []
+    let rev: number | undefined
+    for (const answer of answers) {
+      const waiting = this.#nextSent()
+      const { request } = waiting
+      let entry: Entry | undefined
+      if (answer[0] === 'written') {
+        rev = answer[1]
+        if (request[0] === 'create' || request[0] === 'update') entry = toEntry([request[1], request[2], rev])
+        if (this.#feed.isWatched) changes.push(committed(String(request[1]), entry, answer))
+      }
+      if (answer[0] === 'failed') settled.push(() => waiting.reject(new StoreError(answer[1], answer[2])))
+      else settled.push(() => waiting.resolve({ answer, entry }))
+    }
+    // Before the writers hear of it: a watch from a revision that they were given must not be in the future.
+    if (rev !== undefined) this.#feed.publish(changes, String(rev))
+    for (const settle of settled) settle()
+  }
+
+  #nextSent(): Waiting {
+    const waiting = this.#sent[0]?.[this.#sentOffset++]
+    if (!waiting) throw new Error('the thread of the store answered what nobody asked')
+    if (this.#sentOffset === this.#sent[0]?.length) {
+      this.#sent.shift()
+      this.#sentOffset = 0
+    }
+    return waiting
+  }
+
+  #die(cause: Error): void {
+    if (this.#death) return
+    const message = `the store's thread for ${this.#folder} has died (${cause.message}): restart svc3`
+    this.#death = new StoreError('Unavailable', message, { cause })
+    const sent = this.#sent.flat().slice(this.#sentOffset)
+    for (const { request, reject } of sent) {
+      const isWrite = writes.has(request[0])
+      const perhaps = `${message}, then look whether "${request[1]}" was written`
+      reject(new StoreError(isWrite ? 'Unknown' : 'Unavailable', isWrite ? perhaps : message, { cause }))
+    }
+    for (const { reject } of this.#unsent) reject(this.#death)
+    this.#sent = []
+    this.#unsent = []
+    this.#feed.end(this.#death)
+  }
+}
+
+const toEntry = ([key, text, rev]: Row): Entry => ({ key, value: JSON.parse(text) as Json, rev: String(rev) })
+
+const toPrevious = (key: string, text: string | null, rev: number | null): Entry | undefined =>
+  text === null || rev === null ? undefined : toEntry([key, text, rev])
+
+const toChange = ([rev, key, text, previousText, previousRev]: LogRow): Change =>
+  committed(key, text === null ? undefined : toEntry([key, text, rev]), ['written', rev, previousText, previousRev])
+
+/** `entry` is what was put; without it, the change is a deletion. */
+function committed(key: string, entry: Entry | undefined, answer: Extract<Answer, { readonly 0: 'written' }>): Change {
+  const [, rev, previousText, previousRev] = answer
+  const previous = toPrevious(key, previousText, previousRev)
+  if (entry) return { type: 'put', entry, ...(previous && { previous }) }
+  if (!previous) throw new Error(`the log has a deletion of "${key}" that deleted nothing`)
+  return { type: 'delete', key, rev: String(rev), previous }
+}
+
+function expectAnswer<K extends Answer[0]>(kind: K, answer: Answer): Extract<Answer, { readonly 0: K }> {
+  return answer[0] === kind ? (answer as Extract<Answer, { readonly 0: K }>) : unexpected(answer)
+}
+
+function unexpected(answer: Answer): never {
+  throw new Error(`the thread of the store gave an answer of another kind: ${answer[0]}`)
+}

@@ -1,0 +1,216 @@
+// One prefix of the store kept in memory from list and watch: reads are synchronous and cost what they return.
+// A writer that must see its own write waits with `reached`. Collections (collection.ts) give the entries their meaning.
+import { SortedKeys } from './sorted-keys.ts'
+import {
+  type Change,
+  changeKey,
+  changeRev,
+  compareRevs,
+  type Entry,
+  type Health,
+  isFault,
+  type Page,
+  type Rev,
+  type Store,
+  zeroRev,
+} from './store.ts'
+
+export interface ViewOptions {
+  /** The first wait after a failure; it doubles up to `maxRetryMs`. */
+  readonly retryMs?: number
+  readonly maxRetryMs?: number
+}
+
+export type ViewListener<T> = (changes: readonly Change<T>[]) => void
+
+interface Waiter {
+  readonly rev: Rev
+  readonly resolve: () => void
+}
+
+export class View<T> {
+  readonly prefix: string
+  readonly #store: Store
+  readonly #retryMs: number
+  readonly #maxRetryMs: number
+  readonly #entries = new Map<string, Entry<T>>()
+  readonly #keys = new SortedKeys()
+  readonly #scopeRevs = new Map<string, Rev>()
+  readonly #listeners = new Set<ViewListener<T>>()
+  readonly #waiters = new Set<Waiter>()
+  readonly #stop = new AbortController()
+  readonly #followed: Promise<void>
+  #rev: Rev = zeroRev
+  #lastChangeRev: Rev = zeroRev
+  /** No scope is older than the first list: what happened before it is not known here. */
+  #firstRev: Rev | undefined
+  #trouble: string | undefined = 'not read yet'
+
+  constructor(store: Store, prefix: string, options: ViewOptions = {}) {
+    this.#store = store
+    this.prefix = prefix
+    this.#retryMs = options.retryMs ?? 50
+    this.#maxRetryMs = options.maxRetryMs ?? 5_000
+    this.#followed = this.#follow(this.#stop.signal)
+  }
+
+  /** Every change up to here is in the view. */
+  get rev(): Rev {
+    return this.#rev
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  /** The same object until the entry changes. */
+  get(key: string): Entry<T> | undefined {
+    return this.#entries.get(key)
+  }
+
+  /** In order of key. `scope` is the first segment of the key after the prefix, '' is everything; `after` is a key. */
+  range(scope = '', page: { readonly after?: string; readonly limit?: number } = {}): Entry<T>[] {
+    const prefix = scope === '' ? this.prefix : `${this.prefix}${scope}/`
+    // Every key has its entry.
+    return this.#keys.range(prefix, page.after, page.limit).map((key) => this.#entries.get(key) as Entry<T>)
+  }
+
+  /** The revision of the last change under the scope: as long as it stays, so does everything there. */
+  revOf(scope = ''): Rev {
+    const rev = scope === '' ? this.#lastChangeRev : this.#scopeRevs.get(scope)
+    return rev ?? this.#firstRev ?? zeroRev
+  }
+
+  /** Resolves when the view has the change of that revision; meant for revisions of writes under this prefix. */
+  reached(rev: Rev, signal?: AbortSignal): Promise<void> {
+    if (this.#firstRev !== undefined && compareRevs(this.#rev, rev) >= 0) return Promise.resolve()
+    return new Promise((resolve, reject) => {
+      const ends = signal ? [this.#stop.signal, signal] : [this.#stop.signal]
+      const waiter: Waiter = {
+        rev,
+        resolve: () => {
+          forget()
+          resolve()
+        },
+      }
+      const abort = (): void => {
+        forget()
+        reject(ends.find((end) => end.aborted)?.reason)
+      }
+      const forget = (): void => {
+        this.#waiters.delete(waiter)
+        for (const end of ends) end.removeEventListener('abort', abort)
+      }
+      if (ends.some((end) => end.aborted)) return abort()
+      for (const end of ends) end.addEventListener('abort', abort)
+      this.#waiters.add(waiter)
+    })
+  }
+
+  /** Resolves when the first list is in. */
+  synced(signal?: AbortSignal): Promise<void> {
+    return this.reached(zeroRev, signal)
+  }
+
+  /** Hears every change after it is in the view, in order. Returns how to stop. A listener MUST NOT throw. */
+  subscribe(listener: ViewListener<T>): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  health(): Health {
+    if (this.#trouble === undefined) return { ok: true, message: `${this.prefix} is current at revision ${this.#rev}` }
+    return { ok: false, message: `${this.prefix} may be out of date: ${this.#trouble}` }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort(new Error(`the view of ${this.prefix} is closed`))
+    await this.#followed
+  }
+
+  async #follow(signal: AbortSignal): Promise<void> {
+    let failures = 0
+    while (!signal.aborted) {
+      try {
+        this.#install(await this.#store.list(this.prefix))
+        for await (const batch of this.#store.watch(this.prefix, this.#rev, signal)) {
+          failures = 0
+          if ('type' in batch) this.#advance(batch.rev)
+          else this.#apply(batch as readonly Change<T>[])
+        }
+        this.#trouble = 'the store is closed'
+      } catch (error) {
+        this.#trouble = error instanceof Error ? error.message : String(error)
+        // The first time that is how the store says "list again", not a failure.
+        if (isFault(error, 'Compacted') && failures++ === 0) continue
+      }
+      await pause(Math.min(this.#retryMs * 2 ** failures++, this.#maxRetryMs), signal)
+    }
+  }
+
+  /** Takes over a whole list: what differs from what is here becomes changes like any other. */
+  #install(page: Page): void {
+    const listed = new Map(page.entries.map((entry) => [entry.key, entry as Entry<T>]))
+    const changes: Change<T>[] = []
+    for (const entry of listed.values()) {
+      const previous = this.#entries.get(entry.key)
+      if (previous?.rev !== entry.rev) changes.push({ type: 'put', entry, ...(previous && { previous }) })
+    }
+    for (const [key, previous] of this.#entries)
+      if (!listed.has(key)) changes.push({ type: 'delete', key, rev: page.rev, previous })
+    changes.sort((a, b) => compareRevs(changeRev(a as Change), changeRev(b as Change)))
+    this.#trouble = undefined
+    if (this.#firstRev === undefined) this.#firstRev = this.#lastChangeRev = page.rev
+    this.#update(changes, page.rev)
+    this.#keys.load(this.#entries.keys())
+    this.#announce(changes, page.rev)
+  }
+
+  #apply(changes: readonly Change<T>[]): void {
+    const last = changes.at(-1)
+    if (!last) return
+    this.#update(changes)
+    for (const change of changes) {
+      if (change.type === 'delete') this.#keys.delete(change.key)
+      else if (!change.previous) this.#keys.add(change.entry.key)
+    }
+    this.#announce(changes, changeRev(last as Change))
+  }
+
+  /** `at` is the revision when the changes were noticed together, in a list, and not one by one. */
+  #update(changes: readonly Change<T>[], at?: Rev): void {
+    for (const change of changes) {
+      const key = changeKey(change as Change)
+      if (change.type === 'put') this.#entries.set(key, change.entry)
+      else this.#entries.delete(key)
+      const rev = at ?? changeRev(change as Change)
+      this.#lastChangeRev = rev
+      const slash = key.indexOf('/', this.prefix.length)
+      if (slash >= 0) this.#scopeRevs.set(key.slice(this.prefix.length, slash), rev)
+    }
+  }
+
+  #announce(changes: readonly Change<T>[], rev: Rev): void {
+    this.#advance(rev)
+    if (changes.length > 0) for (const listener of this.#listeners) listener(changes)
+  }
+
+  #advance(rev: Rev): void {
+    this.#rev = rev
+    for (const waiter of this.#waiters) if (compareRevs(rev, waiter.rev) >= 0) waiter.resolve()
+  }
+}
+
+/** Half of the time at least, so that many views do not come back at once. Ends early, and quietly, on abort. */
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      clearTimeout(timer)
+      signal.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, milliseconds * (0.5 + Math.random() / 2)).unref()
+    signal.addEventListener('abort', done)
+    if (signal.aborted) done()
+  })
+}

@@ -1,0 +1,130 @@
+// The house rules that a machine can hold: who may import whom, which packages live where, how files look.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+
+const root = path.resolve(import.meta.dirname, '../..')
+const src = path.join(root, 'src')
+
+/** Folder → the folders of ours that it may import, and third-party packages with the files that may import them. */
+interface Rule {
+  readonly ours: readonly string[]
+  readonly packages: Readonly<Record<string, string | RegExp>>
+}
+const everywhere = /./
+const rules: Readonly<Record<string, Rule>> = {
+  api: { ours: [], packages: { typebox: everywhere } },
+  rules: { ours: ['api'], packages: {} },
+  platform: { ours: [], packages: { pino: 'log.ts' } },
+  store: { ours: ['api', 'platform'], packages: { 'node:sqlite': 'sqlite-thread.ts' } },
+  auth: { ours: ['api', 'rules', 'store', 'platform'], packages: { jose: everywhere } },
+  client: { ours: ['api'], packages: {} },
+  server: {
+    ours: ['api', 'rules', 'store', 'auth', 'oci', 'images', 'legacy', 'platform'],
+    packages: {
+      fastify: everywhere,
+      ajv: /^(validate|settings)\.ts$/,
+      'fast-json-stringify': 'render.ts',
+      'prom-client': 'metrics.ts',
+      typebox: everywhere,
+    },
+  },
+  controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
+  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { yaml: 'yaml.ts' } },
+  bin: { ours: ['api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli'], packages: {} },
+}
+
+const files = fs
+  .readdirSync(src, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => ({ file, text: fs.readFileSync(path.join(src, file), 'utf8') }))
+const production = files.filter(({ file }) => !file.endsWith('.test.ts'))
+
+const importForm =
+  /(?:^|\n)\s*(?:import|export)\s[^'"\n]*?from\s*['"]([^'"]+)['"]|(?:^|\n)import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]|getBuiltinModule\(\s*['"]([^'"]+)['"]/g
+const multiline = /(?:import|export)\s+(?:type\s+)?\{[^}]*\}\s*from\s*['"]([^'"]+)['"]/g
+function importsOf(text: string): string[] {
+  const found = [...text.matchAll(importForm), ...text.matchAll(multiline)]
+  return [...new Set(found.map((match) => match.slice(1).find((name) => name !== undefined) ?? ''))].filter(
+    (name) => name !== '',
+  )
+}
+
+function violation(file: string, imported: string): string | undefined {
+  const [folder = ''] = file.split('/')
+  const rule = rules[folder]
+  if (!rule) return `${file}: the folder ${folder} has no import rule`
+  if (imported.startsWith('.')) {
+    const target = path.relative(src, path.resolve(src, path.dirname(file), imported))
+    if (target === '../package.json')
+      return folder === 'bin' || folder === 'cli' ? undefined : `${file} reads package.json`
+    const [other = ''] = target.split('/')
+    return other === folder || rule.ours.includes(other)
+      ? undefined
+      : `${file} imports ${target}: ${folder} may not import ${other}`
+  }
+  const name = imported.startsWith('@') ? imported.split('/').slice(0, 2).join('/') : (imported.split('/')[0] ?? '')
+  const isRestricted = name === 'node:sqlite'
+  if (name.startsWith('node:') && !isRestricted) return undefined
+  const where = rule.packages[name]
+  const isAllowed = typeof where === 'string' ? path.basename(file) === where : where?.test(path.basename(file))
+  return isAllowed ? undefined : `${file} imports the package ${name}`
+}
+
+describe('the import rule', () => {
+  it('reads imports of every form', () => {
+    const text =
+      "import a from './a.ts'\nimport {\n  b,\n} from './b.ts'\nexport { c } from './c.ts'\nawait import('./d.ts')\nimport './e.ts'\nimport type { F } from '../f.ts'\n"
+    assert.deepEqual(importsOf(text).sort(), ['../f.ts', './a.ts', './b.ts', './c.ts', './d.ts', './e.ts'])
+  })
+
+  it('sees what it must refuse', () => {
+    assert.match(violation('api/x.ts', '../server/app.ts') ?? '', /api may not import server/)
+    assert.match(violation('cli/x.ts', '../server/app.ts') ?? '', /cli may not import server/)
+    assert.match(violation('rules/x.ts', 'fastify') ?? '', /imports the package fastify/)
+    assert.match(violation('store/view.ts', 'node:sqlite') ?? '', /node:sqlite/)
+    assert.match(violation('helpers/x.ts', './y.ts') ?? '', /no import rule/)
+  })
+
+  it('holds in every file', () => {
+    assert.ok(production.length > 40)
+    const found = production.flatMap(({ file, text }) => importsOf(text).map((name) => violation(file, name)))
+    assert.deepEqual(
+      found.filter((problem) => problem !== undefined),
+      [],
+    )
+  })
+})
+
+describe('files', () => {
+  it('open by saying what they are for', () => {
+    assert.deepEqual(
+      files.filter(({ text }) => !text.startsWith('// ')).map(({ file }) => file),
+      [],
+    )
+  })
+
+  it('stay short enough to read', () => {
+    assert.deepEqual(
+      production.filter(({ text }) => text.split('\n').length > 350).map(({ file }) => file),
+      [],
+    )
+  })
+
+  it('have names that say what is in them', () => {
+    const empty = /(^|\/)(utils?|helpers?|common|manager|base|misc)(\.ts|\/)/
+    assert.deepEqual(
+      files.filter(({ file }) => empty.test(file)).map(({ file }) => file),
+      [],
+    )
+  })
+
+  it('have no default exports and nothing ignored by the type checker', () => {
+    const bad = /^export default|@ts-ignore|@ts-nocheck/m
+    assert.deepEqual(
+      production.filter(({ text }) => bad.test(text)).map(({ file }) => file),
+      [],
+    )
+  })
+})

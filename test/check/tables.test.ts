@@ -1,0 +1,52 @@
+// Every entry of a table has its file, and every file its entry.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { allOperations, operations } from '../../src/api/index.ts'
+import { paramNames } from '../../src/api/operation.ts'
+
+const src = path.resolve(import.meta.dirname, '../../src')
+const nouns = [...new Set(allOperations.map(({ noun }) => noun))].sort()
+const filesIn = (folder: string): string[] =>
+  fs
+    .readdirSync(path.join(src, folder))
+    .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+    .sort()
+
+describe('the table of operations', () => {
+  it('has a file in api/ and one in server/routes/ for every noun, by the same name', () => {
+    const support = ['errors.ts', 'index.ts', 'operation.ts', 'records.ts']
+    assert.deepEqual(
+      filesIn('api').filter((file) => !support.includes(file)),
+      nouns.map((noun) => `${noun}.ts`),
+    )
+    assert.deepEqual(
+      filesIn('server/routes').filter((file) => file !== 'index.ts'),
+      nouns.map((noun) => `${noun}.ts`),
+    )
+  })
+
+  it('gathers every operation that a file of api/ exports', async () => {
+    const exported: string[] = []
+    for (const noun of nouns) {
+      const module: Record<string, unknown> = await import(path.join(src, 'api', `${noun}.ts`))
+      for (const [name, value] of Object.entries(module))
+        if (typeof value === 'object' && value && 'allow' in value) exported.push(name)
+    }
+    assert.deepEqual(Object.keys(operations).sort(), exported.sort())
+  })
+
+  it('has ids that are the names of the values, and no route twice', () => {
+    for (const [name, operation] of Object.entries(operations)) assert.equal(operation.id, name)
+    const routes = allOperations.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/g, '{}')}`)
+    assert.equal(new Set(routes).size, routes.length)
+  })
+
+  it('has an example for every parameter and every body', () => {
+    for (const { id, path, body, example } of allOperations) {
+      for (const name of paramNames(path)) assert.ok(example.params?.[name], `${id}: no example for {${name}}`)
+      if (body) assert.ok(example.body !== undefined, `${id}: no example of a body`)
+    }
+  })
+})

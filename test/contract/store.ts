@@ -1,0 +1,238 @@
+// The contract of src/store/store.ts as a suite: every engine runs it (store-<engine>.test.ts). This file has reading,
+// writing and the errors; store-watch.ts has watching, store-model.ts the random sequences.
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { compareKeys } from '../../src/store/keys.ts'
+import { compareRevs, isFault, maxKeyBytes, maxValueBytes, type Store, type StoreFault } from '../../src/store/store.ts'
+import { modelContract } from './store-model.ts'
+import { watchContract } from './store-watch.ts'
+
+export interface EngineOptions {
+  readonly keepRevisions?: number
+  readonly bookmarkMs?: number
+  readonly maxQueuedChanges?: number
+}
+
+export interface Engine {
+  readonly name: string
+  /** A new, empty store. */
+  open(options?: EngineOptions): Promise<Store>
+  /** Closes the store and opens the same data again; engines that keep nothing have none. */
+  readonly reopen?: (store: Store) => Promise<Store>
+}
+
+export const rejectsWith = (fault: StoreFault, promise: Promise<unknown>, words = /./): Promise<void> =>
+  assert.rejects(promise, (error: Error) => {
+    assert.ok(isFault(error, fault), `expected ${fault}, got ${error.stack}`)
+    assert.match(error.message, words)
+    return true
+  })
+
+export function storeContract(engine: Engine): void {
+  describe(`store contract: ${engine.name}`, () => {
+    writeContract(engine)
+    watchContract(engine)
+    modelContract(engine)
+  })
+}
+
+function writeContract(engine: Engine): void {
+  describe('reading and writing', () => {
+    let store: Store
+    before(async () => {
+      store = await engine.open()
+    })
+    after(() => store.close())
+
+    test('create, get, update, delete, each with a revision of its own', async () => {
+      assert.equal(await store.get('/life/a'), undefined)
+      const created = await store.create('/life/a', { n: 1 })
+      assert.deepEqual(await store.get('/life/a'), created)
+      const updated = await store.update('/life/a', { n: 2 }, created.rev)
+      assert.deepEqual(await store.get('/life/a'), { key: '/life/a', value: { n: 2 }, rev: updated.rev })
+      const deletion = await store.delete('/life/a', updated.rev)
+      assert.equal(await store.get('/life/a'), undefined)
+      const again = await store.create('/life/a', { n: 3 })
+      const revs = [created.rev, updated.rev, deletion, again.rev]
+      assert.deepEqual([...revs].sort(compareRevs), revs)
+      assert.equal(new Set(revs).size, 4)
+    })
+
+    test('a lost compare-and-set says how it was lost and changes nothing', async () => {
+      const first = await store.create('/cas/a', 1)
+      await rejectsWith('AlreadyExists', store.create('/cas/a', 2), /\/cas\/a/)
+      const second = await store.update('/cas/a', 3, first.rev)
+      for (const wrong of [first.rev, '0', `${second.rev}0`, 'abc', '', `0${second.rev}`, `${second.rev}.0`]) {
+        await rejectsWith('Conflict', store.update('/cas/a', 4, wrong), new RegExp(second.rev))
+        await rejectsWith('Conflict', store.delete('/cas/a', wrong), /\/cas\/a/)
+      }
+      await rejectsWith('NotFound', store.update('/cas/none', 1, first.rev), /\/cas\/none/)
+      await rejectsWith('NotFound', store.delete('/cas/none', first.rev), /\/cas\/none/)
+      assert.deepEqual(await store.get('/cas/a'), second)
+      await store.delete('/cas/a', second.rev)
+      await rejectsWith('NotFound', store.update('/cas/a', 5, second.rev))
+    })
+
+    test('of 100 concurrent creates of one key exactly one succeeds', async () => {
+      const tries = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => store.create('/unique/a', n)))
+      const won = tries.filter((one) => one.status === 'fulfilled')
+      const lost = tries.filter((one) => one.status === 'rejected' && isFault(one.reason, 'AlreadyExists'))
+      assert.deepEqual([won.length, lost.length], [1, 99])
+      assert.deepEqual(await store.get('/unique/a'), won[0]?.value)
+    })
+
+    test('100 concurrent increments of one key sum up', async () => {
+      const { rev } = await store.create('/sum/a', 0)
+      const increment = async (): Promise<void> => {
+        for (;;) {
+          const entry = await store.get('/sum/a')
+          assert.ok(entry)
+          try {
+            await store.update('/sum/a', Number(entry.value) + 1, entry.rev)
+            return
+          } catch (error) {
+            if (!isFault(error, 'Conflict')) throw error
+          }
+        }
+      }
+      await Promise.all(Array.from({ length: 100 }, increment))
+      const entry = await store.get('/sum/a')
+      assert.equal(entry?.value, 100)
+      assert.ok(compareRevs(entry.rev, rev) > 0)
+    })
+
+    test('concurrent deletes: one wins, and its writer may create again', async () => {
+      const { rev } = await store.create('/gone/a', 1)
+      const tries = await Promise.allSettled(Array.from({ length: 20 }, () => store.delete('/gone/a', rev)))
+      assert.equal(tries.filter((one) => one.status === 'fulfilled').length, 1)
+      assert.ok(tries.every((one) => one.status === 'fulfilled' || isFault(one.reason, 'NotFound')))
+      await store.create('/gone/a', 2)
+    })
+
+    test('values come back as JSON gives them', async () => {
+      const odd = ['\0', '\ud800', '\u2028', '😀', 'e\u0301', '\uffff', '"\\', '__proto__', '', ' ']
+      const value = { odd, nested: { deep: [[[{ n: -0.5e-7 }]]] }, none: null, yes: true, [odd[0] ?? '']: 1 }
+      const entry = await store.create('/values/a', { ...value, absent: undefined })
+      assert.deepEqual(entry.value, JSON.parse(JSON.stringify(value)))
+      assert.deepEqual((await store.get('/values/a'))?.value, entry.value)
+      assert.ok(!('absent' in Object(entry.value)))
+      // @ts-expect-error: what JSON does not have is refused, not stored as nothing
+      await assert.rejects(store.create('/values/b', undefined), TypeError)
+      assert.equal(await store.get('/values/b'), undefined)
+    })
+
+    test('large values and long keys up to their limits', async () => {
+      const most = 'x'.repeat(maxValueBytes - 2)
+      const entry = await store.create('/large/a', most)
+      assert.equal((await store.get('/large/a'))?.value, most)
+      await rejectsWith('TooLarge', store.create('/large/b', `${most}x`), /1000001/)
+      await rejectsWith('TooLarge', store.update('/large/a', 'ä'.repeat(maxValueBytes / 2), entry.rev))
+      const key = '/long/'.padEnd(maxKeyBytes, 'k')
+      await store.create(key, 1)
+      assert.equal((await store.get(key))?.key, key)
+      await rejectsWith('TooLarge', store.create(`${key}k`, 1), /1025/)
+      await rejectsWith('TooLarge', store.create('/long/'.padEnd(maxKeyBytes, 'ä'), 1))
+    })
+
+    test('what cannot be a key is never there', async () => {
+      for (const key of ['', '/odd/\0', '/odd/\ud800', '/odd/'.padEnd(maxKeyBytes + 1, 'x')]) {
+        assert.equal(await store.get(key), undefined)
+        await rejectsWith('NotFound', store.update(key, 1, '1'))
+        await rejectsWith('NotFound', store.delete(key, '1'))
+      }
+      await assert.rejects(store.create('', 1), TypeError)
+      await assert.rejects(store.create('/odd/\0', 1), TypeError)
+      await assert.rejects(store.create('/odd/\ud800', 1), TypeError)
+    })
+
+    test('a list is in order of key, whatever the characters', async () => {
+      const names = ['b', 'a', 'a/b', 'a!', 'ä', '\ue000', '\uffff', '😀', '\ud7ff', '\u{10ffff}', '\u{10ffff}x', '~']
+      for (const name of names) await store.create(`/order/${name}`, name)
+      await store.create('/order0', 'not under the prefix')
+      const keys = (await store.list('/order/')).entries.map((entry) => entry.key)
+      const bytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+      assert.deepEqual(keys, names.map((name) => `/order/${name}`).sort(bytes))
+      assert.deepEqual([...keys].sort(compareKeys), keys)
+      for (const name of ['\u{10ffff}', '\ud7ff', '😀']) {
+        const under = await store.list(`/order/${name}`)
+        assert.deepEqual(
+          under.entries.map((entry) => entry.key),
+          keys.filter((key) => key.startsWith(`/order/${name}`)),
+        )
+      }
+      assert.equal((await store.list('')).entries.length, (await store.list('/')).entries.length)
+    })
+
+    test('pages join without gap or repeat while others insert', async () => {
+      const stay = Array.from({ length: 50 }, (_, n) => `/page/${String(n * 10).padStart(4, '0')}`)
+      await Promise.all(stay.map((key) => store.create(key, key)))
+      const seen: string[] = []
+      for (let after: string | undefined, n = 1; ; n++) {
+        const page = await store.list('/page/', { limit: 7, ...(after && { after }) })
+        seen.push(...page.entries.map((entry) => entry.key))
+        after = seen.at(-1)
+        if (page.entries.length < 7) break
+        await Promise.all([store.create(`/page/0000${n}`, n), store.create(`/page/9${n}`, n)])
+      }
+      assert.deepEqual([...new Set(seen)].sort(compareKeys), seen)
+      assert.deepEqual(
+        seen.filter((key) => stay.includes(key)),
+        stay,
+      )
+      assert.deepEqual((await store.list('/page/', { limit: 1, after: '/pag' })).entries[0]?.key, '/page/0000')
+      assert.deepEqual((await store.list('/page/', { limit: 5, after: '/page/~' })).entries, [])
+    })
+
+    test('a list has the revision it was read at', async () => {
+      const { rev } = await store.create('/listrev/a', 1)
+      assert.ok(compareRevs((await store.list('/listrev/')).rev, rev) >= 0)
+      assert.ok(compareRevs((await store.list('/nothing-here/')).rev, rev) >= 0)
+    })
+
+    test('is healthy', async () => {
+      assert.equal((await store.health()).ok, true)
+    })
+  })
+
+  test('after close every call says Unavailable', async () => {
+    const store = await engine.open()
+    const written = Array.from({ length: 20 }, (_, n) => store.create(`/close/${n}`, n))
+    const closing = store.close()
+    // What was asked before is done before.
+    await Promise.all(written)
+    await Promise.all([closing, store.close()])
+    await rejectsWith('Unavailable', store.get('/close/1'), /closed/)
+    await rejectsWith('Unavailable', store.list('/'))
+    await rejectsWith('Unavailable', store.create('/close/x', 1))
+    await rejectsWith('Unavailable', store.update('/close/1', 1, '1'))
+    await rejectsWith('Unavailable', store.delete('/close/1', '1'))
+    await rejectsWith('Unavailable', store.compact('1'))
+    await rejectsWith(
+      'Unavailable',
+      (async () => {
+        for await (const _ of store.watch('/', '0', new AbortController().signal))
+          assert.fail('a closed store has changes')
+      })(),
+    )
+    assert.equal((await store.health()).ok, false)
+  })
+
+  const { reopen } = engine
+  if (!reopen) return
+  test('everything is there after reopening, and revisions go on, also when all was deleted and compacted', async () => {
+    let store = await engine.open()
+    const kept = await store.create('/reopen/a', { kept: true })
+    const gone = await store.create('/reopen/b', 1)
+    store = await reopen(store)
+    assert.deepEqual((await store.list('/')).entries, [kept, gone])
+    const next = await store.create('/reopen/c', 1)
+    assert.ok(compareRevs(next.rev, gone.rev) > 0)
+    let last = '0'
+    for (const entry of (await store.list('/')).entries) last = await store.delete(entry.key, entry.rev)
+    await store.compact(last)
+    store = await reopen(store)
+    assert.deepEqual(await store.list('/'), { entries: [], rev: last })
+    assert.ok(compareRevs((await store.create('/reopen/a', 1)).rev, last) > 0)
+    await store.close()
+  })
+}

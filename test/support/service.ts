@@ -1,0 +1,121 @@
+// A whole API in this process for tests: real routes, tokens, sealing and a store of the test's choice, with a clock
+// that the test turns.
+import { randomBytes } from 'node:crypto'
+import type { FastifyInstance, InjectOptions } from 'fastify'
+import { makeKeyring } from '../../src/auth/keyring.ts'
+import type { User } from '../../src/auth/principal.ts'
+import { createRoles } from '../../src/auth/roles.ts'
+import { Secrets } from '../../src/auth/secrets.ts'
+import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
+import { createTokens } from '../../src/auth/tokens.ts'
+import { createLog } from '../../src/platform/log.ts'
+import { createApp } from '../../src/server/app.ts'
+import { createMetrics } from '../../src/server/metrics.ts'
+import { ensureDefaultNamespace } from '../../src/server/namespace.ts'
+import type { Services } from '../../src/server/services.ts'
+import { parseSettings } from '../../src/server/settings.ts'
+import { openCollections } from '../../src/store/collections.ts'
+import { openMemory } from '../../src/store/memory.ts'
+import type { Store } from '../../src/store/store.ts'
+
+export interface TestService extends AsyncDisposable {
+  readonly app: FastifyInstance
+  readonly services: Services
+  readonly clock: { nowMs: number; now(): Date }
+  readonly logLines: string[]
+  readonly adminToken: string
+  readonly devToken: string
+  tokenFor(user: User): Promise<string>
+  /** Listens on loopback, for what needs a real connection. */
+  listen(): Promise<string>
+  /** A request with a JSON body and the administrator's token, or another one (null: none). */
+  call(method: string, url: string, options?: CallOptions): Promise<Answer>
+  stop(): void
+}
+
+export interface CallOptions {
+  readonly token?: string | null
+  readonly body?: unknown
+  readonly headers?: Record<string, string>
+}
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Record<string, string | string[] | number | undefined>
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any
+}
+
+export async function startService(options: { store?: Store; settings?: object } = {}): Promise<TestService> {
+  const store = options.store ?? openMemory()
+  const clock = { nowMs: Date.parse('2026-11-15T09:00:00Z'), now: () => new Date(clock.nowMs) }
+  const collections = await openCollections(store)
+  const secrets = new Secrets(makeKeyring([randomBytes(32)]))
+  await ensureDefaultNamespace({ collections, clock })
+  const tokens = createTokens(await loadSigningKeys(collections.signingKeys, secrets, clock), clock)
+  const logLines: string[] = []
+  const stopping = new AbortController()
+  const services: Services = {
+    store,
+    collections,
+    secrets,
+    tokens,
+    roles: createRoles(),
+    clock,
+    log: createLog('debug', (line) => logLines.push(line)),
+    metrics: createMetrics('0.0.0-test'),
+    settings: parseSettings(JSON.stringify(options.settings ?? {})),
+    version: '0.0.0-test',
+    stopping: stopping.signal,
+    apiUrl: 'http://127.0.0.1:1',
+  }
+  const app = createApp(services)
+  const tokenFor = async (user: User): Promise<string> => (await tokens.issue(user)).token
+  const adminToken = await tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
+
+  return {
+    app,
+    services,
+    clock,
+    logLines,
+    adminToken,
+    devToken: await tokenFor({ kind: 'user', name: 'dev@example.com', admin: false }),
+    tokenFor,
+    listen: async () => {
+      services.apiUrl = await app.listen({ host: '127.0.0.1', port: 0 })
+      return services.apiUrl
+    },
+    call: (method, url, { token = adminToken, body, headers = {} } = {}) =>
+      inject(app, {
+        method: method as 'GET',
+        url,
+        headers: {
+          ...(token !== null && { authorization: `Bearer ${token}` }),
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+      }),
+    stop: () => stopping.abort(),
+    [Symbol.asyncDispose]: async () => {
+      stopping.abort()
+      await app.close()
+      await collections[Symbol.asyncDispose]()
+      await store.close()
+    },
+  }
+}
+
+async function inject(app: FastifyInstance, options: InjectOptions): Promise<Answer> {
+  const { statusCode, headers, payload } = await app.inject(options)
+  const isJson = String(headers['content-type'] ?? '').startsWith('application/json')
+  return {
+    status: statusCode,
+    headers,
+    text: payload,
+    body: isJson && payload !== '' ? JSON.parse(payload) : undefined,
+  }
+}
+
+export const credentialsPath = '/api/v1/namespaces/svc-default/secrets/registrycredentials'
