@@ -3,9 +3,9 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { addRegistryCredential, listRegistryCredentials } from '../src/api/registry-credentials.ts'
-import { recordOf, startFakeService } from '../src/cli/testing/service.ts'
 import { type Client, createClient } from '../src/client/client.ts'
 import { httpTransport } from '../src/client/http.ts'
+import { recordOf, startFakeService } from '../test/support/api-stand-in.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const root = path.resolve(import.meta.dirname, '..')
@@ -31,6 +31,7 @@ const cases: readonly Case[] = [
   { name: 'svc3 regcred add --help', words: ['regcred', 'add', '--help'], target: 1.8 },
   { name: 'svc3 regcred list', words: ['regcred', 'list'], target: 1.8, request: list },
   { name: 'svc3 regcred list -o json', words: ['regcred', 'list', '-o', 'json'], target: 1.8, request: list },
+  { name: 'svc3 regcred list -o yaml', words: ['regcred', 'list', '-o', 'yaml'], target: 1.8, request: list },
   {
     name: 'svc3 regcred add',
     words: ['regcred', 'add', 'https://ghcr.io', '-u', 'ci', '-p', 'bench-only', '--replace'],

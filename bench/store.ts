@@ -16,6 +16,7 @@ const value = { username: 'robot', sealed: 'x'.repeat(950), updatedBy: 'admin@ex
 function openReference(file: string) {
   const db = new DatabaseSync(file)
   db.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL')
+  db.exec('PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -32768')
   db.exec('CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, value TEXT NOT NULL, rev INTEGER NOT NULL) STRICT')
   const insert = db.prepare('INSERT INTO entries (key, value, rev) VALUES (?, ?, ?)')
   let rev = 0

@@ -5,8 +5,8 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { run } from './testing/host.ts'
-import { type FakeService, startFakeService } from './testing/service.ts'
+import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
+import { run } from '../../test/support/cli-host.ts'
 
 let folder: string
 let service: FakeService

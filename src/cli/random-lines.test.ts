@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import fc from 'fast-check'
-import { run } from './testing/host.ts'
-import { type FakeService, recordOf, startFakeService } from './testing/service.ts'
+import { type FakeService, recordOf, startFakeService } from '../../test/support/api-stand-in.ts'
+import { run } from '../../test/support/cli-host.ts'
 
 let service: FakeService
 before(async () => {
@@ -44,6 +44,9 @@ const more = [
   '--listen',
   '--nodes',
   '--driver',
+  '--toString',
+  '--__proto__=x',
+  '--constructor',
   '--',
   '-',
   '',

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { run } from '../../test/support/cli-host.ts'
 import { type CommandTable, commands, type Leaf } from './commands/index.ts'
 import { isLeaf } from './locate.ts'
 import { parse } from './parse.ts'
-import { run } from './testing/host.ts'
 
 function leaves(table: CommandTable, path: readonly string[] = []): { words: string[]; leaf: Leaf }[] {
   return Object.entries(table).flatMap(([name, entry]) =>

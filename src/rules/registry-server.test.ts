@@ -31,6 +31,7 @@ const refused: readonly (readonly [string, RegExp])[] = [
   ['https://ghcr.io?x=1', /has a query/],
   ['https://ghcr.io#x', /has a fragment/],
   ['https://user:pass@ghcr.io', /user info/],
+  ['user:pass@ghcr.io', /user info/],
   ['https://ghcr.io:', /port ""/],
   ['https://ghcr.io:0', /port "0"/],
   ['https://ghcr.io:65536', /port "65536"/],

@@ -17,6 +17,11 @@ const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'
 const hostname = new RegExp(`^${label}(?:\\.${label})*$`)
 
 export function parseRegistryServer(text: string): RegistryServer {
+  // Before anything repeats the text: it may carry a password.
+  if (text.includes('@')) {
+    const hint = 'give user name and password in fields of their own'
+    return { ok: false, problem: 'the registry address contains user info', hint }
+  }
   const match = form.exec(text)
   if (!match?.groups) {
     return refuse(
@@ -29,14 +34,6 @@ export function parseRegistryServer(text: string): RegistryServer {
   const lowerScheme = scheme.toLowerCase()
   if (lowerScheme !== 'http' && lowerScheme !== 'https') {
     return refuse(text, `has the scheme "${scheme}"`, 'use https, or http together with allowInsecure')
-  }
-  if (authority.includes('@')) {
-    // The text may carry a password: it is not repeated.
-    return {
-      ok: false,
-      problem: 'the registry address contains user info',
-      hint: 'give user name and password in fields of their own',
-    }
   }
   if (rest !== '') {
     return refuse(

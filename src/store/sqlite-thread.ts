@@ -1,9 +1,11 @@
 // The thread that owns the SQLite database: all of its work happens here, so that no fsync stops the API's event loop.
 // Writes that arrive while a commit is under way share the next one; each is judged by itself inside the transaction.
+import fs from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { compareKeys, prefixEnd } from './keys.ts'
 import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './sqlite-protocol.ts'
+import { maxValueBytes } from './store.ts'
 
 /** Of the layout below. A program that knows only smaller numbers refuses the file. */
 const schemaVersion = 1
@@ -41,6 +43,11 @@ class Refusal extends Error {
 const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
 const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+function freeBytes(): number {
+  const { bavail, bsize } = fs.statfsSync(folder)
+  return bavail * bsize
+}
 
 const { file, folder, keepRevisions } = workerData as ThreadOptions
 
@@ -204,8 +211,9 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
       return ['done']
     },
     check: () => {
-      // Space may be back without anybody having tried to write: try.
-      if (trouble) transact(() => setMeta.run(rev, 'probe'))
+      // Space may be back without anybody having tried to write: try. A small write alone proves little, it may fit
+      // into what the write-ahead log already has.
+      if (trouble && freeBytes() > maxValueBytes) transact(() => setMeta.run(rev, 'probe'))
       return trouble ? ['failed', 'Unavailable', trouble] : ['done']
     },
     close: () => {

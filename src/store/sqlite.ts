@@ -47,7 +47,8 @@ export async function openSqlite(folder: string, options: SqliteOptions = {}): P
   const file = path.join(folder, 'svc3.db')
   await prepareFiles(folder, file)
   const workerData: ThreadOptions = { file, folder, keepRevisions: options.keepRevisions ?? 10_000 }
-  const worker = new Worker(options.thread ?? findThread(), { name: 'svc3-store', workerData })
+  // Without the options that this process was started with: some (--input-type) are meant for its main file alone.
+  const worker = new Worker(options.thread ?? findThread(), { name: 'svc3-store', workerData, execArgv: [] })
   const opening = await firstMessage(worker).catch((cause: unknown) => {
     throw new StoreError('Unavailable', `the store's thread for ${folder} could not start: ${String(cause)}`, { cause })
   })
@@ -104,6 +105,9 @@ interface Settled {
 }
 
 const writes: ReadonlySet<Request[0]> = new Set(['create', 'update', 'delete', 'compact'])
+
+/** Measured: more delays the thread, fewer costs more messages. */
+const maxUnsent = 4
 
 class SqliteStore implements Store {
   readonly #worker: Worker
@@ -212,8 +216,11 @@ class SqliteStore implements Store {
     if (this.#death) return Promise.reject(new StoreError('Unavailable', this.#death.message, { cause: this.#death }))
     if (this.#closing) return Promise.reject(closed())
     return new Promise((resolve, reject) => {
-      // One message for all that the event loop's turn brings, so that writers share a transaction.
-      if (this.#unsent.push({ request, resolve, reject }) === 1) setImmediate(() => this.#send())
+      // What one turn of the event loop brings goes in few messages; the first ones leave at once, so that the thread
+      // works on them while the others are still being made.
+      const waiting = this.#unsent.push({ request, resolve, reject })
+      if (waiting === maxUnsent) this.#send()
+      else if (waiting === 1) setImmediate(() => this.#send())
     })
   }
 

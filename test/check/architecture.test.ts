@@ -31,7 +31,7 @@ const rules: Readonly<Record<string, Rule>> = {
     },
   },
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
-  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { yaml: 'yaml.ts' } },
+  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: {} },
   bin: { ours: ['api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli'], packages: {} },
 }
 

@@ -8,7 +8,7 @@ import { createRoles } from '../../src/auth/roles.ts'
 import { Secrets } from '../../src/auth/secrets.ts'
 import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
-import { createLog } from '../../src/platform/log.ts'
+import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { ensureDefaultNamespace } from '../../src/server/namespace.ts'
@@ -47,7 +47,9 @@ export interface Answer {
   readonly body: any
 }
 
-export async function startService(options: { store?: Store; settings?: object } = {}): Promise<TestService> {
+export async function startService(
+  options: { store?: Store; settings?: object; logLevel?: Level } = {},
+): Promise<TestService> {
   const store = options.store ?? openMemory()
   const clock = { nowMs: Date.parse('2026-11-15T09:00:00Z'), now: () => new Date(clock.nowMs) }
   const collections = await openCollections(store)
@@ -63,7 +65,7 @@ export async function startService(options: { store?: Store; settings?: object }
     tokens,
     roles: createRoles(),
     clock,
-    log: createLog('debug', (line) => logLines.push(line)),
+    log: createLog(options.logLevel ?? 'debug', (line) => logLines.push(line)),
     metrics: createMetrics('0.0.0-test'),
     settings: parseSettings(JSON.stringify(options.settings ?? {})),
     version: '0.0.0-test',

@@ -19,9 +19,25 @@ export const commands: CommandTable = {
     summary: 'Credentials for OCI registries, one set per registry and namespace',
     aliases: ['regcred'],
     commands: {
-      list: { summary: 'List stored registry credentials', load: () => import('./regcred/list.ts') },
-      add: { summary: 'Store credentials for a registry', load: () => import('./regcred/add.ts') },
-      remove: { summary: 'Remove the credentials for a registry', load: () => import('./regcred/remove.ts') },
+      list: { summary: 'List stored registry credentials', load: () => import('./registry-credentials/list.ts') },
+      add: { summary: 'Store credentials for a registry', load: () => import('./registry-credentials/add.ts') },
+      remove: {
+        summary: 'Remove the credentials for a registry',
+        load: () => import('./registry-credentials/remove.ts'),
+      },
+    },
+  },
+  namespace: {
+    summary: 'Namespaces, the scope of every other resource',
+    aliases: ['ns'],
+    commands: {
+      list: { summary: 'List the namespaces that you may use', load: () => import('./namespaces/list.ts') },
+    },
+  },
+  user: {
+    summary: 'Who you are to the service',
+    commands: {
+      'get-token': { summary: 'Print a valid token', load: () => import('./users/get-token.ts') },
     },
   },
   dev: { summary: 'Run the whole service on this machine, for development', load: () => import('./dev.ts') },

@@ -1,6 +1,6 @@
 // svc3 regcred list
-import { notFound } from '../../../api/errors.ts'
 import { listRegistryCredentials } from '../../../api/registry-credentials.ts'
+import { printChosen } from '../../chosen.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { columns } from './columns.ts'
 import { checkServer } from './server.ts'
@@ -16,16 +16,14 @@ export const command = defineCommand({
   async run(context, { args }) {
     const wanted = args.servers.map((text) => checkServer(text).server)
     const { client, namespace } = await context.connect()
-    const all = await client.listAll(listRegistryCredentials, { params: { namespace }, signal: context.signal })
-    const items = wanted.length === 0 ? all : all.filter((item) => wanted.includes(item.server))
-    const missing = wanted.filter((server) => !items.some((item) => item.server === server))
-    if (items.length > 0 || missing.length === 0) {
-      await context.print(items, columns, `No registry credentials in namespace ${namespace}.`)
-    }
-    if (missing.length > 0) {
-      const hint = `"${context.host.calledAs} regcred list -n ${namespace}" shows what is there`
-      throw notFound('registrycredentials', missing.join('", "'), hint)
-    }
-    return 0
+    return printChosen(context, {
+      kind: 'registrycredentials',
+      items: await client.listAll(listRegistryCredentials, { params: { namespace }, signal: context.signal }),
+      nameOf: (item) => item.server,
+      wanted,
+      columns,
+      none: `No registry credentials in namespace ${namespace}.`,
+      listCommand: `regcred list -n ${namespace}`,
+    })
   },
 })

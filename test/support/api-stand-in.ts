@@ -1,8 +1,8 @@
 // A stand-in for the service in tests of the command line: real HTTP, the shapes of src/api, credentials in memory.
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { ApiError, notFound, success } from '../../api/errors.ts'
-import type { RegistryCredential, RegistryCredentialInput } from '../../api/registry-credentials.ts'
+import { ApiError, notFound, success } from '../../src/api/errors.ts'
+import type { RegistryCredential, RegistryCredentialInput } from '../../src/api/registry-credentials.ts'
 
 export interface Seen {
   readonly method: string

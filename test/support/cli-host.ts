@@ -1,7 +1,7 @@
 // A host for tests: what was written is text, what is typed is given, nothing of this machine's environment counts.
-import type { Host } from '../host.ts'
-import { main } from '../main.ts'
-import type { DevOptions, RotateKeyOptions } from '../programs.ts'
+import type { Host } from '../../src/cli/host.ts'
+import { main } from '../../src/cli/main.ts'
+import type { DevOptions, RotateKeyOptions } from '../../src/cli/programs.ts'
 
 export interface FakeHostOptions {
   readonly env?: Readonly<Record<string, string | undefined>>

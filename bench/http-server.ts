@@ -1,0 +1,23 @@
+// One of the two servers that bench/http.ts compares, in a process of its own: `node bench/http-server.ts ours|bare`.
+import fastify from 'fastify'
+import { startService } from '../test/support/service.ts'
+
+const service = await startService({ settings: { limits: { requestsPerMinute: 1_000_000_000 } }, logLevel: 'info' })
+const one = '/api/v1/namespaces/svc-default'
+const list = `${one}/secrets/registrycredentials`
+for (let index = 0; index < 1_000; index++) {
+  const body = { server: `https://registry-${index}.example.com`, username: `robot-${index}`, password: 'x' }
+  await service.call('POST', `${list}/add`, { body })
+}
+
+async function bareServer(): Promise<string> {
+  const app = fastify()
+  for (const path of [one, list]) {
+    const bytes = Buffer.from((await service.call('GET', path)).text)
+    app.get(path, (_request, reply) => reply.type('application/json; charset=utf-8').send(bytes))
+  }
+  return app.listen({ host: '127.0.0.1', port: 0 })
+}
+
+const url = process.argv[2] === 'bare' ? await bareServer() : await service.listen()
+process.send?.({ url, token: service.adminToken })

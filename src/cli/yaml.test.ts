@@ -1,0 +1,60 @@
+// What is written as YAML is read back as it was, by a reader that is not ours.
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import fc from 'fast-check'
+import { parse } from 'yaml'
+import { toYaml } from './yaml.ts'
+
+it('reads well', () => {
+  const record = {
+    server: 'https://ghcr.io',
+    port: 443,
+    on: true,
+    at: '2026-11-15T09:00:00Z',
+    tags: ['a', 'yes'],
+    none: [],
+    more: { b: null },
+  }
+  const text = `- server: https://ghcr.io
+  port: 443
+  "on": true
+  at: "2026-11-15T09:00:00Z"
+  tags:
+    - a
+    - "yes"
+  none: []
+  more:
+    b: null
+`
+  assert.equal(toYaml([record]), text)
+  assert.equal(toYaml([]), '[]\n')
+})
+
+it('is read back as it was, by the rules of YAML 1.2 and of 1.1', () => {
+  const text = fc.oneof(
+    fc.string(),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('1e3', '0x1f', '~', '- a', 'a: b', 'a #b', '1:30', '.inf', '=', '<<x'),
+  )
+  const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
+    tree: fc.oneof(
+      { maxDepth: 4, depthIdentifier: 'tree' },
+      fc.oneof(
+        text,
+        fc.integer(),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.boolean(),
+        fc.constant(null),
+      ),
+      fc.array(tie('tree'), { maxLength: 4, depthIdentifier: 'tree' }),
+      fc.dictionary(text, tie('tree'), { maxKeys: 4, depthIdentifier: 'tree', noNullPrototype: true }),
+    ),
+  }))
+  const property = fc.property(tree, (value) => {
+    const wanted = JSON.parse(JSON.stringify(value))
+    const written = toYaml(value)
+    for (const version of ['1.2', '1.1'] as const)
+      assert.deepEqual(parse(written, { version, merge: false }), wanted, written)
+  })
+  fc.assert(property, { numRuns: 1_000 })
+})

@@ -1,0 +1,53 @@
+// The order of keys is that of their UTF-8 bytes, and a prefix ends where that order says.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { compareKeys, prefixEnd } from './keys.ts'
+import { SortedKeys } from './sorted-keys.ts'
+
+const sign = (n: number): number => Math.sign(n)
+const bytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+const edges = fc.constantFrom('\ud7ff', '\ue000', '\uffff', '😀', '\u{10ffff}', '/', '0', 'a')
+const text = fc.oneof(
+  fc.array(edges, { maxLength: 6 }).map((parts) => parts.join('')),
+  fc.string({ unit: 'binary' }),
+)
+
+test('keys compare as their bytes do', () => {
+  fc.assert(
+    fc.property(text, text, (a, b) => assert.equal(sign(compareKeys(a, b)), bytes(a, b))),
+    { numRuns: 2_000 },
+  )
+})
+
+test('a prefix ends right after everything that begins with it', () => {
+  fc.assert(
+    fc.property(text, text, (prefix, other) => {
+      const end = prefixEnd(prefix)
+      const isWithin = compareKeys(other, prefix) >= 0 && (end === undefined || compareKeys(other, end) < 0)
+      assert.equal(isWithin, other.startsWith(prefix))
+      assert.ok(end === undefined || compareKeys(prefix + other, end) < 0)
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('sorted keys give the ranges that filtering gives', () => {
+  fc.assert(
+    fc.property(fc.array(text, { maxLength: 30 }), text, text, fc.nat(5), (keys, prefix, after, limit) => {
+      const sorted = new SortedKeys()
+      const [first, ...rest] = [keys.slice(0, 10), ...keys.slice(10)] as [string[], ...string[]]
+      sorted.load(new Set(first))
+      for (const key of rest) sorted.add(key)
+      for (const key of keys.slice(5, 8)) sorted.delete(key)
+      const left = [...new Set(keys)].filter((key) => !keys.slice(5, 8).includes(key))
+      const expected = left.filter((key) => key.startsWith(prefix) && bytes(key, after) > 0).sort(bytes)
+      assert.deepEqual(
+        sorted.range(prefix, after),
+        expected.filter((key) => key !== ''),
+      )
+      assert.deepEqual(sorted.range(prefix, after, limit), expected.filter((key) => key !== '').slice(0, limit))
+      assert.equal(sorted.size, left.length)
+    }),
+  )
+})

@@ -1,0 +1,167 @@
+// `svc3 dev` as a person runs it: starts, says so, goes on after a stop or a kill, refuses to run twice.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { makeFolder, program, root, startDev, svc3 } from '../support/dev-server.ts'
+import { credentialsPath } from '../support/service.ts'
+
+let data: string
+beforeEach(async () => {
+  data = await makeFolder()
+})
+afterEach(() => fs.rm(data, { recursive: true, force: true }))
+
+const credential = (index: number) => ({
+  server: `https://r${index}.example`,
+  username: 'bot',
+  password: `secret-${index}`,
+})
+
+describe('svc3 dev', () => {
+  it('says where it serves and how to go on, and leaves a private connection file', async () => {
+    await using server = await startDev(data)
+    assert.match(
+      server.output(),
+      /^svc3 ready at http:\/\/127\.0\.0\.1:\d+\n\nTry in another terminal:\n( {2}.+\n){4}/m,
+    )
+    const file = path.join(data, 'connection.json')
+    assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
+    assert.deepEqual(Object.keys(JSON.parse(await fs.readFile(file, 'utf8'))), ['apiUrl', 'adminToken', 'pid'])
+    assert.equal(server.pid, server.process.pid)
+    assert.equal((await fs.stat(data)).mode & 0o077, 0)
+    for (const name of await fs.readdir(data))
+      assert.equal((await fs.stat(path.join(data, name))).mode & 0o077, 0, name)
+  })
+
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    it(`ends cleanly on ${signal}, also with a watch open, and goes on where it ended`, async () => {
+      const first = await startDev(data)
+      await first.call('POST', `${credentialsPath}/add`, credential(1))
+      const watch = await fetch(`${first.apiUrl}${credentialsPath}?watch=true`, {
+        headers: { authorization: `Bearer ${first.token}` },
+      })
+      const started = performance.now()
+      assert.deepEqual(await first.kill(signal), { code: 0, signal: null })
+      assert.ok(performance.now() - started < 3_000)
+      await watch.body?.cancel().catch(() => undefined)
+      await assert.rejects(fs.stat(path.join(data, 'connection.json')))
+      await using second = await startDev(data)
+      const { body } = await second.call('GET', credentialsPath)
+      assert.equal((body.items as unknown[]).length, 1)
+    })
+  }
+
+  it('refuses to run twice on the same data, saying who has it', async () => {
+    await using first = await startDev(data)
+    const { code, stderr } = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
+    assert.notEqual(code, 0)
+    assert.match(stderr, new RegExp(`already running on .* \\(process ${first.pid}, ${first.apiUrl}\\)`))
+    assert.equal((await first.call('GET', credentialsPath)).status, 200)
+  })
+
+  it('says so when the port is taken', async () => {
+    await using first = await startDev(data)
+    const other = await makeFolder()
+    const { code, stderr } = await svc3(['dev', '--listen', new URL(first.apiUrl).host, '--data', other])
+    assert.equal(code, 1)
+    assert.match(stderr, /another program already listens on .*\n.*--listen/)
+    await fs.rm(other, { recursive: true })
+  })
+
+  it('refuses data of a newer program, a lost master key and a wrong configuration, each by name', async () => {
+    await (await startDev(data)).kill('SIGTERM')
+    const start = () => svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
+    await fs.writeFile(path.join(data, 'config.json'), '{"limits":{"bodyBytes":"many"}}')
+    assert.match((await start()).stderr, /config\.json cannot be used: limits\.bodyBytes must be integer/)
+    await fs.rm(path.join(data, 'config.json'))
+    await fs.rename(path.join(data, 'master.key'), path.join(data, 'away'))
+    assert.match((await start()).stderr, /master key .* is missing.*restore it from your backup/)
+    await fs.rename(path.join(data, 'away'), path.join(data, 'master.key'))
+    const database = new DatabaseSync(path.join(data, 'svc3.db'))
+    database.exec('PRAGMA user_version = 99')
+    database.close()
+    const newer = await start()
+    assert.equal(newer.code, 1)
+    assert.match(newer.stderr, /99/)
+    assert.match(newer.stderr, /newer/i)
+  })
+
+  it('loses no acknowledged credential to kill -9 in the middle of a stream of adds', { timeout: 60_000 }, async () => {
+    const acknowledged = new Set<string>()
+    let next = 0
+    for (let round = 0; round < 5; round++) {
+      await using server = await startDev(data)
+      const stored = (await server.call('GET', credentialsPath)).body.items as { server: string }[]
+      const servers = new Set(stored.map((item) => item.server))
+      for (const each of acknowledged) assert.ok(servers.has(each), `${each} was acknowledged and is gone`)
+      const writers = Array.from({ length: 8 }, async () => {
+        for (;;) {
+          const body = credential(next++)
+          const answer = await server.call('POST', `${credentialsPath}/add`, body).catch(() => undefined)
+          if (!answer) return
+          assert.equal(answer.status, 201)
+          acknowledged.add(body.server)
+        }
+      })
+      const enough = acknowledged.size + 50 + Math.floor(Math.random() * 100)
+      while (acknowledged.size < enough) await new Promise((resolve) => setTimeout(resolve, 1))
+      await server.kill('SIGKILL')
+      await Promise.all(writers)
+    }
+    assert.ok(acknowledged.size >= 250)
+  })
+
+  it('is what npm start runs, with its options, and ends with it', { timeout: 120_000 }, async () => {
+    const server = await startDev(data, {
+      command: ['npm', 'start', '--'],
+      args: ['--driver', 'simulated', '--nodes', 'arm64=1,amd64=1'],
+    })
+    assert.equal((await server.call('GET', '/readyz')).status, 200)
+    await server.kill('SIGTERM')
+    const gone = async (): Promise<boolean> =>
+      fs.stat(path.join(data, 'connection.json')).then(
+        () => false,
+        () => true,
+      )
+    for (let tries = 0; tries < 100 && !(await gone()); tries++) await new Promise((resolve) => setTimeout(resolve, 50))
+    assert.ok(await gone(), server.output())
+  })
+
+  it('started by npm and orphaned by kill -9 of npm, ends by itself', { timeout: 120_000 }, async () => {
+    const server = await startDev(data, { command: ['npm', 'start', '--'] })
+    await server.kill('SIGKILL')
+    await using again = await startDev(data)
+    assert.notEqual(again.pid, server.pid)
+  })
+})
+
+describe('bin/svc3', () => {
+  it('works through a link from any folder, under the name it is called by', async () => {
+    const link = path.join(data, 'orka3')
+    await fs.symlink(program, link)
+    const child = spawn(link, ['--help'], { cwd: '/' })
+    let output = ''
+    child.stdout.on('data', (chunk) => {
+      output += chunk
+    })
+    const code = await new Promise((resolve) => child.on('exit', resolve))
+    assert.equal(code, 0)
+    assert.match(output, /Usage: orka3 /)
+  })
+
+  it('says what to do in a checkout that is not built', async () => {
+    await fs.mkdir(path.join(data, 'bin'))
+    await fs.copyFile(path.join(root, 'bin/svc3'), path.join(data, 'bin/svc3'))
+    const child = spawn(path.join(data, 'bin/svc3'), ['--help'])
+    let output = ''
+    child.stderr.on('data', (chunk) => {
+      output += chunk
+    })
+    const code = await new Promise((resolve) => child.on('exit', resolve))
+    assert.equal(code, 1)
+    assert.match(output, /not built yet[\s\S]*npm run build/)
+  })
+})

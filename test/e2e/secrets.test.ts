@@ -1,0 +1,156 @@
+// Secrets end to end: a planted password is nowhere but sealed; keys rotate under a running server and without one;
+// what was tampered with is refused.
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
+import { credentialsPath } from '../support/service.ts'
+
+const canary = 'canary-b81c6f0d-never-in-clear'
+let data: string
+beforeEach(async () => {
+  data = await makeFolder()
+})
+afterEach(() => fs.rm(data, { recursive: true, force: true }))
+
+const env = () => ({ SVC3_DATA: data })
+const add = (server: DevServer, index: number) =>
+  server.call('POST', `${credentialsPath}/add`, {
+    server: `https://r${index}.example`,
+    username: 'bot',
+    password: `${canary}-${index}`,
+  })
+
+async function filesWith(text: string): Promise<string[]> {
+  const found: string[] = []
+  for (const name of await fs.readdir(data)) {
+    if ((await fs.readFile(path.join(data, name))).includes(text)) found.push(name)
+  }
+  return found
+}
+
+const keyFile = () => fs.readFile(path.join(data, 'master.key'), 'utf8')
+const sealed = (): string[] => {
+  const database = new DatabaseSync(path.join(data, 'svc3.db'))
+  const rows = database
+    .prepare("select value from entries join log using (rev) where entries.key like '/registry-credentials/%'")
+    .all()
+  database.close()
+  return rows.map(({ value }) => String(value))
+}
+
+describe('a planted password', () => {
+  it('is in no file of the data folder, no log, no process and no answer', async () => {
+    await using server = await startDev(data)
+    const seen: string[] = []
+    const steps: readonly (readonly [readonly string[], string?])[] = [
+      [['regcred', 'add', 'https://ghcr.io', '-u', 'me', '--password-stdin'], `${canary}\n`],
+      [['regcred', 'add', 'https://ghcr.io', '-u', 'me', '--password-stdin'], `${canary}\n`],
+      [['regcred', 'add', 'https://ghcr.io', '-u', 'me', '--password-stdin', '--replace', '-o', 'json'], canary],
+      [['regcred', 'add', 'http://ghcr.io', '-u', 'me', '--password-stdin'], canary],
+      [['regcred', 'list', '-o', 'wide']],
+      [['regcred', 'list', '-o', 'json']],
+      [['regcred', 'list', '-o', 'yaml']],
+    ]
+    for (const [args, input = ''] of steps) {
+      const running = svc3(args, { env: env(), input })
+      const processes = execFileSync('ps', ['axeww', '-o', 'args'], { encoding: 'utf8' })
+      assert.ok(!processes.includes(canary), 'the password is in the arguments or environment of a process')
+      const { stdout, stderr } = await running
+      seen.push(stdout, stderr)
+    }
+    seen.push(server.output())
+    for (const text of seen) assert.ok(!text.includes(canary), text)
+    assert.equal((await server.call('GET', credentialsPath)).status, 200)
+    assert.deepEqual(await filesWith(canary), [])
+    await server.kill('SIGTERM')
+    assert.deepEqual(await filesWith(canary), [])
+  })
+})
+
+describe('svc3 server rotate-key', () => {
+  const rotate = () => svc3(['server', 'rotate-key', '--data', data])
+
+  it('seals everything anew under a running server, which goes on, and drops the old key', async () => {
+    await using server = await startDev(data)
+    for (let index = 0; index < 20; index++) await add(server, index)
+    const before = await keyFile()
+    const { code, stdout, stderr } = await rotate()
+    assert.equal(code, 0, stderr)
+    // Twenty credentials and the key that signs tokens.
+    assert.match(stdout, /Master key rotated: 21 sealed records are now under key [0-9a-f]{12}\./)
+    const after = await keyFile()
+    assert.equal(after.trim().split('\n').length, 1)
+    assert.notEqual(after, before)
+    assert.equal(((await server.call('GET', credentialsPath)).body.items as unknown[]).length, 20)
+    assert.equal((await add(server, 99)).status, 201)
+    await server.kill('SIGTERM')
+    await using again = await startDev(data)
+    assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, 21)
+  })
+
+  it('does it by itself when no server runs', async () => {
+    const server = await startDev(data)
+    await add(server, 1)
+    await server.kill('SIGTERM')
+    const before = sealed()
+    const { code, stdout } = await rotate()
+    assert.equal(code, 0)
+    assert.match(stdout, /2 sealed records/)
+    assert.notDeepEqual(sealed(), before)
+    await using again = await startDev(data)
+    assert.equal((await again.call('GET', credentialsPath)).status, 200)
+    assert.equal((await again.call('GET', '/api/v1/namespaces')).status, 200)
+  })
+
+  it('finishes at the next start what a crash cut off', async () => {
+    const server = await startDev(data)
+    await add(server, 1)
+    await server.kill('SIGKILL')
+    // As if the rotation died after it wrote the ring: a new active key stands before the old one.
+    const old = await keyFile()
+    await fs.writeFile(path.join(data, 'master.key'), `${Buffer.alloc(32, 7).toString('base64')}\n${old}`, {
+      mode: 0o600,
+    })
+    await using again = await startDev(data)
+    assert.equal((await again.call('GET', credentialsPath)).status, 200)
+    assert.equal((await keyFile()).trim(), Buffer.alloc(32, 7).toString('base64'))
+  })
+
+  it('refuses where there is no data, or the keys are not its own to change', async () => {
+    assert.match((await rotate()).stderr, /no master key in/)
+    const { stderr, code } = await svc3(['server', 'rotate-key', '--data', data], { env: { SVC3_MASTER_KEY: 'x' } })
+    assert.equal(code, 1)
+    assert.match(stderr, /put a new key before the old one/)
+  })
+})
+
+describe('data that was tampered with', () => {
+  it('is refused loudly: in the log at start, in the list, in a rotation; and can be removed', async () => {
+    const server = await startDev(data)
+    await add(server, 1)
+    await add(server, 2)
+    await server.kill('SIGTERM')
+    const database = new DatabaseSync(path.join(data, 'svc3.db'))
+    database.exec(`update log set value = replace(value, '"bot"', '"eve"') where key like '%r1.example'`)
+    database.close()
+    await using again = await startDev(data)
+    assert.match(again.output(), /"level":"error".*r1\.example.*"message":"a sealed record does not open"/)
+    const list = await again.call('GET', credentialsPath)
+    assert.equal(list.status, 500)
+    assert.match(String(list.body.message), /r1\.example" do not open/)
+    const rotated = await svc3(['server', 'rotate-key', '--data', data])
+    assert.equal(rotated.code, 1)
+    assert.match(rotated.stderr, /r1\.example does not open[\s\S]*1 sealed records do not open/)
+    assert.equal(
+      (await again.call('DELETE', `${credentialsPath}/remove`, { server: 'https://r1.example' })).status,
+      200,
+    )
+    assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, 1)
+    assert.equal((await svc3(['server', 'rotate-key', '--data', data])).code, 0)
+    assert.equal((await keyFile()).trim().split('\n').length, 1)
+  })
+})
