@@ -25,6 +25,11 @@ const schema = `
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
 const maxGroupWrites = 1_000
 const maxGroupCharacters = 8_000_000
+/**
+ * So long a transaction waits for as many requests as the last one had (half-way there is enough). Writers that come
+ * one by one never wait; many writers settle into two groups, one being answered while the other is committed.
+ */
+const patienceMs = 0.05
 /** A page of the log: so many revisions looked at, and about so much text returned. */
 const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
@@ -273,9 +278,21 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     else if (rev - compactedRev > keepRevisions + keepRevisions / 8) others.compact(['compact', rev - keepRevisions])
   }
 
-  port.on('message', (first: Request[]) => {
-    const waiting: Request[] = first
-    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) waiting.push(...more.message)
+  /** How many requests came together last time. */
+  let lastTogether = 1
+
+  /** Adds what has arrived. Where writers are many, a moment's patience fills the transaction: see `patienceMs`. */
+  function gather(waiting: Request[]): void {
+    const enough = (waiting.length + lastTogether) / 2
+    const untilMs = performance.now() + patienceMs
+    do {
+      for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) waiting.push(...more.message)
+    } while (waiting.length < enough && performance.now() < untilMs)
+    lastTogether = waiting.length
+  }
+
+  port.on('message', (waiting: Request[]) => {
+    gather(waiting)
     let group: Request[] = []
     let characters = 0
     for (const request of waiting) {
