@@ -13,10 +13,12 @@ const schemaVersion = 1
 const applicationId = 0x73766333
 
 // A value stands once, in the log, under the revision that wrote it (null: a deletion); entries say which revision is a
-// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age.
+// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age; the
+// index finds them without reading the values between.
 const schema = `
   CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
   CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT) STRICT;
+  CREATE INDEX superseding ON log (rev, previous_rev) WHERE previous_rev IS NOT NULL;
   CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT;
   INSERT INTO meta VALUES ('compacted', 0), ('probe', 0);
   PRAGMA application_id = ${applicationId};
@@ -25,11 +27,6 @@ const schema = `
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
 const maxGroupWrites = 1_000
 const maxGroupCharacters = 8_000_000
-/**
- * So long a transaction waits for as many requests as the last one had (half-way there is enough). Writers that come
- * one by one never wait; many writers settle into two groups, one being answered while the other is committed.
- */
-const patienceMs = 0.05
 /** A page of the log: so many revisions looked at, and about so much text returned. */
 const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
@@ -134,10 +131,9 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     SELECT log.rev, log.key, log.value, previous.value, log.previous_rev
     FROM log LEFT JOIN log AS previous ON previous.rev = log.previous_rev
     WHERE log.rev > ? AND log.rev <= ? AND log.key >= ? AND log.key < ? ORDER BY log.rev`)
-  const deleteSuperseded = prepare(
-    'DELETE FROM log WHERE rev IN (SELECT previous_rev FROM log WHERE rev > ? AND rev <= ?)',
-  )
-  const deleteDeletions = prepare('DELETE FROM log WHERE rev > ? AND rev <= ? AND value IS NULL')
+  const superseding = 'FROM log INDEXED BY superseding WHERE previous_rev IS NOT NULL AND rev > ? AND rev <= ?'
+  const deleteSuperseded = prepare(`DELETE FROM log WHERE rev IN (SELECT previous_rev ${superseding})`)
+  const deleteDeletions = prepare(`DELETE ${superseding} AND value IS NULL`)
   const setMeta = prepare('UPDATE meta SET value = ? WHERE name = ?')
   // An empty blob sorts after every text: the end of a range that has none.
   const end = (prefix: string): string | Uint8Array => prefixEnd(prefix) ?? new Uint8Array(0)
@@ -278,21 +274,9 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     else if (rev - compactedRev > keepRevisions + keepRevisions / 8) others.compact(['compact', rev - keepRevisions])
   }
 
-  /** How many requests came together last time. */
-  let lastTogether = 1
-
-  /** Adds what has arrived. Where writers are many, a moment's patience fills the transaction: see `patienceMs`. */
-  function gather(waiting: Request[]): void {
-    const enough = (waiting.length + lastTogether) / 2
-    const untilMs = performance.now() + patienceMs
-    do {
-      for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) waiting.push(...more.message)
-    } while (waiting.length < enough && performance.now() < untilMs)
-    lastTogether = waiting.length
-  }
-
   port.on('message', (waiting: Request[]) => {
-    gather(waiting)
+    // What came while the last commit was under way shares this one.
+    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) waiting.push(...more.message)
     let group: Request[] = []
     let characters = 0
     for (const request of waiting) {

