@@ -5,8 +5,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 
-const root = path.resolve(import.meta.dirname, '..')
+const scripts = path.dirname(fileURLToPath(import.meta.url))
+const root = path.dirname(scripts)
 const wantedMajor = 24
 const say = (text) => process.stderr.write(`svc3: ${text}\n`)
 
@@ -28,17 +30,22 @@ const readOr = (file, fallback) => (fs.existsSync(file) ? fs.readFileSync(file, 
 /** Holds others off while this process installs; the lock of a process that died is taken over. */
 function withInstallLock(work) {
   const lock = path.join(root, '.node', 'install.lock')
+  const draft = `${lock}.${process.pid}`
   fs.mkdirSync(path.dirname(lock), { recursive: true })
   for (let waited = false; ; waited = true) {
     try {
-      fs.writeFileSync(lock, String(process.pid), { flag: 'wx' })
+      // By link, so that nobody reads a lock that does not name its holder yet.
+      fs.writeFileSync(draft, String(process.pid))
+      fs.linkSync(draft, lock)
       break
     } catch (error) {
       if (error.code !== 'EEXIST') throw error
       const holder = Number(readOr(lock, '0'))
-      if (!isAlive(holder)) fs.rmSync(lock, { force: true })
+      if (holder > 0 && !isAlive(holder)) fs.rmSync(lock, { force: true })
       else if (!waited) say(`waiting for another installation in this checkout (process ${holder})`)
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300)
+    } finally {
+      fs.rmSync(draft, { force: true })
     }
   }
   try {
@@ -62,7 +69,7 @@ function ensureNode() {
   const home = path.join(root, '.node')
   const name = `node-${process.platform}-${process.arch}`
   const node = path.join(home, 'node_modules', name, 'bin', 'node')
-  const source = path.join(import.meta.dirname, 'node')
+  const source = path.join(scripts, 'node')
   const { optionalDependencies } = JSON.parse(fs.readFileSync(path.join(source, 'package.json'), 'utf8'))
   const version = optionalDependencies[name]
   if (!version) {
@@ -106,7 +113,9 @@ function linkNode(node) {
 /** Runs the task and takes its place: signals go through, its exit code is ours, and it ends when our parent does. */
 function handOver(node, args) {
   const child = spawn(node, args, { cwd: process.env.INIT_CWD ?? process.cwd(), stdio: 'inherit' })
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal))
+  // A terminal that closes ends us; without one (nohup) it is nothing to us.
+  process.on('SIGHUP', () => process.stdin.isTTY && child.kill('SIGTERM'))
   const parent = process.ppid
   const orphaned = setInterval(() => process.ppid !== parent && child.kill('SIGTERM'), 500)
   orphaned.unref()

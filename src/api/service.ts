@@ -52,6 +52,7 @@ export const getHealth = operation({
   path: '/healthz',
   allow: 'anyone',
   status: 200,
+  also: { 503: 'The store has failed for good: start the service anew' },
   summary: 'Liveness: the process answers',
   response: Health,
   refuses: [],

@@ -2,6 +2,8 @@
 // space or commas; the first one seals, all of them open. From a file (made at first start), an environment variable
 // or a credential file of the service manager.
 import { createHash, randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 
@@ -38,7 +40,8 @@ export function makeKeyring(bytes: readonly Buffer[]): Keyring {
 export function parseKeyring(text: string, where: string): Keyring {
   const parts = text.split(/[\s,]+/).filter((part) => part !== '')
   const keys = parts.map((part) => Buffer.from(part, 'base64'))
-  if (keys.length === 0 || keys.some((key) => key.length !== keyBytes)) {
+  const isWhole = keys.every((key, index) => key.length === keyBytes && key.toString('base64') === parts[index])
+  if (keys.length === 0 || !isWhole) {
     throw new KeyringError(`${where} does not hold master keys: expected base64 of ${keyBytes} bytes, one or more`)
   }
   return makeKeyring(keys)
@@ -66,8 +69,10 @@ export function takeKeySource(
     delete environment[keyVariable]
     return { source: { kind: 'variable', name: keyVariable }, text: fromVariable }
   }
-  const folder = environment.CREDENTIALS_DIRECTORY
-  if (folder) return { source: { kind: 'credential', name: path.join(folder, credentialName) } }
+  // The service manager sets the folder for any credential: ours is there only if its file is.
+  const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
+  if (environment.CREDENTIALS_DIRECTORY && existsSync(credential))
+    return { source: { kind: 'credential', name: credential } }
   return { source: { kind: 'file', file: path.join(dataFolder, 'master.key') } }
 }
 
@@ -77,9 +82,8 @@ export async function loadKeyring(found: { source: KeySource; text?: string }, i
   if (source.kind === 'variable') return parseKeyring(text ?? '', `the variable ${source.name}`)
   const file = source.kind === 'file' ? source.file : source.name
   const content = await readFileIfPresent(file)
+  if (source.kind === 'file' && content !== undefined) await refuseIfOpen(file)
   if (content !== undefined) return parseKeyring(content, `the file ${path.basename(file)}`)
-  if (source.kind === 'credential')
-    throw new KeyringError(`the credential ${credentialName} is not there: pass it with LoadCredential=`)
   if (!isFresh) {
     throw new KeyringError(
       `the master key ${file} is missing, and without it the stored secrets cannot be opened: restore it from your backup`,
@@ -88,6 +92,14 @@ export async function loadKeyring(found: { source: KeySource; text?: string }, i
   const ring = makeKeyring([randomBytes(keyBytes)])
   await saveKeyring(file, ring)
   return ring
+}
+
+async function refuseIfOpen(file: string): Promise<void> {
+  const { mode } = await fs.stat(file)
+  if ((mode & 0o077) === 0) return
+  throw new KeyringError(
+    `the master key ${file} can be read by others: "chmod 600" it, and rotate it if somebody may have read it`,
+  )
 }
 
 export const saveKeyring = (file: string, ring: Keyring): Promise<void> =>

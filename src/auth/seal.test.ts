@@ -76,6 +76,7 @@ describe('the key ring', () => {
     assert.deepEqual([...read.keys.keys()], [...both.keys.keys()])
     assert.throws(() => parseKeyring('c2hvcnQ=', 'the file x'), /the file x does not hold master keys/)
     assert.throws(() => parseKeyring('', 'it'), KeyringError)
+    assert.throws(() => parseKeyring(`!!${formatKeyring(ring)}`, 'it'), KeyringError)
   })
 
   it('is made at the first start, 0600, and never again', async () => {
@@ -84,6 +85,8 @@ describe('the key ring', () => {
     const first = await loadKeyring(found, true)
     assert.equal((await fs.stat(path.join(folder, 'master.key'))).mode & 0o777, 0o600)
     assert.equal((await loadKeyring(found, false)).active.id, first.active.id)
+    await fs.chmod(path.join(folder, 'master.key'), 0o644)
+    await assert.rejects(loadKeyring(found, false), /can be read by others.*chmod 600/)
     await fs.rm(path.join(folder, 'master.key'))
     await assert.rejects(loadKeyring(found, false), /is missing.*restore it from your backup/)
     await fs.rm(folder, { recursive: true })
@@ -97,9 +100,10 @@ describe('the key ring', () => {
 
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
     const credential = takeKeySource('/nowhere', { CREDENTIALS_DIRECTORY: folder })
-    await assert.rejects(loadKeyring(credential, true), /LoadCredential/)
+    assert.equal(credential.source.kind, 'file')
     await fs.writeFile(path.join(folder, 'svc3-master-key'), formatKeyring(ring))
-    assert.equal((await loadKeyring(credential, false)).active.id, ring.active.id)
+    const there = takeKeySource('/nowhere', { CREDENTIALS_DIRECTORY: folder })
+    assert.equal((await loadKeyring(there, false)).active.id, ring.active.id)
     await fs.rm(folder, { recursive: true })
   })
 })

@@ -14,8 +14,14 @@ export interface ResealReport {
   readonly refused: readonly { readonly key: string; readonly problem: string }[]
 }
 
+type Protect = <F extends object>(key: string, fields: F, secret: string) => F & WithSecret
+
+/** So many records are sealed anew at once: they share the store's commits. */
+const atOnce = 32
+
 export class Secrets {
   #ring: Keyring
+  readonly #underWay = new Set<Promise<unknown>>()
 
   constructor(ring: Keyring) {
     this.#ring = ring
@@ -25,13 +31,27 @@ export class Secrets {
     return this.#ring
   }
 
-  use(ring: Keyring): void {
+  /** From now on the new ring seals. Resolves when nothing that the old one sealed is still on its way to the store. */
+  async use(ring: Keyring): Promise<void> {
     this.#ring = ring
+    await Promise.allSettled([...this.#underWay])
   }
 
-  /** The record with its secret sealed and bound to `key` and to every other field. */
-  protect<F extends object>(key: string, fields: F, secret: string): F & WithSecret {
-    return { ...fields, sealed: seal(this.#ring, secret, { key, fields: { ...fields } as Record<string, unknown> }) }
+  /**
+   * The only way to seal: `protect` binds a secret to `key` and to every other field of its record, and the record is
+   * written before `work` ends, so that a rotation can wait for it.
+   */
+  async sealing<T>(work: (protect: Protect) => Promise<T>): Promise<T> {
+    const running = work((key, fields, secret) => ({
+      ...fields,
+      sealed: seal(this.#ring, secret, { key, fields: { ...fields } as Record<string, unknown> }),
+    }))
+    this.#underWay.add(running)
+    try {
+      return await running
+    } finally {
+      this.#underWay.delete(running)
+    }
   }
 
   /** Throws SealError when the record was moved or altered. */
@@ -44,14 +64,18 @@ export class Secrets {
   async reseal<T extends WithSecret>(collection: Collection<T>): Promise<ResealReport> {
     let resealed = 0
     const refused: { key: string; problem: string }[] = []
-    for (const { key } of collection.list()) {
-      try {
-        if (await this.#resealOne(collection, key)) resealed += 1
-      } catch (error) {
-        if (!(error instanceof SealError)) throw error
-        refused.push({ key, problem: error.message })
+    const keys = collection.list().map(({ key }) => key)
+    const work = async (): Promise<void> => {
+      for (let key = keys.pop(); key !== undefined; key = keys.pop()) {
+        try {
+          if (await this.#resealOne(collection, key)) resealed += 1
+        } catch (error) {
+          if (!(error instanceof SealError)) throw error
+          refused.push({ key, problem: error.message })
+        }
       }
     }
+    await Promise.all(Array.from({ length: atOnce }, work))
     return { resealed, refused }
   }
 
@@ -64,7 +88,7 @@ export class Secrets {
       if (sealedWith(entry.value.sealed) === this.#ring.active.id) return false
       const { sealed: _, ...fields } = entry.value
       try {
-        await collection.update(entry, this.protect(key, fields, secret) as unknown as T)
+        await this.sealing((protect) => collection.update(entry, protect(key, fields, secret) as unknown as T))
         return true
       } catch (error) {
         // Changed or removed meanwhile: look again.

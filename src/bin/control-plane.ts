@@ -1,7 +1,7 @@
 // Puts the control plane together: store, keys, tokens, API, controllers. `svc3 dev` runs it beside the nodes.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { type Keyring, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
+import { type Keyring, KeyringError, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
 import { createRoles } from '../auth/roles.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
 import { createApp } from '../server/app.ts'
+import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { ensureDefaultNamespace } from '../server/namespace.ts'
 import type { Services } from '../server/services.ts'
@@ -18,7 +19,8 @@ import { parseSettings } from '../server/settings.ts'
 import { openCollections } from '../store/collections.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
-import { type Rotation, resealAll } from './reseal.ts'
+import { removeConnection } from './connection.ts'
+import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
 import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
@@ -33,8 +35,10 @@ export interface ControlPlane {
   readonly apiUrl: string
   readonly log: Log
   readonly tokens: Tokens
-  /** Reads the key file again and seals everything under its active key. */
+  /** Makes a new master key and seals everything under it. */
   rotateKey(): Promise<Rotation>
+  /** Resolves when the store can never go on in this process: it has to be started again. */
+  readonly failed: Promise<Error>
   /** Takes no new requests, ends streams, lets requests under way finish, closes the store. */
   stop(): Promise<void>
 }
@@ -49,6 +53,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
   const store = measured(await openStore(`sqlite:${dataFolder}`), metrics.store)
+  // The data is ours from here on: what a killed process said about itself is not true any more.
+  await removeConnection(dataFolder)
   cleanup.defer(() => store.close())
   const collections = cleanup.use(await openCollections(store))
 
@@ -56,12 +62,26 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const secrets = new Secrets(await loadKeyring(keySource, sealedCount() === 0))
   await settleKeys()
   await ensureDefaultNamespace({ collections, clock })
-  const tokens = createTokens(await loadSigningKeys(collections.signingKeys, secrets, clock), clock)
+  const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
+  const tokens = createTokens(signingKeys, clock)
 
   const stopping = new AbortController()
   const services: Services = {
-    store, collections, secrets, tokens, roles: createRoles(), clock, log, metrics, settings, version, stopping: stopping.signal, apiUrl: '',
-  } // biome-ignore format: a list to read
+    store,
+    collections,
+    secrets,
+    tokens,
+    roles: createRoles(),
+    requestSecret: signingKeys.derive('requests'),
+    limits: createLimits(settings),
+    clock,
+    log,
+    metrics,
+    settings,
+    version,
+    stopping: stopping.signal,
+    apiUrl: '',
+  }
   const app = createApp(services)
   cleanup.defer(() => app.close())
   services.apiUrl = apiAddress(await app.listen({ host, port }))
@@ -72,9 +92,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     apiUrl: services.apiUrl,
     log,
     tokens,
+    failed: store.failed,
     rotateKey: async () => {
-      secrets.use(await loadKeyring(keySource, false))
-      return settleKeys()
+      if (keySource.source.kind !== 'file') throw new KeyringError(notOurs(keySource.source.name))
+      return announced(await rotateKeyFile(collections, secrets, keySource.source.file))
     },
     stop: async () => {
       stopping.abort()
@@ -89,10 +110,14 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     return collections.registryCredentials.list().length + collections.signingKeys.list().length
   }
 
-  /** Finishes a rotation that was begun, also one that a crash cut off; says loudly which records do not open. */
-  async function settleKeys(): Promise<Rotation> {
+  /** Finishes a rotation that was begun, also one that a crash cut off. */
+  async function settleKeys(): Promise<void> {
     const keepRing = keySource.source.kind === 'file' ? saveTo(keySource.source.file) : undefined
-    const rotation = await resealAll(collections, secrets, keepRing)
+    announced(await resealAll(collections, secrets, keepRing))
+  }
+
+  /** Records that do not open are told loudly. */
+  function announced(rotation: Rotation): Rotation {
     for (const { key, problem } of rotation.refused) log.error('a sealed record does not open', { name: key, problem })
     return rotation
   }

@@ -1,10 +1,21 @@
 // After a change of the master key: everything sealed goes under the active key, then the old keys are dropped.
-import { type Keyring, onlyActive } from '../auth/keyring.ts'
+import { type Keyring, loadKeyring, onlyActive, saveKeyring, withNewKey } from '../auth/keyring.ts'
 import type { ResealReport, Secrets } from '../auth/secrets.ts'
 import type { Collections } from '../store/collections.ts'
 
 export interface Rotation extends ResealReport {
   readonly keyId: string
+}
+
+/**
+ * A new key, written beside the old ones before anything is sealed with it: cut off at any point, what is on disk opens
+ * everything, and the next start goes on.
+ */
+export async function rotateKeyFile(collections: Collections, secrets: Secrets, file: string): Promise<Rotation> {
+  const ring = withNewKey(await loadKeyring({ source: { kind: 'file', file } }, false))
+  await saveKeyring(file, ring)
+  await secrets.use(ring)
+  return resealAll(collections, secrets, (left) => saveKeyring(file, left))
 }
 
 /** `keepRing` writes the ring back; without it (keys from a variable or a credential) the operator drops old keys. */
@@ -20,7 +31,12 @@ export async function resealAll(
   if (keepRing && refused.length === 0 && secrets.ring.keys.size > 1) {
     const ring = onlyActive(secrets.ring)
     await keepRing(ring)
-    secrets.use(ring)
+    await secrets.use(ring)
   }
   return { keyId: secrets.ring.active.id, resealed, refused }
 }
+
+/** Keys that come from a variable or a credential are the operator's to change. */
+export const notOurs = (name: string): string =>
+  `the master keys come from ${name}, which only you can change: put a new key before the old one there and restart ` +
+  'the service, which seals everything anew; then drop the old key'

@@ -2,31 +2,25 @@
 // With a server running on the data, that server does it; otherwise this process does. A crash at any point leaves a
 // key ring that opens everything, and the next start finishes the work.
 
-import fs from 'node:fs/promises'
-import path from 'node:path'
+import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { KeyringError, loadKeyring, saveKeyring, takeKeySource, withNewKey } from '../auth/keyring.ts'
+import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
 import { Secrets } from '../auth/secrets.ts'
 import type { RotateKeyOptions } from '../cli/programs.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { isAlive, LockedError, withLockFile } from '../platform/lock-file.ts'
 import { openCollections } from '../store/collections.ts'
 import { openStore } from '../store/open.ts'
-import { isFault, type Store, StoreError } from '../store/store.ts'
+import { isFault, StoreError } from '../store/store.ts'
 import { readConnection } from './connection.ts'
-import { rotateSignal, rotationFile } from './dev.ts'
-import { type Rotation, resealAll } from './reseal.ts'
+import { notOurs, type Rotation, rotateKeyFile } from './reseal.ts'
+import { readRotation, rotateSignal, writeRotation } from './rotation-note.ts'
 
 const patienceMs = 60_000
 
 export async function runRotateKey({ dataDir }: RotateKeyOptions): Promise<number> {
   const { source } = takeKeySource(dataDir, { ...process.env })
-  if (source.kind !== 'file') {
-    return fail(
-      `the master keys come from ${source.name}, which only you can change`,
-      'put a new key before the old one there and restart the service: it seals everything anew. Then drop the old key.',
-    )
-  }
+  if (source.kind !== 'file') return fail(notOurs(source.name), 'docs/operating.md has the steps')
   if ((await readFileIfPresent(source.file)) === undefined) {
     return fail(`there is no master key in ${dataDir}`, 'is it the data folder of a service? Name it with --data DIR')
   }
@@ -49,41 +43,45 @@ async function rotate(dataDir: string, keyFile: string): Promise<Rotation> {
     if (isFault(error, 'Locked')) return undefined
     throw error
   })
-  const ring = withNewKey(await loadKeyring({ source: { kind: 'file', file: keyFile } }, false))
-  await saveKeyring(keyFile, ring)
-  if (!store) return askServer(dataDir, ring.active.id)
-  return rotateHere(store, new Secrets(ring), keyFile)
-}
-
-async function rotateHere(store: Store, secrets: Secrets, keyFile: string): Promise<Rotation> {
+  if (!store) return askServer(dataDir)
   try {
+    const secrets = new Secrets(await loadKeyring({ source: { kind: 'file', file: keyFile } }, false))
     await using collections = await openCollections(store)
-    return await resealAll(collections, secrets, (ring) => saveKeyring(keyFile, ring))
+    return await rotateKeyFile(collections, secrets, keyFile)
   } finally {
     await store.close()
   }
 }
 
-async function askServer(dataDir: string, keyId: string): Promise<Rotation> {
+async function askServer(dataDir: string): Promise<Rotation> {
   const server = await readConnection(dataDir)
-  if (!server || !isAlive(server.pid))
+  if (!server || !isAlive(server.pid) || !(await answers(server.apiUrl))) {
     throw new RotationError(`a process has ${dataDir} open, but ${dataDir}/connection.json does not say which`)
-  const file = path.join(dataDir, rotationFile)
-  await fs.rm(file, { force: true })
+  }
+  const id = randomUUID()
+  await writeRotation(dataDir, { id })
   process.kill(server.pid, rotateSignal)
   for (const end = performance.now() + patienceMs; performance.now() < end; await sleep(50)) {
-    const text = await readFileIfPresent(file)
-    const rotation = text === undefined ? undefined : (JSON.parse(text) as Rotation)
-    if (rotation?.keyId === keyId) return rotation
-    if (!isAlive(server.pid))
+    const note = await readRotation(dataDir)
+    if (note?.id === id && note.rotation) return note.rotation
+    if (note?.id === id && note.problem !== undefined) throw new RotationError(note.problem)
+    if (!isAlive(server.pid)) {
       throw new RotationError(
         `the server (process ${server.pid}) ended meanwhile; its next start finishes the rotation`,
       )
+    }
   }
   throw new RotationError(
-    `the server (process ${server.pid}) did not finish within ${patienceMs / 1_000} s; its log says why`,
+    `the server (process ${server.pid}) did not answer within ${patienceMs / 1_000} s; its log says why`,
   )
 }
+
+/** A note left by a killed server may name a process that is somebody else's by now. */
+const answers = (apiUrl: string): Promise<boolean> =>
+  fetch(`${apiUrl}/healthz`, { signal: AbortSignal.timeout(5_000) }).then(
+    ({ ok }) => ok,
+    () => false,
+  )
 
 function report({ keyId, resealed, refused }: Rotation): number {
   process.stdout.write(`Master key rotated: ${resealed} sealed records are now under key ${keyId}.\n`)

@@ -45,6 +45,7 @@ export async function startFailure(error: unknown, options: DevOptions): Promise
   const code = (error as NodeJS.ErrnoException).code
   const known = code === undefined ? undefined : systemFaults[code]
   if (known) return known(options)
+  if (process.env.SVC3_DEBUG && error instanceof Error && error.stack) process.stderr.write(`${error.stack}\n`)
   return [
     `the service did not start: ${error instanceof Error ? error.message : 'for an unknown reason'}`,
     'run it with SVC3_DEBUG=1 for details',

@@ -17,8 +17,8 @@ type Fields = Readonly<Record<string, unknown>>
 
 export function findConnection(host: Host): Connection {
   const { SVC3_API_URL, SVC3_TOKEN } = host.env
-  const stored = contextConnection(host) ?? localConnection(host)
   const token = SVC3_TOKEN?.trim() || undefined
+  const stored = storedConnection(host, SVC3_API_URL !== undefined && token !== undefined)
   if (SVC3_API_URL) {
     const apiUrl = checkUrl(SVC3_API_URL, 'SVC3_API_URL')
     // A token goes only where it was meant to go.
@@ -32,6 +32,16 @@ export function findConnection(host: Host): Connection {
     )
   }
   return { ...stored, token: checkToken(token ?? stored.token) }
+}
+
+/** A broken file is a failure only where something in it is needed. */
+function storedConnection(host: Host, isOptional: boolean): Connection | undefined {
+  try {
+    return contextConnection(host) ?? localConnection(host)
+  } catch (error) {
+    if (isOptional) return undefined
+    throw error
+  }
 }
 
 /** The namespace of a command: flag > environment > context > the default. */

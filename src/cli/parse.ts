@@ -103,6 +103,10 @@ function integer(name: string, min: number, max: number, text: string): number {
 }
 
 function takeArguments(command: Command, words: readonly string[]): Record<string, Value> {
+  // No name or address of ours begins so; an option that went astray may carry a secret, and is not repeated.
+  if (words.some((word) => word.startsWith('-') && word !== '-')) {
+    throw new UsageError('an argument begins with a dash: options go before "--"')
+  }
   const rest = [...words]
   const values = Object.entries(command.arguments).map(([name, argument]): [string, Value] => {
     if (argument.repeatable) return [name, rest.splice(0)]

@@ -98,7 +98,13 @@ it('any 3,000 command lines end with a known exit code and at most two plain lin
     assert.equal(errors.length > 0, exitCode !== 0, stderr)
     assert.ok(exitCode !== 2 || stdout === '', stdout)
   })
-  await fc.assert(property, { numRuns: 3_000 })
+  const planted = '--password=planted-secret'
+  const examples: [string[], string][] = [
+    [['regcred', 'remove', 'https://ghcr.io', '--', planted], ''],
+    [['regcred', 'list', '--', planted], ''],
+    [['namespace', 'list', '--', planted], ''],
+  ]
+  await fc.assert(property, { numRuns: 3_000, examples })
   assert.ok(
     [0, 2, 5, 6].every((exitCode) => seen.has(exitCode)),
     [...seen].join(),

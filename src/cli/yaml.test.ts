@@ -56,5 +56,5 @@ it('is read back as it was, by the rules of YAML 1.2 and of 1.1', () => {
     for (const version of ['1.2', '1.1'] as const)
       assert.deepEqual(parse(written, { version, merge: false }), wanted, written)
   })
-  fc.assert(property, { numRuns: 1_000 })
+  fc.assert(property, { numRuns: 1_000, examples: [[{ e0: 'E12' }]] })
 })

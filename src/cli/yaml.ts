@@ -30,8 +30,8 @@ const isScalar = (value: Json): boolean =>
 
 /** Begins with a letter and has nothing in it that means something: no reader takes it for anything but text. */
 const plainText = /^[a-z_/][\w./@+-]*(?::[\w./@+-]+)*$/i
-/** Except for these, which some readers take for truth values. */
-const notText = /^(?:true|false|null|yes|no|on|off|y|n)$/i
+/** Except for these, which some readers take for truth values or numbers. */
+const notText = /^(?:true|false|null|yes|no|on|off|y|n|e\d.*)$/i
 
 /** Everything in doubt is quoted as in JSON, which YAML reads alike. */
 function scalar(value: Json): string {

@@ -2,7 +2,7 @@
 import { type Clock, timestamp } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { hasExpired } from '../rules/retention.ts'
+import { hasExpired, keptAnswers } from '../rules/retention.ts'
 import type { Collections } from '../store/collections.ts'
 import { isFault } from '../store/store.ts'
 
@@ -20,9 +20,14 @@ export function expireAnswers({ collections, clock, log }: Controller): Loop {
     failed: (error) => log.error('expire-answers failed and will run again', {}, error),
     run: async (signal) => {
       const now = timestamp(clock.now())
-      for (const entry of collections.answers.list()) {
+      const oldestFirst = collections.answers
+        .list()
+        .toSorted((a, b) => (a.value.createdAt < b.value.createdAt ? -1 : 1))
+      let surplus = oldestFirst.length - keptAnswers
+      for (const entry of oldestFirst) {
         if (signal.aborted) return
-        if (!hasExpired('answer', entry.value.createdAt, now)) continue
+        surplus -= 1
+        if (surplus < 0 && !hasExpired('answer', entry.value.createdAt, now)) continue
         await collections.answers.delete(entry).catch((error: unknown) => {
           if (!isFault(error, 'NotFound') && !isFault(error, 'Conflict')) throw error
         })

@@ -1,4 +1,5 @@
-// "One at a time" between processes: a file that names its holder. The lock of a process that died is taken over.
+// "One at a time" between processes: a file that names its holder. It comes into being whole, by link(), so that nobody
+// reads a half-written one; the lock of a process that died is taken over; and only its holder takes it away.
 import fs from 'node:fs/promises'
 import { readFileIfPresent } from './files.ts'
 
@@ -13,25 +14,47 @@ export class LockedError extends Error {
 }
 
 export async function withLockFile<T>(file: string, work: () => Promise<T>): Promise<T> {
-  await take(file)
+  const own = `${process.pid} ${Math.random().toString(36).slice(2)}`
+  await take(file, own)
   try {
     return await work()
   } finally {
-    await fs.rm(file, { force: true })
+    if ((await readFileIfPresent(file)) === own) await fs.rm(file, { force: true })
   }
 }
 
-async function take(file: string): Promise<void> {
-  for (;;) {
-    try {
-      return await fs.writeFile(file, String(process.pid), { flag: 'wx', mode: 0o600 })
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-      const holder = Number((await readFileIfPresent(file)) ?? 0)
-      if (isAlive(holder)) throw new LockedError(file, holder)
-      await fs.rm(file, { force: true })
+async function take(file: string, own: string): Promise<void> {
+  const draft = `${file}.${own.replace(' ', '.')}`
+  await fs.writeFile(draft, own, { flag: 'wx', mode: 0o600 })
+  try {
+    for (;;) {
+      const isTaken = await fs.link(draft, file).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => {
+          if (error.code === 'EEXIST') return false
+          throw error
+        },
+      )
+      if (isTaken) return
+      await removeIfDead(file)
     }
+  } finally {
+    await fs.rm(draft, { force: true })
   }
+}
+
+/** Moves the dead lock aside before it goes: of two that find it dead, one moves it, and a new one is put back. */
+async function removeIfDead(file: string): Promise<void> {
+  const text = await readFileIfPresent(file)
+  if (text === undefined) return
+  const pid = Number(text.split(' ')[0])
+  if (isAlive(pid)) throw new LockedError(file, pid)
+  const aside = `${file}.${process.pid}.dead`
+  await fs.rename(file, aside).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error
+  })
+  if ((await readFileIfPresent(aside)) !== text) await fs.link(aside, file).catch(() => undefined)
+  await fs.rm(aside, { force: true })
 }
 
 export function isAlive(pid: number): boolean {

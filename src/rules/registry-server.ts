@@ -18,6 +18,9 @@ const hostname = new RegExp(`^${label}(?:\\.${label})*$`)
 
 export function parseRegistryServer(text: string): RegistryServer {
   // Before anything repeats the text: it may carry a password.
+  if (text.startsWith('-')) {
+    return { ok: false, problem: 'the registry address begins with a dash', hint: 'write for example https://ghcr.io' }
+  }
   if (text.includes('@')) {
     const hint = 'give user name and password in fields of their own'
     return { ok: false, problem: 'the registry address contains user info', hint }

@@ -63,6 +63,26 @@ describe('sloppy clients', () => {
     assert.equal(removal.json().kind, 'Status')
   })
 
+  it('but not bytes that are no UTF-8, nor half a character: nothing is silently changed', async () => {
+    const send = (payload: Buffer | string) =>
+      service.app.inject({
+        method: 'POST',
+        url: `${path}/add`,
+        headers: { authorization: authorization(), 'content-type': 'application/json' },
+        payload,
+      })
+    const latin = Buffer.from('{"server":"https://ghcr.io","username":"m\u00fcller","password":"x"}', 'latin1')
+    assert.equal((await send(latin)).json().message, 'the request body is not UTF-8')
+    const half = await send('{"server":"https://ghcr.io","username":"a","password":"p\\udfff"}')
+    assert.equal(half.statusCode, 400)
+    assert.match(half.json().message, /half a character/)
+    const whole = await send('{"server":"https://ghcr.io","username":"a","password":"p\\ud83d\\udd11 \\\\udfff"}')
+    assert.equal(whole.statusCode, 201, whole.payload)
+    const [entry] = service.services.collections.registryCredentials.list()
+    assert.ok(entry)
+    assert.equal(service.services.secrets.open(entry.key, entry.value), 'p\u{1f511} \\udfff')
+  })
+
   it('may write bearer in any case', async () => {
     const answer = await service.app.inject({ url: path, headers: { authorization: `bearer ${service.adminToken}` } })
     assert.equal(answer.statusCode, 200)
@@ -80,7 +100,6 @@ describe('limits', () => {
 
   it('too many requests of one token: 429 with Retry-After, while another token is served', async () => {
     await using limited = await startService({ settings: { limits: { requestsPerMinute: 60 } } })
-    await limited.call('GET', path)
     const answers = await Promise.all(Array.from({ length: 20 }, () => limited.call('GET', path)))
     const refused = answers.filter(({ status }) => status === 429)
     assert.equal(refused.length, 10)
@@ -116,7 +135,7 @@ describe('limits', () => {
     assert.equal((await service.call('GET', `/api/v1/namespaces/${'x'.repeat(2_000)}`)).status, 404)
     const { port } = new URL(await service.listen())
     const reply = await raw(Number(port), `GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`)
-    assert.match(reply, /^HTTP\/1\.1 4\d\d .*"kind":"Status"/s)
+    assert.match(reply, /^HTTP\/1\.1 431 .*"kind":"Status".*"hint":/s)
   })
 
   it('bytes that are not HTTP: 400 with a Status', async () => {
@@ -124,9 +143,39 @@ describe('limits', () => {
     assert.match(await raw(Number(port), 'hello\r\n\r\n'), /^HTTP\/1\.1 400 .*"kind":"Status"/s)
   })
 
-  it('has timeouts against clients that send slowly', () => {
-    assert.equal(service.app.server.headersTimeout, 10_000)
-    assert.equal(service.app.server.requestTimeout, 60_000)
+  it('clients that send slowly are let go with a 408, while others are served', { timeout: 20_000 }, async () => {
+    await using hurried = await startService({ settings: { limits: { headersSeconds: 1, requestSeconds: 2 } } })
+    const { port } = new URL(await hurried.listen())
+    const slow = Array.from({ length: 20 }, () => raw(Number(port), 'GET /healthz HTTP/1.1\r\nX-Slow: '))
+    const slower = raw(
+      Number(port),
+      `POST ${path}/add HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${hurried.adminToken}\r\nContent-Length: 100\r\n\r\n{`,
+    )
+    const good = await fetch(`http://127.0.0.1:${port}/healthz`)
+    assert.equal(good.status, 200)
+    for (const reply of await Promise.all([...slow, slower])) assert.match(reply, /^HTTP\/1\.1 408 .*"kind":"Status"/s)
+  })
+
+  it('a flood of bad tokens does not shut a good one out that was not seen before', async () => {
+    await using limited = await startService({ settings: { limits: { anonymousPerMinute: 6 } } })
+    for (let index = 0; index < 5; index++) await limited.call('GET', path, { token: `junk${index}` })
+    assert.equal((await limited.call('GET', path, { token: 'junk' })).status, 429)
+    const fresh = await limited.tokenFor({ kind: 'user', name: 'new@example.com', admin: true })
+    assert.equal((await limited.call('GET', path, { token: fresh })).status, 200)
+  })
+
+  it('HEAD never opens a watch, and one caller cannot take all of them', async () => {
+    await using limited = await startService({ settings: { limits: { watchesPerCaller: 1 } } })
+    const base = await limited.listen()
+    const headers = { authorization: `Bearer ${limited.adminToken}` }
+    assert.equal((await fetch(`${base}${path}?watch=true`, { method: 'HEAD', headers })).status, 200)
+    assert.equal(limited.services.metrics.watches.open, 0)
+    const first = await fetch(`${base}${path}?watch=true`, { headers })
+    assert.equal((await fetch(`${base}${path}?watch=true`, { headers })).status, 429)
+    const other = await limited.tokenFor({ kind: 'user', name: 'other@example.com', admin: true })
+    const theirs = await fetch(`${base}${path}?watch=true`, { headers: { authorization: `Bearer ${other}` } })
+    assert.equal(theirs.status, 200)
+    await Promise.all([first.body?.cancel(), theirs.body?.cancel()])
   })
 })
 
@@ -148,6 +197,7 @@ describe('every answer', () => {
     const method = await service.call('PUT', path)
     assert.equal(method.status, 405)
     assert.match(method.body.message, /but GET is/)
+    assert.equal(method.headers.allow, 'GET')
   })
 
   it('to a fault of ours tells the caller nothing and the log everything', async () => {

@@ -4,34 +4,39 @@ import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
-import { bearer } from './authenticate.ts'
 import { Idempotency } from './idempotency.ts'
 import { observeRequests } from './observe.ts'
 import { parseBodies } from './parse-body.ts'
-import { createRateLimit } from './rate-limit.ts'
 import { refusalOf } from './refusals.ts'
 import { registerOperation } from './register.ts'
-import { handlers } from './routes/index.ts'
+import { checks, handlers } from './routes/index.ts'
 import type { Services } from './services.ts'
 import { serveSwagger } from './swagger.ts'
 import { createValidatorCompiler } from './validate.ts'
 
 export function createApp(services: Services): FastifyInstance {
+  const { limits } = services.settings
   const app = fastify({
     logger: false,
-    bodyLimit: services.settings.limits.bodyBytes,
-    // Against clients that send slowly or never end: headers in 10 s, the whole request in 60 s.
-    requestTimeout: 60_000,
+    bodyLimit: limits.bodyBytes,
+    requestTimeout: limits.requestSeconds * 1_000,
     connectionTimeout: 0,
     keepAliveTimeout: 75_000,
-    http: { headersTimeout: 10_000, connectionsCheckingInterval: 2_000, maxHeaderSize: 16_384 },
+    http: {
+      headersTimeout: limits.headersSeconds * 1_000,
+      connectionsCheckingInterval: Math.min(2_000, limits.headersSeconds * 200),
+      maxHeaderSize: 16_384,
+      // Peers that vanished without a word are noticed, and their watches end.
+      keepAlive: true,
+      keepAliveInitialDelay: 30_000,
+    },
     routerOptions: { maxParamLength: 512, ignoreTrailingSlash: false },
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     genReqId: requestIds(),
     frameworkErrors: (error, request, reply) =>
       sendRefusal(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
-    clientErrorHandler: refuseUnreadable,
+    clientErrorHandler: (error, socket) => refuseUnreadable(error, socket, services),
   })
   app.server.maxConnections = 20_000
   app.decorateRequest('principal', undefined)
@@ -40,7 +45,9 @@ export function createApp(services: Services): FastifyInstance {
   parseBodies(app)
   observeRequests(app, services)
   app.setErrorHandler((error, request, reply) => {
-    const refusal = refusalOf(error)
+    const check = checks[request.routeOptions.config.operation as keyof typeof checks]
+    const body = request.body
+    const refusal = refusalOf(error, isObject(body) ? check?.(body) : undefined)
     if (refusal.code >= 500) {
       const cause = refusal.options.cause ?? refusal
       services.log.error(
@@ -51,15 +58,19 @@ export function createApp(services: Services): FastifyInstance {
     }
     return sendRefusal(refusal, request, reply)
   })
-  app.setNotFoundHandler((request, reply) => sendRefusal(unknownPath(request), request, reply))
+  app.setNotFoundHandler((request, reply) => {
+    const spent = services.limits.charge(request, undefined)
+    return sendRefusal(spent ?? unknownPath(request, reply), request, reply)
+  })
 
-  limitRates(app, services)
   const idempotency = new Idempotency(services)
   const table = handlers(services)
   for (const operation of allOperations) registerOperation(app, operation, table, services, idempotency)
   serveSwagger(app)
   return app
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 
 /** The caller's own request id when it is a plain one, otherwise ours. */
 function requestIds(): (request: { headers: Record<string, string | string[] | undefined> }) => string {
@@ -84,58 +95,48 @@ function sendRefusal(refusal: ApiError, request: FastifyRequest, reply: FastifyR
     .send(JSON.stringify(refusal.toStatus(request.id)))
 }
 
-/** Probes are never refused: an orchestrator would take the service for dead. */
-const unlimited = new Set(['/healthz', '/readyz'])
-
-/** A known token counts for itself; everything else, guessing included, for the address it comes from. */
-function limitRates(app: FastifyInstance, { tokens, settings }: Services): void {
-  const limit = createRateLimit()
-  const { requestsPerMinute, anonymousPerMinute } = settings.limits
-  app.addHook('onRequest', (request, _reply, done) => {
-    if (unlimited.has(request.routeOptions.url ?? '')) return done()
-    const token = bearer(request)
-    const principal = token === undefined ? undefined : tokens.known(token)
-    const waitSeconds = principal
-      ? limit.take(`${principal.kind} ${principal.name}`, requestsPerMinute)
-      : limit.take(`address ${request.ip}`, anonymousPerMinute)
-    done(waitSeconds === 0 ? undefined : tooMany(waitSeconds))
-  })
-}
-
-const tooMany = (seconds: number): ApiError =>
-  new ApiError('TooManyRequests', `too many requests: the next is taken in ${seconds} s`, {
-    retryAfterSeconds: seconds,
-    hint: 'wait as long as Retry-After says',
-  })
-
 const pathForms = allOperations.map(({ method, path }) => ({
   method,
   form: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
 }))
 
-function unknownPath({ method, url }: FastifyRequest): ApiError {
+function unknownPath({ method, url }: FastifyRequest, reply: FastifyReply): ApiError {
   const path = url.split('?')[0] ?? ''
   const methods = pathForms.filter(({ form }) => form.test(path)).map((known) => known.method)
-  if (methods.length > 0)
-    return new ApiError('MethodNotAllowed', `${method} is not possible here, but ${methods.join(', ')} is`, {
-      hint: 'see /api/v1/swagger',
-    })
-  return new ApiError('NotFound', 'path not found: there is no such operation', {
-    hint: 'see /api/v1/swagger for those there are',
-  })
+  const hint = 'see /api/v1/swagger'
+  if (methods.length === 0) return new ApiError('NotFound', 'path not found: there is no such operation', { hint })
+  reply.header('allow', methods.join(', '))
+  return new ApiError('MethodNotAllowed', `${method} is not possible here, but ${methods.join(', ')} is`, { hint })
 }
 
-/** What cannot be read as HTTP, or takes too long, still gets a Status before the connection ends. */
+/** What Node refuses before there is a request: code → the status line, what happened, what to do. */
+const unreadable: Readonly<Record<string, readonly [string, string, string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'the request took too long to arrive', 'send it faster'],
+  HPE_HEADER_OVERFLOW: [
+    '431 Request Header Fields Too Large',
+    'the headers are too large',
+    'send at most 16 KiB of headers',
+  ],
+}
+const notHttp = [
+  '400 Bad Request',
+  'the request is not readable as HTTP',
+  'is the client speaking HTTP/1.1, without TLS?',
+] as const
+
+/** It still gets a Status before the connection ends. */
 function refuseUnreadable(
   error: NodeJS.ErrnoException,
   socket: { writable: boolean; end(text: string): unknown; destroy(): unknown },
+  { log, metrics }: Services,
 ): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-  const isSlow = error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-  const [line, text] = isSlow
-    ? ['408 Request Timeout', 'the request took too long to arrive']
-    : ['400 Bad Request', 'the request is not readable as HTTP']
-  const body = JSON.stringify({ ...new ApiError('BadRequest', text).toStatus(''), code: isSlow ? 408 : 400 })
+  const [line, message, hint] = unreadable[error.code ?? ''] ?? notHttp
+  const code = Number(line.slice(0, 3))
+  const requestId = randomBytes(6).toString('hex')
+  metrics.request('unknown', 'unreadable', code, 0)
+  log.warn('a request could not be read', { requestId, status: code, code: error.code ?? '' })
+  const body = JSON.stringify({ ...new ApiError('BadRequest', message, { hint }).toStatus(requestId), code })
   socket.end(
     `HTTP/1.1 ${line}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
   )

@@ -31,13 +31,29 @@ export function bearer(request: FastifyRequest): string | undefined {
   return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
 }
 
-export function guard(operation: Operation, { tokens, roles, settings }: Services): onRequestHookHandler {
+/** The same question again, later, for an answer that lasts. A store that cannot tell counts as no. */
+export async function mayStill(
+  operation: Operation,
+  request: FastifyRequest,
+  { tokens, roles }: Services,
+): Promise<boolean> {
+  if (operation.allow === 'anyone') return true
+  const principal = await tokens.verify(bearer(request) ?? '').catch(() => undefined)
+  return principal !== undefined && mayCall(roles.roleOf(principal, request.namespace || undefined), operation.allow)
+}
+
+/** Probes are never refused: an orchestrator would take the service for dead. */
+const unlimited = new Set(['getHealth', 'getReadiness'])
+
+export function guard(operation: Operation, { tokens, roles, settings, limits }: Services): onRequestHookHandler {
   const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
     const named = (request.params as { namespace?: string }).namespace
     const namespace = named === undefined ? undefined : realNamespace(named, settings.compat.namespaceAliases)
     request.namespace = namespace ?? ''
-    if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
     request.principal = principal
+    const spent = unlimited.has(operation.id) ? undefined : limits.charge(request, principal)
+    if (spent) return spent
+    if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
     return mayCall(roles.roleOf(principal, namespace), operation.allow) ? undefined : forbidden(operation, namespace)
   }
 

@@ -66,6 +66,55 @@ describe('Idempotency-Key', () => {
     assert.deepEqual(again.body, first.body)
   })
 
+  it('recognises a replacement too, and does not take another body for it', async () => {
+    await service.call('POST', `${path}/add`, { body: ghcr })
+    const { answers } = service.services.collections
+    assert.equal((await add('k9', { ...ghcr, replace: true })).status, 200)
+    for (const entry of answers.list()) await answers.delete(entry)
+    assert.equal((await add('k9', { ...ghcr, replace: true })).status, 200)
+    for (const entry of answers.list()) await answers.delete(entry)
+    assert.equal((await add('k9', { ...ghcr, password: 'other' })).status, 409)
+  })
+
+  it('means a new request after a day, whatever the record remembers', async () => {
+    await add('k10')
+    const { answers, registryCredentials } = service.services.collections
+    for (const entry of answers.list()) await answers.delete(entry)
+    service.clock.nowMs += 25 * 3_600_000
+    const token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
+    const again = await add('k10', { ...ghcr, replace: true, password: 'new' }, token)
+    assert.equal(again.status, 200)
+    const [entry] = registryCredentials.list()
+    assert.ok(entry)
+    assert.equal(service.services.secrets.open(entry.key, entry.value), 'new')
+  })
+
+  it('is the same under an alias of the namespace and with fields in another order', async () => {
+    const first = await add('k11')
+    const again = await service.call('POST', `${path.replace('svc-', 'orka-')}/add`, {
+      body: { password: 'x', username: 'bot', server: 'https://ghcr.io' },
+      headers: { 'idempotency-key': 'k11' },
+    })
+    assert.equal(again.text, first.text)
+  })
+
+  it('gives the answer even when it cannot be kept', async () => {
+    const { answers } = service.services.collections
+    Object.defineProperty(answers, 'create', { value: () => Promise.reject(new Error('disk full')) })
+    assert.equal((await add('k12')).status, 201)
+    assert.ok(service.logLines.some((line) => line.includes('could not be kept')))
+  })
+
+  it('keeps nothing from which a password could be guessed', async () => {
+    await add('retry-1')
+    const dump = JSON.stringify(await service.services.store.list('/'))
+    const { createHash } = await import('node:crypto')
+    for (const text of [JSON.stringify(['retry-1', JSON.stringify(ghcr)]), JSON.stringify(ghcr)]) {
+      assert.ok(!dump.includes(createHash('sha256').update(text).digest('base64url')))
+    }
+    assert.ok(!dump.includes('retry-1'))
+  })
+
   it('is forgotten after a day, not before', async () => {
     await add('k8')
     const { answers } = service.services.collections

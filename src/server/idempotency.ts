@@ -1,6 +1,6 @@
 // Idempotency-Key: the same key on the same POST within 24 hours gets the first answer, also after a crash and also
 // while the first is still under way. The key is a caller's own: another caller's equal key is another key.
-import { createHash } from 'node:crypto'
+import { createHmac } from 'node:crypto'
 import { ApiError, badRequest } from '../api/errors.ts'
 import { timestamp } from '../platform/clock.ts'
 import type { AnswerRecord } from '../store/collections.ts'
@@ -15,34 +15,51 @@ export interface Answered {
 interface Keyed {
   readonly caller: string
   readonly method: string
-  readonly url: string
+  readonly operation: string
+  readonly params: unknown
   readonly header: string | string[] | undefined
   readonly body: unknown
 }
 
 export interface RequestKey {
   readonly key: string
-  /** Tells a repetition from another request under the same key. Keyed by the key, so that it reveals no body. */
+  /** Tells a repetition from another request under the same key. */
   readonly fingerprint: string
+  /** What is stamped on a record that the request makes, so that its repetition after a crash is recognised. */
+  readonly stamp: string
 }
 
-const hash = (...parts: readonly string[]): string =>
-  createHash('sha256').update(JSON.stringify(parts)).digest('base64url')
-
-export function requestKeyOf({ caller, method, url, header, body }: Keyed): RequestKey | undefined {
+/** `secret` keys the hashes: bodies carry passwords, which nobody shall guess from a stolen store. */
+export function requestKeyOf(
+  secret: Buffer,
+  { caller, method, operation, params, header, body }: Keyed,
+): RequestKey | undefined {
   if (header === undefined || method !== 'POST') return undefined
   if (typeof header !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(header)) {
     const message = 'Idempotency-Key is 1 to 255 visible ASCII characters'
     throw badRequest([{ field: 'Idempotency-Key', reason: 'FieldValueInvalid', message }], 'a UUID is a good one')
   }
-  return { key: hash(caller, method, url, header), fingerprint: hash(header, JSON.stringify(body ?? null)) }
+  const hash = (...parts: readonly string[]): string =>
+    createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url')
+  const key = hash(caller, operation, canonical(params), header)
+  const fingerprint = hash(key, canonical(body))
+  return { key, fingerprint, stamp: hash(key, fingerprint) }
+}
+
+/** The same text for the same value, in whatever order its fields came. */
+function canonical(value: unknown): string {
+  const sorted = (_: string, each: unknown): unknown =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each
+  return JSON.stringify(value ?? null, sorted)
 }
 
 export class Idempotency {
-  readonly #services: Pick<Services, 'collections' | 'clock'>
+  readonly #services: Pick<Services, 'collections' | 'clock' | 'log'>
   readonly #underWay = new Map<string, { readonly fingerprint: string; readonly answer: Promise<Answered> }>()
 
-  constructor(services: Pick<Services, 'collections' | 'clock'>) {
+  constructor(services: Pick<Services, 'collections' | 'clock' | 'log'>) {
     this.#services = services
   }
 
@@ -79,7 +96,9 @@ export class Idempotency {
     try {
       await this.#services.collections.answers.create('', key, record)
     } catch (error) {
-      if (!isFault(error, 'AlreadyExists')) throw error
+      // The change is made and its record carries the stamp: the answer is given all the same.
+      if (!isFault(error, 'AlreadyExists'))
+        this.#services.log.warn('an answer could not be kept for repetitions', { problem: String(error) })
     }
   }
 }

@@ -89,6 +89,17 @@ describe('ETag', () => {
     assert.equal(changed.body.items.length, 2)
   })
 
+  it('does not hide a bad query, and takes * for anything', async () => {
+    const { headers } = await service.call('GET', path)
+    for (const query of ['fieldSelector=bad', 'continue=zzz']) {
+      assert.equal(
+        (await service.call('GET', `${path}?${query}`, { headers: { 'if-none-match': String(headers.etag) } })).status,
+        400,
+      )
+    }
+    assert.equal((await service.call('GET', path, { headers: { 'if-none-match': '*' } })).status, 304)
+  })
+
   it('stands on single records too', async () => {
     const answer = await service.call('GET', '/api/v1/namespaces/svc-default')
     assert.equal(answer.headers.etag, `"${answer.body.resourceVersion}"`)
@@ -175,6 +186,15 @@ describe('watch', () => {
       assert.equal(answer.body.reason, 'Expired')
       assert.match(answer.body.hint, /list again/)
     }
+  })
+
+  it('ends soon after its token does', { timeout: 10_000 }, async () => {
+    const response = await fetch(`${service.services.apiUrl}${path}?watch=true`, {
+      headers: { authorization: `Bearer ${service.adminToken}` },
+    })
+    service.clock.nowMs += 2 * 3_600_000
+    await response.text()
+    assert.equal(service.services.metrics.watches.open, 0)
   })
 
   it('ends when the service stops', { timeout: 5_000 }, async () => {

@@ -4,8 +4,9 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 /** The streams that are open now. */
 export interface OpenWatches {
   readonly open: number
-  enter(): void
-  leave(): void
+  openOf(caller: string): number
+  enter(caller: string): void
+  leave(caller: string): void
 }
 
 export interface Metrics {
@@ -70,15 +71,21 @@ export function createMetrics(version: string): Metrics {
 
 function countOpen(report: (open: number) => void): OpenWatches {
   let open = 0
-  const change = (by: number): void => {
+  const byCaller = new Map<string, number>()
+  const openOf = (caller: string): number => byCaller.get(caller) ?? 0
+  const change = (caller: string, by: number): void => {
     open += by
+    const own = openOf(caller) + by
+    if (own === 0) byCaller.delete(caller)
+    else byCaller.set(caller, own)
     report(open)
   }
   return {
     get open() {
       return open
     },
-    enter: () => change(1),
-    leave: () => change(-1),
+    openOf,
+    enter: (caller) => change(caller, 1),
+    leave: (caller) => change(caller, -1),
   }
 }

@@ -17,9 +17,11 @@ const refusalTexts: Readonly<Partial<Record<Reason, string>>> = {
   Conflict: 'True now, may change; or the record changed meanwhile',
   Expired: 'The asked-for version is not kept any more: list again',
   Invalid: 'A value that can never be right',
+  RequestEntityTooLarge: 'The body is larger than the service takes',
   TooManyRequests: 'Wait as long as `Retry-After` says',
   InternalError: 'A fault of the service; the request id leads to the cause in its log',
-  ServiceUnavailable: 'Nothing was changed; wait as long as `Retry-After` says',
+  ServiceUnavailable:
+    'The store does not take changes now; wait as long as `Retry-After` says, and look before repeating',
 }
 
 export function openApiDocument(version: string): Json {
@@ -81,7 +83,21 @@ function describe(operation: Operation, status: Json, components: Map<string, Js
   }
 }
 
-function parametersOf({ path, method, query, example }: Operation, components: Map<string, Json>): Json[] {
+const ifNoneMatch = {
+  name: 'If-None-Match',
+  in: 'header',
+  schema: { type: 'string' },
+  description: 'The `ETag` of an earlier answer: 304 while nothing has changed',
+}
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+  description: 'The same key within 24 hours gets the first answer',
+}
+
+function parametersOf(operation: Operation, components: Map<string, Json>): Json[] {
+  const { path, method, query, example } = operation
   const inPath = paramNames(path).map((name) => ({
     name,
     in: 'path',
@@ -94,36 +110,57 @@ function parametersOf({ path, method, query, example }: Operation, components: M
     in: 'query',
     schema: reference(schema as Json, components),
   }))
-  const key = {
-    name: 'Idempotency-Key',
-    in: 'header',
-    schema: { type: 'string', minLength: 1, maxLength: 255 },
-    description: 'The same key within 24 hours gets the first answer',
-  }
-  return [...inPath, ...inQuery, ...(method === 'POST' ? [key] : [])]
+  return [
+    ...inPath,
+    ...inQuery,
+    ...(method === 'POST' ? [idempotencyKey] : []),
+    ...(hasTag(operation) ? [ifNoneMatch] : []),
+  ]
 }
 
+/** Lists, and records that have a version. */
+const hasTag = ({ method, item, response }: Operation): boolean =>
+  method === 'GET' &&
+  (item !== undefined || 'resourceVersion' in ((response as { properties?: object }).properties ?? {}))
+
+const text = (description: string): Json => ({ description, schema: { type: 'string' } })
+const tagHeaders = { ETag: text('Stands for this content'), 'X-Request-Id': text('Names the request in the log') }
+const listHeaders = { ...tagHeaders, 'Resource-Version': text('Watch from here to miss nothing') }
+
 function responsesOf(operation: Operation, status: Json, components: Map<string, Json>): Json {
-  const content = {
+  const example = operation.example.response
+  const content: Record<string, Json> = {
     [operation.produces?.split(';')[0] ?? 'application/json']: {
       schema: reference(operation.response, components),
-      example: operation.example.response,
+      example,
     },
+    ...(operation.item && {
+      'application/x-ndjson': { schema: { type: 'string', description: 'With `watch`: one change a line' } },
+    }),
   }
-  const responses: Record<string, Json> = { [operation.status]: { description: 'Done', content } }
+  const headers = operation.item ? listHeaders : hasTag(operation) ? tagHeaders : undefined
+  const responses: Record<string, Json> = {
+    [operation.status]: { description: 'Done', ...(headers && { headers }), content },
+  }
   for (const [code, description] of Object.entries(operation.also ?? {})) responses[code] = { description, content }
-  const denied: readonly Reason[] = operation.allow === 'anyone' ? [] : ['Unauthorized', 'Forbidden']
-  for (const reason of [...everyRefusal, ...denied, ...operation.refuses]) {
+  if (hasTag(operation)) responses[304] = { description: 'Nothing has changed since the `ETag` of the request' }
+  for (const reason of refusalsOf(operation)) {
     const code = codes[reason]
-    const text = refusalTexts[reason] ?? reason
+    const meaning = refusalTexts[reason] ?? reason
     const other = responses[code]
     if (other && String(code) in (operation.also ?? {})) continue
-    responses[code] = {
-      description: other ? `${other.description}. ${text}` : text,
-      content: { 'application/json': { schema: status } },
-    }
+    const description = other ? `${other.description}. ${meaning}` : meaning
+    responses[code] = { description, content: { 'application/json': { schema: status } } }
   }
   return responses
+}
+
+/** Those of every operation, those of operations that take a token or a body, and its own. Probes are never limited. */
+function refusalsOf({ id, allow, body, refuses }: Operation): Reason[] {
+  const isProbe = id === 'getHealth' || id === 'getReadiness'
+  const denied: readonly Reason[] = allow === 'anyone' ? [] : ['Unauthorized', 'Forbidden']
+  const general = everyRefusal.filter((reason) => !isProbe || reason !== 'TooManyRequests')
+  return [...general, ...denied, ...(body ? (['RequestEntityTooLarge'] as const) : []), ...refuses]
 }
 
 /** Schemas with a title become components; what stands inside them is treated the same way. */

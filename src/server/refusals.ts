@@ -8,7 +8,7 @@ const frameworkFaults: Readonly<Record<string, readonly [Reason, string, string]
   FST_ERR_CTP_BODY_TOO_LARGE: [
     'RequestEntityTooLarge',
     'the request body is too large',
-    'send at most 1 MiB; files go through the upload operations',
+    'send less: 1 MiB is the limit unless the operator set another',
   ],
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: [
     'BadRequest',
@@ -45,7 +45,8 @@ const storeFaults: Readonly<Partial<Record<StoreFault, readonly [Reason, string,
   ],
 }
 
-export function refusalOf(error: unknown): ApiError {
+/** `more`: what the noun's own rules find wrong with the same request. */
+export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof StoreError) {
     const row = storeFaults[error.fault]
@@ -58,7 +59,7 @@ export function refusalOf(error: unknown): ApiError {
   }
   const { code, validation, statusCode } = error as Partial<FastifyError>
   if (validation)
-    return validationRefusal(validation, (error as { validationContext?: string }).validationContext ?? 'body')
+    return validationRefusal(validation, (error as { validationContext?: string }).validationContext ?? 'body', more)
   const row = code === undefined ? undefined : frameworkFaults[code]
   if (row) return new ApiError(row[0], row[1], { hint: row[2] })
   // What is left of the framework's 4xx is about the body's text: a parser's message, with the place but not the text.
@@ -75,8 +76,8 @@ type Violation = NonNullable<FastifyError['validation']>[number]
 /** A missing field or a wrong type makes it a bad request; a value out of bounds, an invalid one (wire contract). */
 const unreadable = new Set(['type', 'required', 'enum', 'const', 'anyOf', 'oneOf'])
 
-function validationRefusal(violations: readonly Violation[], part: string): ApiError {
-  const causes = violations.map(causeOf)
+function validationRefusal(violations: readonly Violation[], part: string, more: readonly Cause[]): ApiError {
+  const causes = [...violations.map(causeOf), ...more]
   const isUnreadable = part !== 'body' || violations.some((violation) => unreadable.has(violation.keyword))
   const hint =
     part === 'body'

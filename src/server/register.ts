@@ -1,9 +1,7 @@
 // One operation of the table becomes one route.
-import { Readable } from 'node:stream'
-import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { ApiError } from '../api/errors.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
-import { displayName } from '../auth/principal.ts'
+import { callerKey } from '../auth/principal.ts'
 import { guard } from './authenticate.ts'
 import { Answer, type Call, type Handlers, type Listing } from './handlers.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './idempotency.ts'
@@ -12,7 +10,7 @@ import { missingNamespace } from './namespace.ts'
 import { refusalOf } from './refusals.ts'
 import { renderer } from './render.ts'
 import type { Services } from './services.ts'
-import { openWatch } from './watches.ts'
+import { streamChanges } from './streams.ts'
 
 type AnyHandler = (call: Call<Operation>) => unknown
 const json = 'application/json; charset=utf-8'
@@ -37,7 +35,9 @@ export function registerOperation(
       ...(operation.body && { body: operation.body }),
       ...(operation.query && { querystring: operation.query }),
     },
+    config: { operation: operation.id },
     onRequest: guard(operation, services),
+    ...(operation.body && { preValidation: fillBody }),
     handler: (request, reply) => {
       if (hasNamespace && !services.collections.namespaces.get('', request.namespace))
         throw missingNamespace(request.namespace)
@@ -48,10 +48,16 @@ export function registerOperation(
   app.route(route)
 }
 
+/** Nothing is taken for an object without fields, so that the refusal names the fields. */
+const fillBody: preValidationHookHandler = (request, _reply, done) => {
+  if (request.body === undefined) request.body = {}
+  done()
+}
+
 type Respond = (request: FastifyRequest, reply: FastifyReply) => unknown
 type ListOperation = Operation & { item: NonNullable<Operation['item']> }
 
-function callOf(request: FastifyRequest, now: Date, requestKey?: string): Call<Operation> {
+function callOf(request: FastifyRequest, now: Date): Call<Operation> {
   const params = request.params as Record<string, string>
   return {
     params: request.namespace === '' ? params : { ...params, namespace: request.namespace },
@@ -59,22 +65,18 @@ function callOf(request: FastifyRequest, now: Date, requestKey?: string): Call<O
     body: request.body as undefined,
     principal: request.principal as NonNullable<FastifyRequest['principal']>,
     now,
-    requestKey,
+    requestKey: undefined,
   }
 }
 
-function plainAnswer(
-  operation: Operation,
-  handler: AnyHandler,
-  { clock }: Services,
-  idempotency: Idempotency,
-): Respond {
+function plainAnswer(operation: Operation, handler: AnyHandler, services: Services, idempotency: Idempotency): Respond {
   const render = operation.produces ? String : renderer(operation.response)
   const type = operation.produces ?? json
 
   return async (request, reply) => {
+    const call = callOf(request, services.clock.now())
     const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
-      const result = await handler(callOf(request, clock.now(), requestKey))
+      const result = await handler({ ...call, requestKey })
       const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
       return {
         status,
@@ -82,15 +84,16 @@ function plainAnswer(
         version: (value as { resourceVersion?: string } | undefined)?.resourceVersion,
       }
     }
-    const key = requestKeyOf({
-      caller: request.principal ? displayName(request.principal) : '',
+    const key = requestKeyOf(services.requestSecret, {
+      caller: request.principal ? callerKey(request.principal) : '',
       method: request.method,
-      url: request.url,
+      operation: operation.id,
+      params: call.params,
       header: request.headers['idempotency-key'],
       body: request.body,
     })
     if (key) {
-      const { status, body } = await idempotency.once(key, () => run(key.key).catch(asAnswer(request.id)))
+      const { status, body } = await idempotency.once(key, () => run(key.stamp).catch(asAnswer(request.id)))
       return reply.code(status).type(type).send(body)
     }
     const { status, body, version } = await run()
@@ -116,42 +119,20 @@ function listAnswer(operation: ListOperation, handler: AnyHandler, services: Ser
   return (request, reply) => {
     const query = (request.query ?? {}) as ListQuery
     const listing = handler(callOf(request, services.clock.now())) as Listing<unknown>
-    if (query.watch) return streamChanges(lists, listing, query, request, reply, services)
-    const rev = lists.rev(listing)
-    reply.header('etag', `"${rev}"`).header('resource-version', listing.collection.view.rev)
-    if (isCurrent(request, rev)) return reply.code(304).send()
-    return reply.type(json).send(lists.list(listing, query).body)
+    if (query.watch && request.method === 'GET')
+      return streamChanges({ operation, lists, listing, query }, request, reply, services)
+    reply.header('resource-version', listing.collection.view.rev)
+    const { body, rev } = lists.list(listing, query)
+    // What a caller sees of a list that is cut to them depends on more than its records: no ETag can stand for it.
+    if (!listing.visible) {
+      reply.header('etag', `"${rev}"`)
+      if (isCurrent(request, rev)) return reply.code(304).send()
+    }
+    return reply.type(json).send(body)
   }
-}
-
-async function streamChanges(
-  lists: Lists,
-  listing: Listing<unknown>,
-  query: ListQuery,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  services: Services,
-): Promise<unknown> {
-  if (services.metrics.watches.open >= services.settings.limits.watches) {
-    throw new ApiError('TooManyRequests', 'too many watches are open on this server', {
-      retryAfterSeconds: 10,
-      hint: 'close some, or watch fewer lists',
-    })
-  }
-  const closed = new AbortController()
-  request.raw.socket.once('close', () => closed.abort())
-  const signal = AbortSignal.any([closed.signal, services.stopping])
-  const changes = await openWatch(services, { lists, listing, query, signal })
-  services.metrics.watches.enter()
-  const stream = Readable.from(changes, { objectMode: false, highWaterMark: 65_536 })
-  stream.once('close', () => {
-    closed.abort()
-    services.metrics.watches.leave()
-  })
-  return reply.type('application/x-ndjson').header('cache-control', 'no-store').send(stream)
 }
 
 const isCurrent = ({ headers }: FastifyRequest, version: string): boolean => {
   const tags = headers['if-none-match']?.split(',') ?? []
-  return tags.some((tag) => tag.trim().replace(/^W\//, '') === `"${version}"`)
+  return tags.some((tag) => ['*', `"${version}"`].includes(tag.trim().replace(/^W\//, '')))
 }

@@ -7,6 +7,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Collections } from '../store/collections.ts'
 import type { Store } from '../store/store.ts'
+import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { Settings } from './settings.ts'
 
@@ -16,6 +17,9 @@ export interface Services {
   readonly secrets: Secrets
   readonly tokens: Tokens
   readonly roles: Roles
+  /** Keys the hashes of requests with an Idempotency-Key. */
+  readonly requestSecret: Buffer
+  readonly limits: Limits
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
@@ -31,5 +35,9 @@ declare module 'fastify' {
   interface FastifyRequest {
     principal: Principal | undefined
     namespace: string
+  }
+  interface FastifyContextConfig {
+    /** The id of the operation that a route serves. */
+    operation?: string
   }
 }

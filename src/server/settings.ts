@@ -1,6 +1,6 @@
 // What an operator may set, with the defaults; read from `config.json` in the data folder.
 
-import { Ajv } from 'ajv'
+import { Ajv, type ErrorObject } from 'ajv'
 import * as t from 'typebox'
 import { publicAliases } from '../rules/names.ts'
 
@@ -9,13 +9,16 @@ const Settings = t.Object(
     limits: t.Object(
       {
         bodyBytes: t.Integer({ minimum: 1_024, maximum: 64 * 1_048_576, default: 1_048_576 }),
-        requestsPerMinute: t.Integer({ minimum: 1, default: 60_000, description: 'For each token' }),
+        requestsPerMinute: t.Integer({ minimum: 1, default: 60_000, description: 'For each caller' }),
         anonymousPerMinute: t.Integer({
           minimum: 1,
           default: 600,
           description: 'For each address without a good token',
         }),
+        headersSeconds: t.Integer({ minimum: 1, default: 10, description: 'For the headers of a request to arrive' }),
+        requestSeconds: t.Integer({ minimum: 1, default: 60, description: 'For a whole request to arrive' }),
         watches: t.Integer({ minimum: 1, default: 2_000, description: 'Open at once' }),
+        watchesPerCaller: t.Integer({ minimum: 1, default: 500, description: 'Open at once by one caller' }),
       },
       { additionalProperties: false, default: {} },
     ),
@@ -38,10 +41,15 @@ export function parseSettings(text: string | undefined, where = 'config.json'): 
   const value: unknown = text === undefined ? {} : parseJson(text, where)
   const check = new Ajv({ allErrors: true, useDefaults: true }).compile<Settings>(Settings)
   if (check(value)) return value
-  const problems = (check.errors ?? []).map(
-    (error) => `${error.instancePath.slice(1).replaceAll('/', '.') || 'it'} ${error.message}`,
-  )
+  const problems = (check.errors ?? []).map(problemOf)
   throw new SettingsError(`${where} cannot be used: ${problems.join('; ')}`)
+}
+
+function problemOf({ instancePath, message, params }: ErrorObject): string {
+  const place = instancePath.slice(1).replaceAll('/', '.') || 'it'
+  const { additionalProperty, allowedValues } = params
+  if (additionalProperty !== undefined) return `${place} has no setting "${additionalProperty}"`
+  return `${place} ${message}${allowedValues === undefined ? '' : `: ${allowedValues.join(', ')}`}`
 }
 
 function parseJson(text: string, where: string): unknown {

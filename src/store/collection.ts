@@ -1,7 +1,10 @@
 // One kind of record: typed reads from memory, typed writes to the store. A writer sees its own writes, because every
 // write waits until the view has applied it.
-import type { Entry, Json, Rev, Store } from './store.ts'
+import { compareRevs, type Entry, type Json, type Rev, type Store, StoreError } from './store.ts'
 import type { View } from './view.ts'
+
+/** A view that does not follow is a fault; whoever waits for it is told. */
+const patienceMs = 10_000
 
 export class Collection<T> {
   readonly prefix: string
@@ -43,12 +46,19 @@ export class Collection<T> {
 
   async delete(entry: Entry<T>): Promise<Rev> {
     const rev = await this.#store.delete(entry.key, entry.rev)
-    await this.view.reached(rev)
+    await this.#reached(rev)
     return rev
   }
 
   async #seen(entry: Entry): Promise<Entry<T>> {
-    await this.view.reached(entry.rev)
+    await this.#reached(entry.rev)
     return entry as Entry<T>
+  }
+
+  async #reached(rev: Rev): Promise<void> {
+    if (compareRevs(this.view.rev, rev) >= 0) return
+    await this.view.reached(rev, AbortSignal.timeout(patienceMs)).catch((cause: unknown) => {
+      throw new StoreError('Unknown', `the change of ${this.prefix} was written but is not seen here yet`, { cause })
+    })
   }
 }

@@ -19,6 +19,8 @@ export interface RegistryCredentialRecord {
   readonly updatedBy: string
   /** The request that wrote it, so that a repeated request recognises its own work after a crash. */
   readonly requestKey?: string
+  /** What that request did, and so which answer it got. */
+  readonly isReplacement?: boolean
   /** The password, sealed and bound to all of the above. */
   readonly sealed: string
 }
@@ -58,6 +60,10 @@ export async function openCollections(store: Store, signal?: AbortSignal): Promi
     [Symbol.asyncDispose]: close,
   }
 }
+
+/** For whoever asks how all of them are. */
+export const viewsOf = (collections: Collections): readonly View<unknown>[] =>
+  Object.keys(kinds).map((name) => collections[name as keyof typeof kinds].view as View<unknown>)
 
 function kind<T>(prefix: string) {
   return (store: Store): Collection<T> => new Collection(store, new View<T>(store, prefix), prefix)

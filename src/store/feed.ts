@@ -39,6 +39,8 @@ export class Feed {
   readonly #readLog: ReadLog
   readonly #bookmarkMs: number
   readonly #maxQueuedChanges: number
+  /** A bookmark comes at least this often, so that neither end takes the other for dead. */
+  readonly #quietMs: number
   readonly #watchers = new Map<string, Set<Watcher>>()
   /** How many watched prefixes have each length: a change looks up its key's beginnings, not every watcher. */
   readonly #lengths = new Map<number, number>()
@@ -51,6 +53,7 @@ export class Feed {
     this.#rev = rev
     this.#bookmarkMs = options.bookmarkMs ?? 5_000
     this.#maxQueuedChanges = options.maxQueuedChanges ?? 10_000
+    this.#quietMs = 6 * this.#bookmarkMs
   }
 
   /** Everything up to here has been published. */
@@ -108,9 +111,9 @@ export class Feed {
     this.#add(prefix, watcher)
     let position = after
     let bookmarked: Rev | undefined
+    let bookmarkedMs = 0
     try {
       while (!signal.aborted) {
-        if (this.#isOver()) return
         const batch = compareRevs(position, watcher.missedTo) < 0 ? await this.#past(prefix, position) : next(watcher)
         if (batch) {
           // What was read from the log may wait in the queue as well.
@@ -118,12 +121,17 @@ export class Feed {
           const changes = isNew ? newerThan(batch.changes, position) : []
           if (isNew) position = batch.rev
           if (changes.length > 0 && !signal.aborted) yield changes
+        } else if (this.#isOver()) {
+          // Only after everything that was committed has been delivered.
+          return
         } else if (watcher.bookmarkDue) {
           watcher.bookmarkDue = false
           // The queue is empty, so whatever was published since belongs to other prefixes.
           position = this.#rev
-          if (position !== bookmarked) {
+          const nowMs = performance.now()
+          if (position !== bookmarked || nowMs - bookmarkedMs > this.#quietMs) {
             bookmarked = position
+            bookmarkedMs = nowMs
             yield { type: 'bookmark', rev: position }
           }
         } else {
@@ -144,7 +152,8 @@ export class Feed {
     try {
       return await this.#readLog(prefix, after)
     } catch (error) {
-      if (this.#ended) return { changes: [], rev: after }
+      // The log cannot be read any more: what it still held is for the next start.
+      if (this.#isOver()) return { changes: [], rev: this.#rev }
       throw error
     }
   }

@@ -27,6 +27,7 @@ export function measured(store: Store, observe: Observe): Store {
     compact: (rev) => timed('compact', () => store.compact(rev)),
     health: () => timed('health', () => store.health()),
     watch: (prefix, after, signal) => store.watch(prefix, after, signal),
+    failed: store.failed,
     close: () => store.close(),
   }
 }

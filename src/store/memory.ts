@@ -105,6 +105,7 @@ export function openMemory(options: MemoryOptions = {}): Store {
     async health() {
       return isOpen ? { ok: true, message: 'in memory' } : { ok: false, message: closed().message }
     },
+    failed: new Promise(() => undefined),
     async close() {
       isOpen = false
       feed.end()

@@ -121,6 +121,7 @@ class SqliteStore implements Store {
   #closing: Promise<void> | undefined
   #death: StoreError | undefined
   readonly #exited: Promise<void>
+  readonly #failure = Promise.withResolvers<Error>()
 
   constructor(worker: Worker, folder: string, rev: number, options: FeedOptions) {
     this.#worker = worker
@@ -134,6 +135,10 @@ class SqliteStore implements Store {
         resolve()
       })
     })
+  }
+
+  get failed(): Promise<Error> {
+    return this.#failure.promise
   }
 
   async get(key: string): Promise<Entry | undefined> {
@@ -277,6 +282,7 @@ class SqliteStore implements Store {
     this.#sent = []
     this.#unsent = []
     this.#feed.end(this.#death)
+    this.#failure.resolve(this.#death)
   }
 }
 

@@ -63,6 +63,8 @@ export interface Store {
   /** Forgets changes up to `rev`; entries stay. */
   compact(rev: Rev): Promise<void>
   health(): Promise<Health>
+  /** Resolves, with the reason, when this store can never go on: only opening it anew helps. Otherwise never. */
+  readonly failed: Promise<Error>
   /** Acknowledged writes are on disk before this returns; afterwards every call throws Unavailable. */
   close(): Promise<void>
 }

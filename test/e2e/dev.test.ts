@@ -54,6 +54,15 @@ describe('svc3 dev', () => {
     })
   }
 
+  it('goes on when nobody reads its output any more', async () => {
+    const server = await startDev(data)
+    server.process.stdout?.destroy()
+    server.process.stderr?.destroy()
+    for (let index = 0; index < 5; index++) assert.equal((await server.call('GET', '/nowhere')).status, 404)
+    assert.equal((await server.call('GET', credentialsPath)).status, 200)
+    await server.kill('SIGTERM')
+  })
+
   it('refuses to run twice on the same data, saying who has it', async () => {
     await using first = await startDev(data)
     const { code, stderr } = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
@@ -130,11 +139,30 @@ describe('svc3 dev', () => {
     assert.ok(await gone(), server.output())
   })
 
-  it('started by npm and orphaned by kill -9 of npm, ends by itself', { timeout: 120_000 }, async () => {
+  it('killed as npm start with -9 in the middle of adds, goes on at once and has every acknowledged one', {
+    timeout: 120_000,
+  }, async () => {
     const server = await startDev(data, { command: ['npm', 'start', '--'] })
+    const acknowledged: string[] = []
+    let next = 0
+    const writers = Array.from({ length: 8 }, async () => {
+      for (;;) {
+        const body = credential(next++)
+        const answer = await server.call('POST', `${credentialsPath}/add`, body).catch(() => undefined)
+        if (!answer) return
+        assert.equal(answer.status, 201)
+        acknowledged.push(body.server)
+      }
+    })
+    while (acknowledged.length < 100) await new Promise((resolve) => setTimeout(resolve, 1))
     await server.kill('SIGKILL')
     await using again = await startDev(data)
+    await Promise.all(writers)
     assert.notEqual(again.pid, server.pid)
+    const stored = new Set(
+      ((await again.call('GET', credentialsPath)).body.items as { server: string }[]).map((item) => item.server),
+    )
+    for (const each of acknowledged) assert.ok(stored.has(each), `${each} was acknowledged and is gone`)
   })
 })
 

@@ -1,7 +1,7 @@
 // Secrets end to end: a planted password is nowhere but sealed; keys rotate under a running server and without one;
 // what was tampered with is refused.
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -90,6 +90,39 @@ describe('svc3 server rotate-key', () => {
     await server.kill('SIGTERM')
     await using again = await startDev(data)
     assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, 21)
+  })
+
+  it('loses nothing that is added at the same time', { timeout: 60_000 }, async () => {
+    await using server = await startDev(data)
+    let next = 0
+    let isOver = false
+    const adders = Array.from({ length: 16 }, async () => {
+      while (!isOver) assert.equal((await add(server, next++)).status, 201)
+    })
+    for (let round = 0; round < 3; round++) assert.equal((await rotate()).code, 0)
+    isOver = true
+    await Promise.all(adders)
+    const { status, body } = await server.call('GET', credentialsPath)
+    assert.equal(status, 200)
+    assert.equal((body.items as unknown[]).length, next)
+    await server.kill('SIGTERM')
+    await using again = await startDev(data)
+    assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, next)
+  })
+
+  it('does not take the word of a server that is gone', async () => {
+    const server = await startDev(data)
+    await server.kill('SIGKILL')
+    const bystander = spawn('sleep', ['60'])
+    const note = { apiUrl: server.apiUrl, adminToken: 'x', pid: bystander.pid }
+    await using again = await startDev(data)
+    await fs.writeFile(path.join(data, 'connection.json'), JSON.stringify({ ...note, apiUrl: 'http://127.0.0.1:9' }))
+    const { code, stderr } = await rotate()
+    assert.equal(code, 1, stderr)
+    assert.equal(bystander.exitCode, null)
+    assert.equal(bystander.signalCode, null)
+    bystander.kill()
+    assert.equal((await again.call('GET', credentialsPath)).status, 200)
   })
 
   it('does it by itself when no server runs', async () => {

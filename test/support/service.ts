@@ -10,6 +10,7 @@ import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
+import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { ensureDefaultNamespace } from '../../src/server/namespace.ts'
 import type { Services } from '../../src/server/services.ts'
@@ -55,19 +56,23 @@ export async function startService(
   const collections = await openCollections(store)
   const secrets = new Secrets(makeKeyring([randomBytes(32)]))
   await ensureDefaultNamespace({ collections, clock })
-  const tokens = createTokens(await loadSigningKeys(collections.signingKeys, secrets, clock), clock)
+  const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
+  const tokens = createTokens(signingKeys, clock)
   const logLines: string[] = []
   const stopping = new AbortController()
+  const settings = parseSettings(JSON.stringify(options.settings ?? {}))
   const services: Services = {
     store,
     collections,
     secrets,
     tokens,
     roles: createRoles(),
+    requestSecret: signingKeys.derive('requests'),
+    limits: createLimits(settings),
     clock,
     log: createLog(options.logLevel ?? 'debug', (line) => logLines.push(line)),
     metrics: createMetrics('0.0.0-test'),
-    settings: parseSettings(JSON.stringify(options.settings ?? {})),
+    settings,
     version: '0.0.0-test',
     stopping: stopping.signal,
     apiUrl: 'http://127.0.0.1:1',

@@ -1,8 +1,10 @@
 // Every handler of every noun. A noun or an operation that is missing here does not compile.
+import type { Cause } from '../../api/errors.ts'
+import type { OperationId } from '../../api/index.ts'
 import type { Handlers } from '../handlers.ts'
 import type { Services } from '../services.ts'
 import { namespaces } from './namespaces.ts'
-import { registryCredentials } from './registry-credentials.ts'
+import { checkCredential, registryCredentials } from './registry-credentials.ts'
 import { service } from './service.ts'
 
 export const handlers = (services: Services): Handlers => ({
@@ -10,3 +12,8 @@ export const handlers = (services: Services): Handlers => ({
   ...namespaces(services),
   ...service(services),
 })
+
+/** Rules that are told together with what a schema finds, so that one answer names all faulty fields. */
+export const checks: { readonly [Id in OperationId]?: (body: Record<string, unknown>) => Cause[] } = {
+  addRegistryCredential: checkCredential,
+}

@@ -194,11 +194,15 @@ describe('a password', () => {
     assert.match(altered.body.message, /ghcr\.io" do not open: they were altered or moved/)
     assert.equal((await remove('https://ghcr.io')).status, 200)
 
-    const moved = await store.create(second.key.replace('quay', 'evil'), {
-      ...(second.value as object),
-      server: 'https://evil.io',
-    })
+    const moved = await store.create(second.key.replace('quay', 'other'), { ...(second.value as object) })
     await service.services.collections.registryCredentials.view.reached(moved.rev)
-    assert.equal((await service.call('GET', path)).status, 500)
+    const refused = await service.call('GET', path)
+    assert.equal(refused.status, 500)
+    assert.match(refused.body.message, /https:\/\/other\.io" do not open/)
+    assert.equal((await remove('https://other.io')).status, 200)
+    assert.deepEqual(
+      (await list()).map(({ server }) => server),
+      ['https://quay.io'],
+    )
   })
 })

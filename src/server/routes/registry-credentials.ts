@@ -7,6 +7,7 @@ import { displayName } from '../../auth/principal.ts'
 import { SealError } from '../../auth/seal.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { parseRegistryServer } from '../../rules/registry-server.ts'
+import { hasExpired } from '../../rules/retention.ts'
 import type { RegistryCredentialRecord } from '../../store/collections.ts'
 import { type Entry, isFault } from '../../store/store.ts'
 import { Answer, type HandlersOf, listing } from '../handlers.ts'
@@ -23,7 +24,7 @@ export function registryCredentials({ collections, secrets }: Services): Handler
     try {
       secrets.open(entry.key, entry.value)
     } catch (error) {
-      if (error instanceof SealError) throw altered(server, error)
+      if (error instanceof SealError) throw altered(serverOf(entry.key), error)
       throw error
     }
     return { server, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
@@ -38,7 +39,9 @@ export function registryCredentials({ collections, secrets }: Services): Handler
       const key = credentials.key(namespace, server)
       for (;;) {
         const existing = credentials.at(key)
-        if (existing && requestKey !== undefined && existing.value.requestKey === requestKey) return shown(existing)
+        if (existing && isOwnWork(existing.value, requestKey, now)) {
+          return existing.value.isReplacement ? new Answer(200, shown(existing)) : shown(existing)
+        }
         if (existing && !body.replace) throw exists(server, namespace)
         if (body.resourceVersion !== undefined && existing?.rev !== body.resourceVersion) throw changed(server)
         const updatedAt = timestamp(now)
@@ -49,12 +52,14 @@ export function registryCredentials({ collections, secrets }: Services): Handler
           createdAt: existing?.value.createdAt ?? updatedAt,
           updatedAt,
           updatedBy: displayName(principal),
-          ...(requestKey !== undefined && { requestKey }),
+          ...(requestKey !== undefined && { requestKey, isReplacement: existing !== undefined }),
         }
-        const record = secrets.protect(key, fields, body.password)
         try {
-          if (!existing) return shown(await credentials.create(namespace, server, record))
-          return new Answer(200, shown(await credentials.update(existing, record)))
+          return await secrets.sealing(async (protect) => {
+            const record = protect(key, fields, body.password)
+            if (!existing) return shown(await credentials.create(namespace, server, record))
+            return new Answer(200, shown(await credentials.update(existing, record)))
+          })
         } catch (error) {
           // Somebody was faster: look again, and judge by what is there now.
           if (!isFault(error, 'AlreadyExists') && !isFault(error, 'Conflict') && !isFault(error, 'NotFound'))
@@ -82,27 +87,37 @@ export function registryCredentials({ collections, secrets }: Services): Handler
   }
 }
 
-/** The normal form of the address, or all that is wrong with the request at once. */
+/** By the key it stands under: what a record says of itself is what may have been altered. */
+const serverOf = (key: string): string => decodeURIComponent(key.split('/').at(-1) ?? '')
+
+/** The work of the same request, whose answer was lost in a crash. */
+const isOwnWork = (record: RegistryCredentialRecord, requestKey: string | undefined, now: Date): boolean =>
+  requestKey !== undefined &&
+  record.requestKey === requestKey &&
+  !hasExpired('answer', record.updatedAt, timestamp(now))
+
+/** The normal form of the address. What else may be wrong, `checkCredential` has told. */
 function checkedServer(body: RegistryCredentialInput): string {
-  const causes: Cause[] = []
+  const causes = checkCredential(body)
   const parsed = parseRegistryServer(body.server)
-  if (!parsed.ok) causes.push(serverCause(parsed.problem))
-  else if (parsed.scheme === 'http' && !body.allowInsecure) {
-    causes.push({
-      field: 'allowInsecure',
-      reason: 'FieldValueInvalid',
-      message: `${parsed.server} uses HTTP, which sends the password in clear`,
-    })
-  }
-  if (/[:\p{Cc}]/u.test(body.username)) {
-    causes.push({
-      field: 'username',
-      reason: 'FieldValueInvalid',
-      message: 'a user name has no colon and no control characters',
-    })
-  }
   if (parsed.ok && causes.length === 0) return parsed.server
   throw invalid(kind, causes, parsed.ok ? hintFor(causes) : parsed.hint)
+}
+
+/** Everything that is wrong with the fields that are there, also when others are missing or of a wrong type. */
+export function checkCredential(body: { readonly [Name in keyof RegistryCredentialInput]?: unknown }): Cause[] {
+  const causes: Cause[] = []
+  const fault = (field: string, message: string): void =>
+    void causes.push({ field, reason: 'FieldValueInvalid', message })
+  const parsed = typeof body.server === 'string' ? parseRegistryServer(body.server) : undefined
+  if (parsed && !parsed.ok) fault('server', parsed.problem)
+  if (parsed?.ok && parsed.scheme === 'http' && body.allowInsecure !== true) {
+    fault('allowInsecure', `${parsed.server} uses HTTP, which sends the password in clear`)
+  }
+  if (typeof body.username === 'string' && /[:\p{Cc}]/u.test(body.username)) {
+    fault('username', 'a user name has no colon and no control characters')
+  }
+  return causes
 }
 
 const serverCause = (message: string): Cause => ({ field: 'server', reason: 'FieldValueInvalid', message })

@@ -1,8 +1,11 @@
 // The service about itself.
 import type * as api from '../../api/service.ts'
+import { viewsOf } from '../../store/collections.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
 import { openApiDocument } from '../openapi.ts'
 import type { Services } from '../services.ts'
+
+const alive = { status: 'ok', message: 'alive' }
 
 export function service(services: Services): HandlersOf<typeof api> {
   const document = openApiDocument(services.version)
@@ -16,12 +19,18 @@ export function service(services: Services): HandlersOf<typeof api> {
       gpuPassthroughEnabled: false,
       version: services.version,
     }),
-    getHealth: () => ({ status: 'ok', message: 'alive' }),
+    async getHealth() {
+      const failure = await Promise.race([services.store.failed, undefined])
+      return failure ? new Answer(503, { status: 'failing', message: 'the store has failed: restart svc3' }) : alive
+    },
     async getReadiness() {
       if (services.stopping.aborted)
         return new Answer(503, { status: 'stopping', message: 'the service is shutting down' })
-      const { ok, message } = await services.store.health()
-      return ok ? { status: 'ok', message: 'ready' } : new Answer(503, { status: 'failing', message })
+      const health = [await services.store.health(), ...viewsOf(services.collections).map((view) => view.health())]
+      const message = health.find(({ ok }) => !ok)?.message
+      return message === undefined
+        ? { status: 'ok', message: 'ready' }
+        : new Answer(503, { status: 'failing', message })
     },
     getMetrics: () => services.metrics.registry.metrics(),
     getApiDocument: () => document,
