@@ -5,7 +5,6 @@ import { once } from 'node:events'
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { openSqlite } from '../../src/store/sqlite.ts'
@@ -23,19 +22,17 @@ interface Acknowledged {
 
 /** Runs the writer, kills it a random while after it opened, and returns what it was told is written. */
 async function writeUntilKilled(folder: string, round: number): Promise<Acknowledged[]> {
-  const child = spawn(process.execPath, [writer, folder, String(round)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const file = path.join(folder, `told-${round}`)
+  const child = spawn(process.execPath, [writer, folder, String(round), file], { stdio: ['ignore', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
-  const lines: string[] = []
-  for await (const line of createInterface({ input: child.stdout })) {
-    // The first line says that it is open. Some kills come before the first commit.
-    if (lines.push(line) === 1) setTimeout(() => child.kill('SIGKILL'), Math.random() * 120)
-  }
+  // Some kills come before the first commit.
+  await once(child.stdout, 'data')
+  setTimeout(() => child.kill('SIGKILL'), Math.random() * 120)
   assert.deepEqual(await exited, [null, 'SIGKILL'])
-  const last = lines.pop() ?? ''
+  const lines = fs.readFileSync(file, 'utf8').split('\n')
   // Only the last line can be torn.
-  return [...lines.slice(1), ...(last.endsWith('}') ? [last] : [])]
-    .map((line) => JSON.parse(line))
-    .filter((line) => line.rev !== undefined)
+  lines.pop()
+  return lines.map((line) => JSON.parse(line))
 }
 
 /**

@@ -1,15 +1,17 @@
 // A process that writes to a store as fast as it can and prints each acknowledged write, to be killed at any moment.
-// `node store-writer.ts <folder> <round>`. Each line: {"key","value","rev"}, value null for a deletion.
+// `node store-writer.ts <folder> <round> <file>`. Each line of the file: {"key","value","rev"}, value null for a deletion.
+// Says "open" on stdout. Not the lines: a pipe may be full, and a file keeps what was written before the kill.
 import fs from 'node:fs'
 import { openSqlite } from '../../src/store/sqlite.ts'
 import { type Entry, isFault } from '../../src/store/store.ts'
 
-const [folder = '', round = ''] = process.argv.slice(2)
+const [folder = '', round = '', file = ''] = process.argv.slice(2)
+const told = fs.openSync(file, 'a')
 // Little is kept, so that the kill meets compactions too.
 const store = await openSqlite(folder, { keepRevisions: 300 })
 // Synchronously: what was acknowledged before the kill has been printed, or is the last line and torn.
-const print = (line: object): void => void fs.writeSync(1, `${JSON.stringify(line)}\n`)
-print({ opened: true })
+const print = (line: object): void => void fs.writeSync(told, `${JSON.stringify(line)}\n`)
+fs.writeSync(1, 'open\n')
 
 async function write(_: unknown, writer: number): Promise<never> {
   for (let n = 0; ; n++) {
