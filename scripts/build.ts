@@ -9,7 +9,14 @@ export const root = path.resolve(import.meta.dirname, '..')
 const inRoot = (file: string): string => path.join(root, file)
 
 const commandLine = ['src/bin/svc3.ts', 'src/cli/process.ts'].map(inRoot)
-const programs = ['src/bin/dev.ts', 'src/bin/rotate-key.ts', 'src/store/sqlite-thread.ts'].map(inRoot)
+const programs = [
+  'src/bin/dev.ts',
+  'src/bin/server.ts',
+  'src/bin/rotate-key.ts',
+  'src/bin/users.ts',
+  'src/cli/oidc.ts',
+  'src/store/sqlite-thread.ts',
+].map(inRoot)
 
 /** An import() of a file that has a bundle of its own stays an import() of that bundle. */
 const apart: Plugin = {
@@ -56,7 +63,8 @@ export async function buildProgram(): Promise<void> {
   const outdir = inRoot(`dist.${process.pid}`)
   await Promise.all([
     build({ ...shared, outdir, entryPoints: commandLine, plugins: [apart, withoutSchemas] }),
-    build({ ...shared, outdir, entryPoints: programs, splitting: true, banner }),
+    // oidc-provider finds its settings and its records by the names of its classes.
+    build({ ...shared, outdir, entryPoints: programs, splitting: true, banner, keepNames: true }),
   ])
   await stop()
   replaceFolder(outdir, inRoot('dist'))

@@ -13,9 +13,9 @@ interface Package {
 const packages: readonly Package[] = [
   { name: 'util-linux', program: 'unshare', why: 'small file systems for the tests of a full disk' },
   { name: 'mount', program: 'mount', why: 'the same' },
+  { name: 'bsdutils', program: 'script', why: 'a terminal for the tests of questions and answers' },
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },
-  { name: 'bsdutils', program: 'script', why: 'a terminal for the tour of the README' },
   { name: 'chromium', program: 'chromium', why: 'looking at pages as a person does' },
 ]
 

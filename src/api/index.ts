@@ -1,10 +1,24 @@
 // The table: every operation of the service. Nouns are in the order in which the API document shows them.
+import * as certificates from './certificates.ts'
+import * as events from './events.ts'
 import * as namespaces from './namespaces.ts'
 import type { Operation } from './operation.ts'
 import * as registryCredentials from './registry-credentials.ts'
+import * as roleBindings from './role-bindings.ts'
 import * as service from './service.ts'
+import * as serviceAccounts from './service-accounts.ts'
+import * as tokens from './tokens.ts'
 
-const nouns = { ...registryCredentials, ...namespaces, ...service }
+const nouns = {
+  ...registryCredentials,
+  ...namespaces,
+  ...serviceAccounts,
+  ...roleBindings,
+  ...events,
+  ...certificates,
+  ...tokens,
+  ...service,
+}
 
 type Operations<M> = { readonly [Name in keyof M as M[Name] extends Operation ? Name : never]: M[Name] & Operation }
 export type OperationTable = Operations<typeof nouns>

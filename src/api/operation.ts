@@ -24,9 +24,22 @@ export interface Operation {
   readonly description?: string
   readonly query?: t.TObject
   readonly body?: t.TSchema
+  /** Clients may leave the body out altogether. */
+  readonly bodyIsOptional?: true
+  /** Bodies that are not JSON: the parts of a form, each under its name in the schema. */
+  readonly consumes?: 'multipart/form-data'
   readonly response: t.TSchema
   /** Set on lists: filters, paging, ETag and watch come with it. */
   readonly item?: t.TSchema
+  /**
+   * Set on changes: where the request or its answer names what it changes, as a path (`params.namespace`, `body.server`).
+   * Every change with it becomes an event.
+   */
+  readonly involves?: `params.${string}` | `body.${string}` | `answer.${string}`
+  /** Fields of the request that an event tells besides, none of them secret. */
+  readonly tells?: readonly string[]
+  /** The answer carries a secret: it is never kept, so an Idempotency-Key has no effect. */
+  readonly secretAnswer?: true
   /** Answers that are not JSON. */
   readonly produces?: string
   /** Refusals of its own, beyond those of every operation. */

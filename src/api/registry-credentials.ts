@@ -68,6 +68,8 @@ export const addRegistryCredential = operation({
   status: 201,
   also: { 200: 'Stored credentials were replaced' },
   summary: 'Store credentials for a registry',
+  involves: 'body.server',
+  tells: ['username', 'allowInsecure', 'replace'],
   description:
     'One set per registry and namespace. HTTP needs `allowInsecure`; what is stored already needs `replace`.',
   body: RegistryCredentialInput,
@@ -88,6 +90,7 @@ export const removeRegistryCredential = operation({
   allow: 'admin',
   status: 200,
   summary: 'Remove the credentials for a registry',
+  involves: 'body.server',
   body: RegistryCredentialReference,
   response: Status,
   refuses: ['NotFound', 'Conflict', 'Invalid'],

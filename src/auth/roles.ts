@@ -1,18 +1,32 @@
-// What a caller is in a namespace. Role bindings will be read here; until then every user is a developer in the
-// default namespace, and administrators are administrators everywhere.
-import { defaultNamespace } from '../rules/names.ts'
+// What a caller is in a namespace: from the role bindings, kept in memory by the collection.
+import { defaultNamespace, devRole } from '../rules/names.ts'
 import type { Role } from '../rules/permissions.ts'
+import type { Collections } from '../store/collections.ts'
 import type { Principal } from './principal.ts'
 
 export interface Roles {
   roleOf(principal: Principal, namespace: string | undefined): Role
 }
 
-export function createRoles(): Roles {
+export function createRoles({ roleBindings }: Pick<Collections, 'roleBindings'>): Roles {
   return {
     roleOf: (principal, namespace) => {
-      if (principal.admin) return 'admin'
-      return namespace === defaultNamespace ? 'dev' : 'none'
+      if (principal.kind === 'user' && principal.admin) return 'admin'
+      if (namespace === undefined) return 'none'
+      return isDeveloper(principal, namespace) ? 'dev' : 'none'
     },
+  }
+
+  function isDeveloper(principal: Principal, namespace: string): boolean {
+    const binding = roleBindings.get(namespace, devRole)?.value
+    if (principal.kind === 'serviceaccount') {
+      // By uid: an account of the same name made later has to be let in again.
+      return (
+        principal.namespace === namespace ||
+        (binding?.serviceAccounts.some(({ uid }) => uid === principal.uid) ?? false)
+      )
+    }
+    if (binding?.users.includes(principal.name)) return true
+    return namespace === defaultNamespace && !binding?.excludedUsers.includes(principal.name)
   }
 }

@@ -1,11 +1,13 @@
-// The service's own tokens: EdDSA-signed, short for users. Checked with a cache that never outlives a token.
+// The service's own tokens: EdDSA-signed. Checked with a cache that never outlives a token; whether the account behind
+// it is still there is looked up every time, so that a deleted one is refused at once.
 import { randomUUID } from 'node:crypto'
-import { errors, jwtVerify, SignJWT } from 'jose'
+import { errors, type JWTPayload, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../platform/clock.ts'
-import type { Principal, User } from './principal.ts'
+import type { Principal } from './principal.ts'
 import type { SigningKeys } from './signing-keys.ts'
 
 export const userTokenSeconds = 3_600
+export const serviceAccountTokenSeconds = 365 * 24 * 3_600
 /** Clocks of several servers differ; a token is judged with this much patience. */
 export const skewSeconds = 60
 const issuer = 'svc3'
@@ -14,24 +16,27 @@ const cacheSize = 10_000
 
 export interface IssuedToken {
   readonly token: string
-  readonly expiresAt: Date
+  /** Undefined: valid until the account is deleted. */
+  readonly expiresAt: Date | undefined
 }
 
 export interface Tokens {
-  issue(user: User): Promise<IssuedToken>
+  /** Valid for `seconds`, or for ever (null: service accounts only). */
+  issue(principal: Principal, seconds?: number | null): Promise<IssuedToken>
   /** Who the bearer is; undefined for every token that is not good, whatever is wrong with it. */
   verify(token: string): Promise<Principal | undefined>
   /** The same from the cache alone: undefined also for a good token that was not seen before. */
   known(token: string): Principal | undefined
 }
 
-export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
+/** `isCurrent`: the account behind a token still exists, and is the one that the token was made for. */
+export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (principal: Principal) => boolean): Tokens {
   const cache = new Map<string, { readonly principal: Principal; readonly untilMs: number }>()
 
   const known = (token: string): Principal | undefined => {
     const hit = cache.get(token)
     if (!hit) return undefined
-    if (clock.now().getTime() < hit.untilMs) return hit.principal
+    if (clock.now().getTime() < hit.untilMs && isCurrent(hit.principal)) return hit.principal
     cache.delete(token)
     return undefined
   }
@@ -43,20 +48,22 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
 
   return {
     known,
-    async issue(user) {
+    async issue(principal, seconds = principal.kind === 'user' ? userTokenSeconds : serviceAccountTokenSeconds) {
       const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
-      const expiresSeconds = nowSeconds + userTokenSeconds
       const { kid, privateKey } = keys.active
-      const token = await new SignJWT({ kind: user.kind, admin: user.admin })
+      const token = new SignJWT(claimsOf(principal))
         .setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' })
         .setIssuer(issuer)
         .setAudience(audience)
-        .setSubject(user.name)
+        .setSubject(principal.name)
         .setIssuedAt(nowSeconds)
-        .setExpirationTime(expiresSeconds)
         .setJti(randomUUID())
-        .sign(privateKey)
-      return { token, expiresAt: new Date(expiresSeconds * 1_000) }
+      if (seconds === null) return { token: await token.sign(privateKey), expiresAt: undefined }
+      const expiresSeconds = nowSeconds + seconds
+      return {
+        token: await token.setExpirationTime(expiresSeconds).sign(privateKey),
+        expiresAt: new Date(expiresSeconds * 1_000),
+      }
     },
     async verify(token) {
       const seen = known(token)
@@ -66,12 +73,13 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
           algorithms: ['EdDSA'],
           issuer,
           audience,
-          requiredClaims: ['sub', 'exp', 'iat', 'jti'],
+          requiredClaims: ['sub', 'iat', 'jti'],
           clockTolerance: skewSeconds,
           currentDate: clock.now(),
         })
         const principal = principalOf(payload)
-        if (principal) remember(token, principal, payload.exp as number)
+        if (!principal || !isCurrent(principal)) return undefined
+        remember(token, principal, payload.exp ?? Number.POSITIVE_INFINITY)
         return principal
       } catch (error) {
         if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined
@@ -81,7 +89,18 @@ export function createTokens(keys: SigningKeys, clock: Clock): Tokens {
   }
 }
 
-function principalOf(claims: { sub?: string; kind?: unknown; admin?: unknown }): Principal | undefined {
-  if (claims.kind !== 'user' || typeof claims.admin !== 'boolean' || !claims.sub) return undefined
-  return { kind: 'user', name: claims.sub, admin: claims.admin }
+function claimsOf(principal: Principal): JWTPayload {
+  const { name: _, ...claims } = principal
+  return claims
+}
+
+const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
+
+function principalOf({ sub, kind, admin, namespace, uid, exp }: JWTPayload): Principal | undefined {
+  if (!isText(sub)) return undefined
+  if (kind === 'user' && typeof admin === 'boolean' && exp !== undefined) {
+    return { kind, name: sub, admin, ...(isText(uid) && { uid }) }
+  }
+  if (kind === 'serviceaccount' && isText(namespace) && isText(uid)) return { kind, name: sub, namespace, uid }
+  return undefined
 }

@@ -5,7 +5,8 @@ import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 
 export interface Connection {
   readonly apiUrl: string
-  readonly adminToken: string
+  /** Only where the process logs its own machine in. */
+  readonly adminToken?: string
   readonly pid: number
 }
 

@@ -1,25 +1,33 @@
 // Puts the control plane together: store, keys, tokens, API, controllers. `svc3 dev` runs it beside the nodes.
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { createAccounts } from '../auth/accounts.ts'
 import { type Keyring, KeyringError, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
 import { createRoles } from '../auth/roles.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens, type Tokens } from '../auth/tokens.ts'
+import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
+import { expireEvents } from '../controllers/expire-events.ts'
+import { expireLogins } from '../controllers/expire-logins.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
+import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
+import { Certificates } from '../server/certificates.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { ensureDefaultNamespace } from '../server/namespace.ts'
+import { ownNames } from '../server/own-names.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
 import { openCollections } from '../store/collections.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
 import { removeConnection } from './connection.ts'
+import { type IdentityPart, openIdentity } from './identity.ts'
 import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
 import { version } from './version.ts'
 
@@ -28,13 +36,21 @@ export interface ControlPlaneOptions {
   readonly host: string
   readonly port: number
   readonly environment: NodeJS.ProcessEnv
+  /** Serve plain HTTP beside HTTPS; the API is then known by its plain address. */
+  readonly plainHttp: boolean
+  /** Where clients reach the API, when that is not where it listens. */
+  readonly publicUrl?: string | undefined
   readonly clock?: Clock
 }
 
 export interface ControlPlane {
   readonly apiUrl: string
+  /** As `apiUrl`, for programs on this machine. */
+  readonly localUrl: string
+  readonly certificates: Certificates
   readonly log: Log
   readonly tokens: Tokens
+  readonly localUsers: IdentityPart['localUsers']
   /** Makes a new master key and seals everything under it. */
   rotateKey(): Promise<Rotation>
   /** Resolves when the store can never go on in this process: it has to be started again. */
@@ -44,12 +60,16 @@ export interface ControlPlane {
 }
 
 const drainMs = 10_000
+const renewalCheckMs = 6 * 3_600_000
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { dataFolder, host, port, environment, clock = systemClock } = options
+  const { dataFolder, host, port, environment, plainHttp, publicUrl, clock = systemClock } = options
   await using cleanup = new AsyncDisposableStack()
   await fs.mkdir(dataFolder, { recursive: true, mode: 0o700 })
-  const settings = parseSettings(await readFileIfPresent(path.join(dataFolder, 'config.json')))
+  const given = parseSettings(await readFileIfPresent(path.join(dataFolder, 'config.json')))
+  // Plain HTTP under another address means a proxy on this machine that ends TLS: it says who is calling.
+  const isBehindProxy = plainHttp && publicUrl !== undefined && given.trustedProxies.length === 0
+  const settings = isBehindProxy ? { ...given, trustedProxies: ['127.0.0.1', '::1'] } : given
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
   const store = measured(await openStore(`sqlite:${dataFolder}`), metrics.store)
@@ -63,15 +83,29 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   await settleKeys()
   await ensureDefaultNamespace({ collections, clock })
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
-  const tokens = createTokens(signingKeys, clock)
+  const identity = await openIdentity({
+    dataFolder,
+    settings,
+    collections,
+    secrets,
+    clock,
+    log,
+    apiUrl: () => services.apiUrl,
+  })
+  const accounts = createAccounts(collections, identity.isCurrentUser)
+  const tokens = createTokens(signingKeys, clock, accounts.isCurrent)
 
+  const certificates = new Certificates({ collections, secrets, clock, log, names: ownNames(host, publicUrl) })
+  if (!plainHttp) await certificates.current()
   const stopping = new AbortController()
   const services: Services = {
     store,
     collections,
     secrets,
     tokens,
-    roles: createRoles(),
+    roles: createRoles(collections),
+    certificates,
+    ...identity,
     requestSecret: signingKeys.derive('requests'),
     limits: createLimits(settings),
     clock,
@@ -80,18 +114,29 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     settings,
     version,
     stopping: stopping.signal,
+    plainHttp,
     apiUrl: '',
   }
   const app = createApp(services)
   cleanup.defer(() => app.close())
-  services.apiUrl = apiAddress(await app.listen({ host, port }))
-  const loops = [expireAnswers(services)]
+  const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
+  services.apiUrl = publicUrl ?? localUrl
+  const loops = [
+    expireAnswers(services),
+    expireEvents(services),
+    expireLogins(services),
+    collectNamespaces(services),
+    renewCertificate(),
+  ]
   const running = cleanup.move()
 
   return {
     apiUrl: services.apiUrl,
+    localUrl,
+    certificates,
     log,
     tokens,
+    localUsers: identity.localUsers,
     failed: store.failed,
     rotateKey: async () => {
       if (keySource.source.kind !== 'file') throw new KeyringError(notOurs(keySource.source.name))
@@ -107,7 +152,16 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function sealedCount(): number {
-    return collections.registryCredentials.list().length + collections.signingKeys.list().length
+    const { registryCredentials, signingKeys, issuerKeys, logins, certificates } = collections
+    return [registryCredentials, signingKeys, issuerKeys, logins, certificates].reduce(
+      (sum, each) => sum + each.list().length,
+      0,
+    )
+  }
+
+  function renewCertificate() {
+    const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
+    return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
   }
 
   /** Finishes a rotation that was begun, also one that a crash cut off. */
@@ -126,6 +180,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 
 /** An address to reach the service at: 0.0.0.0 is where it listens, not where it is. */
-function apiAddress(address: string): string {
-  return address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+function apiAddress(address: string, plainHttp: boolean): string {
+  const scheme = plainHttp ? 'http:' : 'https:'
+  return address.replace('http:', scheme).replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }

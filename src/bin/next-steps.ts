@@ -2,16 +2,22 @@
 import path from 'node:path'
 import { checkoutFolder } from './checkout.ts'
 
-export function nextSteps(dataDir: string): string {
-  const checkout = checkoutFolder()
-  const relative = path.relative(process.cwd(), path.join(checkout, 'bin', 'svc3'))
-  const svc3 = relative.startsWith('..') ? path.join(checkout, 'bin', 'svc3') : relative
-  const isDefault = path.resolve(dataDir) === path.join(checkout, '.svc3')
+/** How this program is called from here. */
+export function programLine(): string {
+  const program = path.join(checkoutFolder(), 'bin', 'svc3')
+  const relative = path.relative(process.cwd(), program)
+  return relative.startsWith('..') ? program : relative
+}
+
+/** `user` has no known password yet. */
+export function nextSteps(dataDir: string, user: string | undefined): string {
+  const svc3 = programLine()
+  const isDefault = path.resolve(dataDir) === path.join(checkoutFolder(), '.svc3')
   return `
 Try in another terminal:
 ${isDefault ? '' : `  export SVC3_DATA=${path.resolve(dataDir)}\n`}  ${svc3} regcred add https://ghcr.io --username me --password-stdin
   ${svc3} regcred list
   ${svc3} --help
-The API is described at /api/v1/swagger. Ctrl-C stops the service; the data stays.
+${user === undefined ? '' : `"svc3 login" works after "${svc3} server users reset ${user}", which sets a password.\n`}The API is described at /api/v1/swagger. Ctrl-C stops the service; the data stays.
 `
 }

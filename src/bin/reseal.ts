@@ -24,7 +24,12 @@ export async function resealAll(
   secrets: Secrets,
   keepRing?: (ring: Keyring) => Promise<void>,
 ): Promise<Rotation> {
-  const reports = [await secrets.reseal(collections.registryCredentials), await secrets.reseal(collections.signingKeys)]
+  const reports = [
+    await secrets.reseal(collections.registryCredentials),
+    await secrets.reseal(collections.signingKeys),
+    await secrets.reseal(collections.certificates),
+  ]
+  reports.push(await secrets.reseal(collections.issuerKeys), await secrets.reseal(collections.logins))
   const resealed = reports.reduce((sum, report) => sum + report.resealed, 0)
   const refused = reports.flatMap((report) => report.refused)
   // An old key stays as long as a record might need it.

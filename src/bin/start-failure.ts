@@ -1,12 +1,18 @@
 // Why the service did not start: what, and what to do next, as lines for a person.
 import { KeyringError } from '../auth/keyring.ts'
 import { SealError } from '../auth/seal.ts'
-import type { DevOptions } from '../cli/programs.ts'
 import { SettingsError } from '../server/settings.ts'
 import { StoreError } from '../store/store.ts'
 import { readConnection } from './connection.ts'
 
-const systemFaults: Readonly<Record<string, (options: DevOptions) => readonly [string, string]>> = {
+interface Started {
+  readonly listen: { readonly host: string; readonly port: number }
+  readonly dataDir: string
+}
+
+const systemFaults: Readonly<
+  Record<string, (options: Started, fault: NodeJS.ErrnoException) => readonly [string, string]>
+> = {
   EADDRINUSE: ({ listen }) => [
     `another program already listens on ${listen.host}:${listen.port}`,
     'stop it, or choose another port with --listen 127.0.0.1:PORT (0 takes a free one)',
@@ -15,17 +21,17 @@ const systemFaults: Readonly<Record<string, (options: DevOptions) => readonly [s
     `this machine has no address ${listen.host}`,
     'choose one that it has with --listen HOST:PORT',
   ],
-  EACCES: ({ listen, dataDir }) => [
-    `not permitted to listen on ${listen.host}:${listen.port} or to write ${dataDir}`,
-    'choose a port above 1023 and a folder of yours',
-  ],
+  EACCES: ({ listen, dataDir }, { syscall }) =>
+    syscall === 'listen'
+      ? [`not permitted to listen on ${listen.host}:${listen.port}`, 'choose a port above 1023 with --listen HOST:PORT']
+      : [`not permitted to write to ${dataDir}`, 'choose a folder of yours with --data DIR, or let its owner run this'],
   ENOSPC: ({ dataDir }) => [`no space is left for ${dataDir}`, 'free some, or choose another folder with --data DIR'],
   EROFS: ({ dataDir }) => [`${dataDir} is on a read-only file system`, 'choose another folder with --data DIR'],
   ENOTDIR: ({ dataDir }) => [`${dataDir} is not a folder`, 'choose another with --data DIR'],
   EEXIST: ({ dataDir }) => [`${dataDir} is not a folder`, 'choose another with --data DIR'],
 }
 
-export async function startFailure(error: unknown, options: DevOptions): Promise<readonly string[]> {
+export async function startFailure(error: unknown, options: Started): Promise<readonly string[]> {
   if (error instanceof StoreError && error.fault === 'Locked') {
     const running = await readConnection(options.dataDir)
     const who = running ? ` (process ${running.pid}, ${running.apiUrl})` : ''
@@ -44,7 +50,7 @@ export async function startFailure(error: unknown, options: DevOptions): Promise
   }
   const code = (error as NodeJS.ErrnoException).code
   const known = code === undefined ? undefined : systemFaults[code]
-  if (known) return known(options)
+  if (known) return known(options, error as NodeJS.ErrnoException)
   if (process.env.SVC3_DEBUG && error instanceof Error && error.stack) process.stderr.write(`${error.stack}\n`)
   return [
     `the service did not start: ${error instanceof Error ? error.message : 'for an unknown reason'}`,

@@ -13,6 +13,8 @@ await runProcess({
   version,
   programs: {
     dev: async (options) => (await import('./dev.ts')).runDev(options),
+    server: async (options) => (await import('./server.ts')).runServer(options),
     rotateKey: async (options) => (await import('./rotate-key.ts')).runRotateKey(options),
+    users: async (options) => (await import('./users.ts')).runUsers(options),
   },
 })

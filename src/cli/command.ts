@@ -43,6 +43,8 @@ export interface Argument {
   readonly required?: true
   /** Takes all that follow; only the last argument may. */
   readonly repeatable?: true
+  /** Its value is never repeated in a message. */
+  readonly secret?: true
 }
 export type Arguments = Readonly<Record<string, Argument>>
 
@@ -100,6 +102,18 @@ export const namespaced = {
     value: 'NAMESPACE',
     defaultText: '$SVC3_DEFAULT_NAMESPACE, the context, or svc-default',
     description: 'Namespace to work in',
+  },
+} as const satisfies Options
+
+export const waiting = {
+  timeout: {
+    type: 'integer',
+    short: 't',
+    value: 'MINUTES',
+    min: 1,
+    max: 1_440,
+    default: 10,
+    description: 'How long to wait for the service',
   },
 } as const satisfies Options
 

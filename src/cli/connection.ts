@@ -5,25 +5,42 @@ import { Failure, UsageError } from './usage.ts'
 export interface Connection {
   readonly apiUrl: string
   readonly token?: string | undefined
+  readonly tokenExpiresAt?: string | undefined
+  /** Gets a new token from the provider that gave it, when this one has run out. */
+  readonly renewal?: Renewal | undefined
   /** The namespace of the configured context. */
   readonly namespace?: string | undefined
+  /** File of the authorities that may vouch for the server, in place of those that the system trusts. */
+  readonly ca?: string | undefined
+  /** The configured context that it comes from. */
+  readonly context?: string | undefined
   /** Where this was found, for messages. */
   readonly source: string
   /** The local server that wrote it. */
   readonly pid?: number | undefined
 }
 
-type Fields = Readonly<Record<string, unknown>>
+export interface Renewal {
+  /** Of the configuration file. */
+  readonly context: string
+  readonly refreshToken: string
+  readonly issuer: string
+  readonly clientId: string
+}
+
+export type Fields = Readonly<Record<string, unknown>>
 
 export function findConnection(host: Host): Connection {
   const { SVC3_API_URL, SVC3_TOKEN } = host.env
   const token = SVC3_TOKEN?.trim() || undefined
-  const stored = storedConnection(host, SVC3_API_URL !== undefined && token !== undefined)
+  const asked = SVC3_API_URL ? checkUrl(SVC3_API_URL, 'SVC3_API_URL') : undefined
+  const stored = readStored(host, asked, asked !== undefined && token !== undefined)
   if (SVC3_API_URL) {
     const apiUrl = checkUrl(SVC3_API_URL, 'SVC3_API_URL')
     // A token goes only where it was meant to go.
-    const own = stored && new URL(stored.apiUrl).origin === new URL(apiUrl).origin ? stored.token : undefined
-    return { apiUrl, token: checkToken(token ?? own), namespace: stored?.namespace, source: 'SVC3_API_URL' }
+    const own = stored && isSame(stored.apiUrl, apiUrl) ? stored : undefined
+    const named = { apiUrl, namespace: stored?.namespace, ca: own?.ca, context: own?.context, source: 'SVC3_API_URL' }
+    return token ? { ...named, token: checkToken(token) } : { ...named, ...credentialsOf(own) }
   }
   if (!stored) {
     throw new Failure(
@@ -31,13 +48,35 @@ export function findConnection(host: Host): Connection {
       `run "npm start" in ${host.checkout}, or set SVC3_API_URL (and SVC3_TOKEN)`,
     )
   }
-  return { ...stored, token: checkToken(token ?? stored.token) }
+  if (!token) return { ...stored, ...credentialsOf(stored) }
+  const { tokenExpiresAt: _, renewal: __, ...rest } = stored
+  return { ...rest, token: checkToken(token) }
+}
+
+const isSame = (a: string, b: string): boolean => new URL(a).origin === new URL(b).origin
+
+const credentialsOf = (stored: Connection | undefined): Partial<Connection> => ({
+  token: checkToken(stored?.token),
+  tokenExpiresAt: stored?.tokenExpiresAt,
+  renewal: stored?.renewal,
+})
+
+/** The context of that server, otherwise the current one, otherwise the local server. */
+function storedConnection(host: Host, apiUrl: string | undefined): Connection | undefined {
+  const context = contextConnection(host, apiUrl)
+  if (context?.token !== undefined) return context
+  const local = localConnection(host)
+  if (!context) return local
+  // Who is logged out of the local server is what they were before they logged in.
+  return local && isSame(local.apiUrl, context.apiUrl)
+    ? { ...local, namespace: context.namespace, ca: context.ca, context: context.context }
+    : context
 }
 
 /** A broken file is a failure only where something in it is needed. */
-function storedConnection(host: Host, isOptional: boolean): Connection | undefined {
+function readStored(host: Host, apiUrl: string | undefined, isOptional: boolean): Connection | undefined {
   try {
-    return contextConnection(host) ?? localConnection(host)
+    return storedConnection(host, apiUrl)
   } catch (error) {
     if (isOptional) return undefined
     throw error
@@ -57,15 +96,12 @@ export function dataDir(host: Host, flag?: string): string {
   return chosen === undefined ? path.join(host.checkout, '.svc3') : path.resolve(host.workingDir, chosen)
 }
 
-function contextConnection(host: Host): Connection | undefined {
-  const { XDG_CONFIG_HOME, HOME } = host.env
-  const folder = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)
-  if (!folder) return undefined
-  const file = `${folder}/svc3/config.json`
-  const config = readJson(file)
-  const name = textOf(config?.currentContext)
+function contextConnection(host: Host, apiUrlWanted: string | undefined): Connection | undefined {
+  const { file, config } = readConfig(host)
+  const contexts = fieldsOf(config?.contexts) ?? {}
+  const name = contextOf(contexts, apiUrlWanted) ?? textOf(config?.currentContext)
   if (!config || name === undefined) return undefined
-  const context = fieldsOf(fieldsOf(config.contexts)?.[name])
+  const context = fieldsOf(Object.hasOwn(contexts, name) ? contexts[name] : undefined)
   const apiUrl = textOf(context?.apiUrl)
   if (!context || apiUrl === undefined) {
     throw new Failure(
@@ -77,9 +113,34 @@ function contextConnection(host: Host): Connection | undefined {
   return {
     apiUrl: checkUrl(apiUrl, source),
     token: textOf(context.token),
+    tokenExpiresAt: textOf(context.tokenExpiresAt),
+    renewal: renewalOf(name, context),
     namespace: textOf(context.namespace),
+    ca: textOf(context.ca),
+    context: name,
     source,
   }
+}
+
+/** What is configured, and where; nothing, where there is no such file or no place for one. */
+export function readConfig({ env }: Host): { readonly file: string; readonly config: Fields | undefined } {
+  const folder = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
+  const file = `${folder}/svc3/config.json`
+  return { file, config: folder ? readJson(file) : undefined }
+}
+
+/** The name of a context for that server. */
+export function contextOf(contexts: Fields, apiUrl: string | undefined): string | undefined {
+  if (apiUrl === undefined) return undefined
+  return Object.keys(contexts).find((name) => {
+    const known = textOf(fieldsOf(contexts[name])?.apiUrl)
+    return known !== undefined && URL.canParse(known) && isSame(known, apiUrl)
+  })
+}
+
+function renewalOf(context: string, fields: Fields): Renewal | undefined {
+  const [refreshToken, issuer, clientId] = [fields.refreshToken, fields.issuer, fields.clientId].map(textOf)
+  return refreshToken && issuer && clientId ? { context, refreshToken, issuer, clientId } : undefined
 }
 
 function localConnection(host: Host): Connection | undefined {
@@ -116,7 +177,11 @@ function isAlive(pid: number): boolean {
   }
 }
 
-function checkUrl(text: string, source: string): string {
+/** Whether what is sent there stays on this machine. */
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || host === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)
+
+export function checkUrl(text: string, source: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:'
   if (url && isHttp && !url.username && !url.password && !url.search && !url.hash) return url.href.replace(/\/+$/, '')
@@ -150,6 +215,7 @@ function readJson(file: string): Fields | undefined {
   throw new Failure(`${file} is not a JSON object`, 'correct it, or move it away')
 }
 
-const fieldsOf = (value: unknown): Fields | undefined =>
+export const fieldsOf = (value: unknown): Fields | undefined =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+export const textOf = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined

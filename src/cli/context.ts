@@ -1,7 +1,7 @@
 // What a command's `run` is given: answers and conversation in the format that was asked for, and the service.
 import type { Client } from '../client/client.ts'
 import type { Format } from './command.ts'
-import { chooseNamespace, findConnection } from './connection.ts'
+import { type Connection, chooseNamespace, findConnection, isLoopback } from './connection.ts'
 import type { Host } from './host.ts'
 import type { Column } from './output.ts'
 import type { Parsed } from './parse.ts'
@@ -18,6 +18,8 @@ export interface Context {
   readonly signal: AbortSignal
   /** Values that must not appear in any message. */
   readonly secrets: Set<string>
+  /** Where the service is and as whom to talk to it: a token that has run out is renewed when it can be. */
+  connection(): Promise<Connection>
   /** The service, as whom the environment or the configuration says. Throws when none is known. */
   connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
   /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
@@ -35,6 +37,9 @@ export interface ContextInput {
   readonly secrets: Set<string>
 }
 
+/** Long enough for the command that follows. */
+const renewBeforeMs = 60_000
+
 export function createContext({ host, parsed, signal, secrets }: ContextInput): Context {
   const { options } = parsed
   const format = (options.output ?? 'table') as Format
@@ -42,16 +47,32 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
   const note = (text: string): void => {
     if (!isData && options.quiet !== true) host.stderr.write(`${host.calledAs}: ${text}\n`)
   }
+  let hasWarned = false
+  const warnOfClearText = ({ apiUrl, token }: Connection): void => {
+    if (hasWarned || token === undefined || isLoopback(new URL(apiUrl).hostname)) return
+    hasWarned = true
+    note(`the token travels in clear to ${apiUrl}, and who listens in can use it; https:// is safer`)
+  }
   return {
     host,
     format,
     signal,
     secrets,
     note,
+    async connection() {
+      const found = findConnection(host)
+      const { token, tokenExpiresAt, renewal } = found
+      for (const secret of [token, renewal?.refreshToken]) if (secret) secrets.add(secret)
+      if (!renewal || Date.parse(tokenExpiresAt ?? '') - host.now().getTime() > renewBeforeMs) return found
+      const { renewToken } = await import('./renew.ts')
+      return renewToken(this, found)
+    },
     async connect(limits = {}) {
-      const connection = findConnection(host)
-      if (connection.token) secrets.add(connection.token)
+      const connection = await this.connection()
       const { openClient } = await import('./session.ts')
+      if (connection.apiUrl.startsWith('https:'))
+        await (await import('./trust.ts')).meetServer(host, connection, signal)
+      else warnOfClearText(connection)
       const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
       return { client: openClient(host, connection, limits), namespace, apiUrl: connection.apiUrl }
     },

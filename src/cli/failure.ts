@@ -78,7 +78,7 @@ function tellRefusal(error: ApiError): Told {
 }
 
 const hints: Readonly<Partial<Record<Reason, string>>> = {
-  Unauthorized: 'set SVC3_TOKEN to a token that is valid; the local server writes a new one at each start',
+  Unauthorized: 'run "svc3 login", or set SVC3_TOKEN to a token that is valid',
   Forbidden: 'ask a cluster administrator, or use a token that has the right',
   Conflict: 'look at what is there now, then try again',
   TooManyRequests: 'wait a little, then try again',

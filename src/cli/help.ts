@@ -1,6 +1,6 @@
 // Help as text, made from the table and from a command's own data.
 import { type Command, everywhere, type Option } from './command.ts'
-import type { CommandTable } from './commands/index.ts'
+import type { CommandTable, Entry } from './commands/index.ts'
 import { argumentsText } from './parse.ts'
 
 type Row = readonly [string, string]
@@ -15,7 +15,6 @@ const text = (lines: readonly string[]): string => `${lines.join('\n')}\n`
 
 /** Help of the program (no words) or of a group. */
 export function tableHelp(calledAs: string, path: readonly string[], table: CommandTable, summary: string): string {
-  const rows = Object.entries(table).map(([name, entry]): Row => [names(name, entry.aliases), entry.summary])
   const line = [calledAs, ...path].join(' ')
   const options: Row[] = [['-h, --help', everywhere.help.description]]
   if (path.length === 0) options.push(['    --version', 'Show the versions of this program and of the server'])
@@ -23,26 +22,31 @@ export function tableHelp(calledAs: string, path: readonly string[], table: Comm
     summary,
     '',
     `Usage: ${line} COMMAND [OPTIONS]`,
-    ...section('Commands', rows),
+    ...section('Commands', commandRows(table)),
     ...section('Options', options),
     '',
     `"${line} COMMAND --help" shows more about one of them.`,
   ])
 }
 
+const commandRows = (table: CommandTable): Row[] =>
+  Object.entries(table).map(([name, entry]): Row => [names(name, entry.aliases), entry.summary])
 const names = (name: string, aliases: readonly string[] = []): string => [name, ...aliases].join(', ')
 
-/** Help of one command. */
-export function commandHelp(calledAs: string, path: readonly string[], command: Command, summary: string): string {
+/** Help of one command, which may be the word of a group, too. */
+export function commandHelp(calledAs: string, path: readonly string[], command: Command, entry: Entry): string {
   const line = [calledAs, ...path, argumentsText(command.arguments), '[OPTIONS]'].filter(Boolean).join(' ')
   const args = Object.values(command.arguments).map((argument): Row => [argument.value, argument.description])
   const own = Object.entries(command.options).map(optionRow)
   const shared = Object.entries(everywhere).map(optionRow)
+  const others = 'commands' in entry ? commandRows(entry.commands) : []
   return text([
-    summary,
+    entry.summary,
     '',
     `Usage: ${line}`,
+    ...(others.length > 0 ? [`       ${[calledAs, ...path].join(' ')} COMMAND [OPTIONS]`] : []),
     ...(command.description ? ['', command.description] : []),
+    ...section('Commands', others),
     ...section('Arguments', args),
     ...section('Options', [...own, ...shared]),
     '',

@@ -6,7 +6,7 @@ import { UsageError } from './usage.ts'
 export interface Located {
   /** The words as they were typed. */
   readonly path: readonly string[]
-  /** A table when the words stop at the root or at a group. */
+  /** A table when the words stop at the root or at a group that does nothing by itself. */
   readonly found: Leaf | CommandTable
   /** What the command is given. */
   readonly rest: readonly string[]
@@ -31,10 +31,12 @@ export function locate(words: readonly string[]): Located {
   const path: string[] = []
   const options: string[] = []
   let table = commands
+  let own: Leaf | undefined
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? ''
     if (word.startsWith('-') && word !== '-') {
       if (word === '--version' && path.length === 0) return versionOf(options, words.slice(index + 1))
+      if (own && !isEarly(word)) return { path, found: own, rest: [...options, ...words.slice(index)] }
       options.push(word)
       const value = words[index + 1]
       if (takesValue(word, path) && value !== undefined) {
@@ -45,10 +47,11 @@ export function locate(words: readonly string[]): Located {
     }
     const entry = entryOf(table, word, path)
     path.push(word)
-    if (isLeaf(entry)) return { path, found: entry, rest: [...options, ...words.slice(index + 1)] }
+    if (!('commands' in entry)) return { path, found: entry, rest: [...options, ...words.slice(index + 1)] }
     table = entry.commands
+    own = isLeaf(entry) ? entry : undefined
   }
-  return { path, found: table, rest: options }
+  return { path, found: own ?? table, rest: options }
 }
 
 function versionOf(options: readonly string[], rest: readonly string[]): Located {
@@ -57,10 +60,16 @@ function versionOf(options: readonly string[], rest: readonly string[]): Located
   return { path: ['version'], found, rest: [...options, ...rest] }
 }
 
+function nameAndValue(word: string): readonly [string, string | undefined] {
+  if (!word.startsWith('--')) return [word.slice(0, 2), word.slice(2) || undefined]
+  const [name = word, inline] = word.split('=', 2)
+  return [name, inline]
+}
+
+const isEarly = (word: string): boolean => Object.hasOwn(early, nameAndValue(word)[0])
+
 function takesValue(word: string, path: readonly string[]): boolean {
-  const [name = word, inline] = word.startsWith('--')
-    ? word.split('=', 2)
-    : [word.slice(0, 2), word.slice(2) || undefined]
+  const [name, inline] = nameAndValue(word)
   const known = Object.hasOwn(early, name) ? early[name] : undefined
   if (known !== undefined) return known && inline === undefined
   const where = path.length === 0 ? 'before a command' : `after "${path.join(' ')}"`

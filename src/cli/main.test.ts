@@ -60,9 +60,27 @@ describe('dispatch', () => {
     ['version now', 'unexpected argument "now" (expected no arguments)'],
     ['help regcrd', 'unknown command "regcrd"; did you mean "regcred"?'],
     ['version --namespace x', 'unknown option --namespace'],
-    ['server', undefined],
+    ['server --help', undefined],
+    [
+      'server --listen 0.0.0.0:80 --plain-http',
+      '--plain-http would send tokens in clear over the network: 0.0.0.0 is not a loopback address',
+    ],
+    ['server --url ftp://x', '--url "ftp://x" is not of the form https://HOST[:PORT]'],
+    [
+      'server --url http://svc3.example.com',
+      '--url "http://svc3.example.com" is plain HTTP, which this server does not serve',
+    ],
+    ['server now', 'unknown command "now" of "server"'],
     ['dev --listen 8080', '--listen "8080" is not of the form HOST:PORT'],
     ['dev --listen 1.2.3.4:65536', '--listen "1.2.3.4:65536" is not of the form HOST:PORT'],
+    [
+      'dev --listen 0.0.0.0:8080',
+      '--listen "0.0.0.0:8080" is not a loopback address, and "dev" would send passwords and tokens in clear over the network',
+    ],
+    [
+      'dev --listen [::]:8080',
+      '--listen "[::]:8080" is not a loopback address, and "dev" would send passwords and tokens in clear over the network',
+    ],
     ['dev --listen ::1:80', '--listen "::1:80" is not of the form HOST:PORT'],
     ['dev --driver vmware', '--driver "vmware" is not one of qemu, simulated'],
     ['dev --nodes mips=1', '--nodes "mips=1" is not a list of arm64=COUNT or amd64=COUNT'],
@@ -102,6 +120,30 @@ describe('programs', () => {
       nodes: { arm64: 20, amd64: 0 },
     }
     assert.deepEqual(other, [wanted])
+  })
+
+  it('server gets its options, checked, also after options of every command', async () => {
+    const plain = {
+      listen: { host: '0.0.0.0', port: 8443 },
+      dataDir: '/var/lib/svc3',
+      plainHttp: false,
+      publicUrl: undefined,
+    }
+    assert.deepEqual((await run(['server'])).started, [plain])
+    assert.deepEqual((await run(['server', '--quiet'], { env: { SVC3_DATA: '/d' } })).started, [
+      { ...plain, dataDir: '/d' },
+    ])
+    const words = 'server --quiet --listen [::1]:0 --plain-http --data here --url https://svc3.example.com/'
+    const wanted = {
+      listen: { host: '::1', port: 0 },
+      dataDir: '/nowhere/else/here',
+      plainHttp: true,
+      publicUrl: 'https://svc3.example.com',
+    }
+    assert.deepEqual((await run(words.split(' '))).started, [wanted])
+    const behind = words.replace('https:', 'http:')
+    const publicUrl = 'http://svc3.example.com'
+    assert.deepEqual((await run(behind.split(' '))).started, [{ ...wanted, publicUrl }])
   })
 
   it('rotate-key gets its folder', async () => {

@@ -21,10 +21,11 @@ export async function main(words: readonly string[], host: Host): Promise<number
       return 0
     }
     const parsed = parse(command, rest)
-    for (const [name, option] of Object.entries(command.options)) {
-      const value = parsed.options[name]
-      if (option.secret && typeof value === 'string') secrets.add(value)
-    }
+    const given = [
+      ...Object.entries(command.options).map(([name, { secret }]) => [secret, parsed.options[name]] as const),
+      ...Object.entries(command.arguments).map(([name, { secret }]) => [secret, parsed.args[name]] as const),
+    ]
+    for (const [secret, value] of given) if (secret && typeof value === 'string') secrets.add(value)
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
     const { createContext } = await import('./context.ts')
     const context = createContext({ host, parsed, signal, secrets })

@@ -121,7 +121,9 @@ function takeArguments(command: Command, words: readonly string[]): Record<strin
 }
 
 function tooMany(command: Command, rest: readonly string[]): string {
-  const hasSecret = Object.values(command.options).some((option) => option.secret)
+  const hasSecret = [...Object.values(command.options), ...Object.values(command.arguments)].some(
+    ({ secret }) => secret,
+  )
   const allowed = argumentsText(command.arguments) || 'no arguments'
   // An unquoted password with blanks ends up here: it must not be shown.
   if (hasSecret)

@@ -35,9 +35,10 @@ async function readAll({ host, signal }: Context): Promise<string> {
 /** One line from the keyboard, unseen; the question goes to stderr, so that stdout stays the answer. */
 async function ask({ host, signal }: Context, question: string): Promise<string> {
   const { stdin, stderr } = host
-  stderr.write(question)
+  // Before the question: whoever types at once would see it.
   stdin.setEcho(false)
   try {
+    stderr.write(question)
     const decoder = new TextDecoder()
     let typed: string[] = []
     for await (const chunk of stdin.chunks(signal)) {

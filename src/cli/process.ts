@@ -99,7 +99,8 @@ const stdin: Source = {
   },
   async *chunks(signal) {
     const { addAbortSignal } = process.getBuiltinModule('node:stream')
-    yield* addAbortSignal(signal, process.stdin)
+    // Not destroyed at the end of a line: there may be a second question.
+    yield* addAbortSignal(signal, process.stdin).iterator({ destroyOnReturn: false })
   },
   setEcho(on) {
     process.stdin.setRawMode(!on)

@@ -16,13 +16,36 @@ export interface DevOptions {
   readonly nodes: Readonly<Record<Architecture, number>>
 }
 
+export interface ServerOptions {
+  readonly listen: DevOptions['listen']
+  /** Absolute path of the folder that holds all state. */
+  readonly dataDir: string
+  /** Plain HTTP as well as HTTPS; only on loopback. */
+  readonly plainHttp: boolean
+  /** Where clients reach the service, when that is not where it listens. */
+  readonly publicUrl: string | undefined
+}
+
 export interface RotateKeyOptions {
   /** Absolute path of the folder that holds all state. */
   readonly dataDir: string
 }
 
+/** Users of the built-in identity provider. */
+export type UsersOptions = {
+  /** Absolute path of the folder that holds all state. */
+  readonly dataDir: string
+} & (
+  | { readonly action: 'list' }
+  | { readonly action: 'remove'; readonly email: string }
+  | { readonly action: 'reset'; readonly email: string; readonly password: string }
+  | { readonly action: 'add'; readonly email: string; readonly password: string; readonly admin: boolean }
+)
+
 /** Each returns the exit code, handles its own signals, and writes its own messages. */
 export interface Programs {
   dev(options: DevOptions): Promise<number>
+  server(options: ServerOptions): Promise<number>
   rotateKey(options: RotateKeyOptions): Promise<number>
+  users(options: UsersOptions): Promise<number>
 }

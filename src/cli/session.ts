@@ -4,6 +4,7 @@ import { httpTransport } from '../client/http.ts'
 import { ConnectionError, type Transport } from '../client/transport.ts'
 import { type Connection, explainRefusal } from './connection.ts'
 import type { Host } from './host.ts'
+import { trustFor } from './trust.ts'
 
 export interface SessionLimits {
   readonly timeoutMs?: number
@@ -16,11 +17,15 @@ export function openClient(host: Host, connection: Connection, { timeoutMs, atte
     token: connection.token,
     userAgent: 'svc3-cli',
     newKey: quickKey,
-    transport: explained(httpTransport(), host, connection),
+    transport: transportFor(host, connection),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(attempts !== undefined && { retry: { attempts } }),
   })
 }
+
+/** How requests to the service, and to its identity provider, are carried. */
+export const transportFor = (host: Host, connection: Connection): Transport =>
+  explained(httpTransport({ trust: trustFor(host, connection) }), host, connection)
 
 /** Loading crypto for one key costs 5 ms. A key is no secret, it only must not repeat. */
 const quickKey = (): string =>

@@ -10,7 +10,7 @@ export async function showHelp(host: Host, { path, found }: Located): Promise<vo
   const { calledAs, stdout } = host
   if (isLeaf(found)) {
     const { command } = await found.load()
-    stdout.write(commandHelp(calledAs, path, command, found.summary))
+    stdout.write(commandHelp(calledAs, path, command, found))
   } else {
     stdout.write(tableHelp(calledAs, path, found, summaryOf(path)))
   }

@@ -1,6 +1,8 @@
 // Requests over Node's http and https. Fetched by getBuiltinModule when first needed: `import` of node:http reads its
 // lazy getters, which load a second HTTP client, and costs 30 ms instead of 8.
 import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { connectTrusted, type Trust } from './tls.ts'
 import { ConnectionError, type ConnectionFault, type Transport, type TransportResponse, tooLong } from './transport.ts'
 
 interface Fault {
@@ -10,6 +12,12 @@ interface Fault {
 }
 
 const checkAddress = 'check the address of the service'
+// Not that http:// may do: whoever sits in between can provoke this, and would then be sent the token in clear.
+const notTls: Fault = {
+  fault: 'unusable',
+  what: 'the server does not speak TLS there',
+  hint: 'check the address and the port with whoever runs the server',
+}
 const faults: Readonly<Record<string, Fault>> = {
   ECONNREFUSED: { fault: 'refused', what: 'no server answers there', hint: 'start the service, or check its address' },
   ENOTFOUND: { fault: 'refused', what: 'the host name is not known', hint: checkAddress },
@@ -17,12 +25,8 @@ const faults: Readonly<Record<string, Fault>> = {
   EHOSTUNREACH: { fault: 'refused', what: 'the host cannot be reached', hint: 'check the network' },
   ENETUNREACH: { fault: 'refused', what: 'the network cannot be reached', hint: 'check the network' },
   ETIMEDOUT: { fault: 'timeout', what: 'the connection timed out', hint: 'check the network' },
-  EPROTO: { fault: 'unusable', what: 'the server does not speak TLS there', hint: 'use http:// in its address' },
-  ERR_SSL_WRONG_VERSION_NUMBER: {
-    fault: 'unusable',
-    what: 'the server does not speak TLS there',
-    hint: 'use http:// in its address',
-  },
+  EPROTO: notTls,
+  ERR_SSL_WRONG_VERSION_NUMBER: notTls,
   HPE_INVALID_CONSTANT: { fault: 'unusable', what: 'the server does not speak HTTP there', hint: checkAddress },
 }
 const certificate: Fault = {
@@ -48,16 +52,22 @@ function connectionError(url: string, error: NodeJS.ErrnoException): ConnectionE
 export interface HttpTransportOptions {
   /** Connections kept open between requests. */
   readonly maxSockets?: number
+  /** How certificates are judged; without it, by the authorities that Node trusts. */
+  readonly trust?: Trust | undefined
 }
 
 export function httpTransport(options: HttpTransportOptions = {}): Transport {
   const agents = new Map<string, Agent>()
 
-  const agentFor = (protocol: 'http:' | 'https:'): Agent => {
-    const known = agents.get(protocol)
+  const agentFor = (protocol: 'http:' | 'https:', fresh: boolean): Agent | false => {
+    const trust = protocol === 'https:' ? options.trust : undefined
+    if (fresh && !trust) return false
+    const key = `${protocol} ${fresh}`
+    const known = agents.get(key)
     if (known) return known
-    const made = new (moduleFor(protocol).Agent)({ keepAlive: true, maxSockets: options.maxSockets ?? 16 })
-    agents.set(protocol, made)
+    const made = new (moduleFor(protocol).Agent)({ keepAlive: !fresh, maxSockets: options.maxSockets ?? 16 })
+    if (trust) connectBy(made, trust)
+    agents.set(key, made)
     return made
   }
 
@@ -72,11 +82,17 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
     const request: ClientRequest = moduleFor(protocol).request(url, {
       method,
       headers: { ...headers, ...length },
-      agent: fresh ? false : agentFor(protocol),
+      agent: agentFor(protocol, fresh),
     })
-    const fail = (error: unknown): unknown =>
-      signal.aborted ? signal.reason : connectionError(url, error as NodeJS.ErrnoException)
-    const abort = (): void => void request.destroy(new Error('aborted'))
+    const fail = (error: unknown): unknown => {
+      if (signal.aborted) return signal.reason
+      return error instanceof ConnectionError ? error : connectionError(url, error as NodeJS.ErrnoException)
+    }
+    const abort = (): void => {
+      request.destroy(new Error('aborted'))
+      // A request that still waits for its connection says nothing by itself.
+      reject(signal.reason)
+    }
     signal.addEventListener('abort', abort)
     request.on('close', () => signal.removeEventListener('abort', abort))
     request.on('socket', (socket) => socket.setKeepAlive(true, 15_000))
@@ -85,6 +101,16 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
     if (signal.aborted) abort()
     request.end(body)
     return promise
+  }
+}
+
+/** A request gets its connection, and with it the chance to send anything, once the certificate has been accepted. */
+function connectBy(agent: Agent, trust: Trust): void {
+  agent.createConnection = (target, callback) => {
+    const { host = '', port, servername } = target as { host?: string; port?: number | string; servername?: string }
+    const failed = (error: Error): void => callback?.(error, undefined as unknown as Duplex)
+    connectTrusted({ host, port: Number(port), servername }, trust).then((socket) => callback?.(null, socket), failed)
+    return undefined
   }
 }
 

@@ -1,16 +1,9 @@
 // Forgets the answers to requests with an Idempotency-Key a day after they were given.
-import { type Clock, timestamp } from '../platform/clock.ts'
-import type { Log } from '../platform/log.ts'
+import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { hasExpired, keptAnswers } from '../rules/retention.ts'
-import type { Collections } from '../store/collections.ts'
-import { isFault } from '../store/store.ts'
-
-export interface Controller {
-  readonly collections: Collections
-  readonly clock: Clock
-  readonly log: Log
-}
+import { ignoreLost } from '../store/store.ts'
+import type { Controller } from './controller.ts'
 
 const everyMs = 60_000
 
@@ -28,9 +21,7 @@ export function expireAnswers({ collections, clock, log }: Controller): Loop {
         if (signal.aborted) return
         surplus -= 1
         if (surplus < 0 && !hasExpired('answer', entry.value.createdAt, now)) continue
-        await collections.answers.delete(entry).catch((error: unknown) => {
-          if (!isFault(error, 'NotFound') && !isFault(error, 'Conflict')) throw error
-        })
+        await collections.answers.delete(entry).catch(ignoreLost)
       }
     },
   })

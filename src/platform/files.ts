@@ -1,6 +1,8 @@
 // Files that are whole or not there: written to a temporary name, fsynced, renamed, and the folder fsynced.
-import fs from 'node:fs/promises'
-import path from 'node:path'
+
+// Not by `import`, which the command line's bundle would pay for at every start.
+const fs = process.getBuiltinModule('node:fs/promises')
+const path = process.getBuiltinModule('node:path')
 
 export interface WriteOptions {
   readonly mode?: number

@@ -1,7 +1,9 @@
 // "One at a time" between processes: a file that names its holder. It comes into being whole, by link(), so that nobody
 // reads a half-written one; the lock of a process that died is taken over; and only its holder takes it away.
-import fs from 'node:fs/promises'
 import { readFileIfPresent } from './files.ts'
+
+// Not by `import`, which the command line's bundle would pay for at every start.
+const fs = process.getBuiltinModule('node:fs/promises')
 
 export class LockedError extends Error {
   override readonly name = 'LockedError'

@@ -10,11 +10,13 @@ export interface Loop {
 
 export interface LoopOptions {
   readonly everyMs: number
+  /** The first run comes after the first wait. */
+  readonly isFirstLater?: boolean
   readonly run: (signal: AbortSignal) => Promise<void>
   readonly failed: (error: unknown) => void
 }
 
-export function startLoop({ everyMs, run, failed }: LoopOptions): Loop {
+export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOptions): Loop {
   const stopping = new AbortController()
   let waiting = new AbortController()
 
@@ -24,6 +26,7 @@ export function startLoop({ everyMs, run, failed }: LoopOptions): Loop {
     await sleep(everyMs * (0.9 + Math.random() * 0.2), undefined, { signal, ref: false }).catch(() => undefined)
   }
   const done = (async () => {
+    if (isFirstLater) await pause()
     while (!stopping.signal.aborted) {
       await run(stopping.signal).catch((error: unknown) => {
         if (!stopping.signal.aborted) failed(error)

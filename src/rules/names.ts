@@ -16,3 +16,22 @@ export function realNamespace(name: string, aliases: NamespaceAliases = publicAl
 
 const namespaceForm = /^svc-[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 export const isNamespaceName = (name: string): boolean => name.length <= 63 && namespaceForm.test(name)
+
+const dnsName = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/
+export const isServiceAccountName = (name: string): boolean => name.length <= 253 && dnsName.test(name)
+
+/** As an identity provider writes them, but nothing that means something in a list, in quotes or in a header. */
+const email =
+  /^[\p{L}\p{M}\p{N}.!#$%&'*+/=?^_{|}~-]{1,64}@[\p{L}\p{N}](?:[\p{L}\p{M}\p{N}.-]{0,251}[\p{L}\p{M}\p{N}])?$/u
+export const isUserName = (name: string): boolean => email.test(name) && !foldsToAscii(name)
+
+/** An e-mail address as the name of a user: in lower case. Undefined when it cannot be one. */
+export const userNameOf = (address: string): string | undefined =>
+  isUserName(address) && isUserName(address.toLowerCase()) ? address.toLowerCase() : undefined
+
+/** Letters such as the Kelvin sign become a plain k in lower case: somebody else's name. */
+const foldsToAscii = (text: string): boolean =>
+  [...text].some((letter) => /[^\0-\x7f]/.test(letter) && /[\0-\x7f]/.test(letter.toLowerCase()))
+
+/** The role that can be bound. `orka-dev` is its alias, by the same rule as for namespaces. */
+export const devRole = 'svc-dev'

@@ -8,5 +8,8 @@ const keptSeconds = {
 export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>
   (Date.parse(now) - Date.parse(endedAt)) / 1_000 > keptSeconds[kind]
 
+/** So many events are kept in the whole cluster. */
+export const keptEvents = 20_000
+
 /** So many answers to requests with an Idempotency-Key are kept at most, whoever sends them. */
 export const keptAnswers = 100_000

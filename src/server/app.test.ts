@@ -179,6 +179,21 @@ describe('limits', () => {
   })
 })
 
+describe('behind a proxy', () => {
+  it('that is trusted, callers are told apart by what it says; others are not believed', async () => {
+    const limits = { anonymousPerMinute: 6 }
+    const ask = async (to: TestService, from: string): Promise<number> =>
+      (await to.call('GET', '/api/v1/cluster-info', { token: null, headers: { 'x-forwarded-for': from } })).status
+    await using trusting = await startService({ settings: { limits, trustedProxies: ['127.0.0.1'] } })
+    assert.deepEqual(
+      [await ask(trusting, '192.0.2.1'), await ask(trusting, '192.0.2.1'), await ask(trusting, '192.0.2.2')],
+      [200, 429, 200],
+    )
+    await using other = await startService({ settings: { limits } })
+    assert.deepEqual([await ask(other, '192.0.2.1'), await ask(other, '192.0.2.2')], [200, 429])
+  })
+})
+
 describe('every answer', () => {
   it('carries the request id, the caller’s own when it is plain', async () => {
     assert.equal(

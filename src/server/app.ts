@@ -5,6 +5,9 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import { Idempotency } from './idempotency.ts'
+import { serveIssuer } from './issuer.ts'
+import { listenerFactory } from './listener.ts'
+import { registerForms } from './multipart.ts'
 import { observeRequests } from './observe.ts'
 import { parseBodies } from './parse-body.ts'
 import { refusalOf } from './refusals.ts'
@@ -18,6 +21,8 @@ export function createApp(services: Services): FastifyInstance {
   const { limits } = services.settings
   const app = fastify({
     logger: false,
+    serverFactory: listenerFactory(services),
+    trustProxy: services.settings.trustedProxies.length > 0 ? services.settings.trustedProxies : false,
     bodyLimit: limits.bodyBytes,
     requestTimeout: limits.requestSeconds * 1_000,
     connectionTimeout: 0,
@@ -65,8 +70,14 @@ export function createApp(services: Services): FastifyInstance {
 
   const idempotency = new Idempotency(services)
   const table = handlers(services)
-  for (const operation of allOperations) registerOperation(app, operation, table, services, idempotency)
+  const forms = allOperations.filter(({ consumes }) => consumes)
+  const others = allOperations.filter(({ consumes }) => !consumes)
+  for (const operation of others) registerOperation(app, operation, table, services, idempotency)
+  registerForms(app, (scope) => {
+    for (const operation of forms) registerOperation(scope, operation, table, services, idempotency)
+  })
   serveSwagger(app)
+  serveIssuer(app, services)
   return app
 }
 

@@ -22,10 +22,13 @@ export interface Call<O extends Operation> {
 export class Answer<T> {
   readonly status: number
   readonly value: T
+  /** Nothing had to be done: there is no event. */
+  readonly isUnchanged: boolean
 
-  constructor(status: number, value: T) {
+  constructor(status: number, value: T, isUnchanged = false) {
     this.status = status
     this.value = value
+    this.isUnchanged = isUnchanged
   }
 }
 
@@ -35,7 +38,9 @@ export interface Listing<I> {
   readonly scope: string
   readonly item: (entry: Entry<never>) => I
   /** When set: only these are shown to this caller. */
-  readonly visible?: (item: I) => boolean
+  visible?(item: I): boolean
+  /** What `visible` depends on besides the items: when this changes, a watch ends and the caller lists again. */
+  readonly visibleRev?: () => string
 }
 
 export function listing<T, I>(
@@ -43,8 +48,15 @@ export function listing<T, I>(
   scope: string,
   item: (entry: Entry<T>) => I,
   visible?: (item: I) => boolean,
+  visibleRev?: () => string,
 ): Listing<I> {
-  return { collection, scope, item, ...(visible && { visible }) } as unknown as Listing<I>
+  return {
+    collection,
+    scope,
+    item,
+    ...(visible && { visible }),
+    ...(visibleRev && { visibleRev }),
+  } as unknown as Listing<I>
 }
 
 export type Handler<O extends Operation> = O extends Operation & { item: TSchema }

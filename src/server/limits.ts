@@ -3,6 +3,7 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { callerKey, type Principal } from '../auth/principal.ts'
+import { networkOf } from '../rules/addresses.ts'
 import { createRateLimit } from './rate-limit.ts'
 import type { Settings } from './settings.ts'
 
@@ -17,7 +18,7 @@ export function createLimits({ limits }: Settings): Limits {
     charge(request, principal) {
       const seconds = principal
         ? rate.take(callerKey(principal), limits.requestsPerMinute)
-        : rate.take(`address ${request.ip}`, limits.anonymousPerMinute)
+        : rate.take(`address ${networkOf(request.ip)}`, limits.anonymousPerMinute)
       return seconds === 0 ? undefined : tooMany(seconds)
     },
   }

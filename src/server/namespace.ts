@@ -1,12 +1,49 @@
-// The namespace of a request: aliases become the real name, and what does not exist is refused before anything runs.
-import { type ApiError, notFound } from '../api/errors.ts'
+// What holds for every namespace: it exists before anything is put into it, and goes with all that is in it.
+import { ApiError, notFound } from '../api/errors.ts'
 import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
-import { isFault } from '../store/store.ts'
+import type { Collection } from '../store/collection.ts'
+import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Services } from './services.ts'
+
+type Stored = Pick<Services, 'collections'>
 
 export const missingNamespace = (name: string): ApiError =>
   notFound('namespaces', name, 'svc3 namespace list shows those that you may use')
+
+/** Refuses what does not exist or is being deleted. */
+export function checkNamespace({ collections }: Stored, name: string): void {
+  const entry = collections.namespaces.get('', name)
+  if (!entry) throw missingNamespace(name)
+  if (!entry.value.isTerminating) return
+  throw new ApiError('Conflict', `namespace "${name}" is being deleted`, {
+    kind: 'namespaces',
+    name,
+    hint: 'wait until it is gone',
+  })
+}
+
+/**
+ * Creates a record in a namespace, and takes it back when the namespace ended meanwhile: the mark comes before the
+ * sweep, so whoever does not see the mark afterwards was swept or was in time.
+ */
+export async function createInside<T>(
+  services: Stored,
+  namespace: string,
+  collection: Collection<T>,
+  name: string,
+  record: T,
+): Promise<Entry<T>> {
+  checkNamespace(services, namespace)
+  const entry = await collection.create(namespace, name, record)
+  try {
+    checkNamespace(services, namespace)
+    return entry
+  } catch (error) {
+    await collection.delete(entry).catch(ignoreLost)
+    throw error
+  }
+}
 
 /** The default namespace is always there. */
 export async function ensureDefaultNamespace({
@@ -14,13 +51,8 @@ export async function ensureDefaultNamespace({
   clock,
 }: Pick<Services, 'collections' | 'clock'>): Promise<void> {
   if (collections.namespaces.get('', defaultNamespace)) return
-  try {
-    await collections.namespaces.create('', defaultNamespace, {
-      name: defaultNamespace,
-      customPods: false,
-      createdAt: timestamp(clock.now()),
-    })
-  } catch (error) {
+  const record = { name: defaultNamespace, customPods: false, createdAt: timestamp(clock.now()) }
+  await collections.namespaces.create('', defaultNamespace, record).catch((error: unknown) => {
     if (!isFault(error, 'AlreadyExists')) throw error
-  }
+  })
 }

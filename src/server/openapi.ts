@@ -64,7 +64,7 @@ export function openApiDocument(version: string): Json {
 }
 
 function describe(operation: Operation, status: Json, components: Map<string, Json>): Json {
-  const { id, noun, summary, description, allow, body, example } = operation
+  const { id, noun, summary, description, allow, body, consumes = 'application/json', example } = operation
   return {
     operationId: id,
     tags: [noun],
@@ -76,7 +76,7 @@ function describe(operation: Operation, status: Json, components: Map<string, Js
     ...(body && {
       requestBody: {
         required: true,
-        content: { 'application/json': { schema: reference(body, components), example: example.body } },
+        content: { [consumes]: { schema: reference(body, components), example: example.body } },
       },
     }),
     responses: responsesOf(operation, status, components),

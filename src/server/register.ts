@@ -2,10 +2,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey } from '../auth/principal.ts'
+import { recordChange } from './audit.ts'
 import { guard } from './authenticate.ts'
 import { Answer, type Call, type Handlers, type Listing } from './handlers.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './idempotency.ts'
 import { Lists } from './lists.ts'
+import { readForm } from './multipart.ts'
 import { missingNamespace } from './namespace.ts'
 import { refusalOf } from './refusals.ts'
 import { renderer } from './render.ts'
@@ -38,6 +40,7 @@ export function registerOperation(
     config: { operation: operation.id },
     onRequest: guard(operation, services),
     ...(operation.body && { preValidation: fillBody }),
+    ...(operation.consumes && { preValidation: readForm(operation, services.settings.limits.bodyBytes) }),
     handler: (request, reply) => {
       if (hasNamespace && !services.collections.namespaces.get('', request.namespace))
         throw missingNamespace(request.namespace)
@@ -73,11 +76,19 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
   const render = operation.produces ? String : renderer(operation.response)
   const type = operation.produces ?? json
 
+  /** A change that is made gets its answer, whatever becomes of the event: the log then has what the events lack. */
+  const record = (request: FastifyRequest, call: Call<Operation>, answer: unknown): Promise<void> =>
+    recordChange(services, { operation, requestId: request.id, ...call, answer }).catch((error: unknown) => {
+      const fields = { requestId: request.id, operation: operation.id, actor: call.principal?.name ?? '' }
+      services.log.error('a change could not be recorded as an event', fields, error)
+    })
+
   return async (request, reply) => {
     const call = callOf(request, services.clock.now())
     const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
       const result = await handler({ ...call, requestKey })
       const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
+      if (!(result instanceof Answer && result.isUnchanged)) await record(request, call, value)
       return {
         status,
         body: render(value),
@@ -89,7 +100,7 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
       method: request.method,
       operation: operation.id,
       params: call.params,
-      header: request.headers['idempotency-key'],
+      header: operation.secretAnswer ? undefined : request.headers['idempotency-key'],
       body: request.body,
     })
     if (key) {

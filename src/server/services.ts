@@ -1,4 +1,6 @@
 // What handlers work with, put together once at the start.
+import type { LocalIssuer } from '../auth/local-issuer.ts'
+import type { Identity } from '../auth/oidc.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Roles } from '../auth/roles.ts'
 import type { Secrets } from '../auth/secrets.ts'
@@ -7,6 +9,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Collections } from '../store/collections.ts'
 import type { Store } from '../store/store.ts'
+import type { Certificates } from './certificates.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { Settings } from './settings.ts'
@@ -17,6 +20,10 @@ export interface Services {
   readonly secrets: Secrets
   readonly tokens: Tokens
   readonly roles: Roles
+  readonly identity: Identity
+  /** Only without a provider of the organisation's own. */
+  readonly localIssuer?: LocalIssuer
+  readonly certificates: Certificates
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
   readonly limits: Limits
@@ -27,6 +34,8 @@ export interface Services {
   readonly version: string
   /** Aborted when the service begins to stop: streams end, readiness is withdrawn. */
   readonly stopping: AbortSignal
+  /** Plain HTTP is served, too: the API is then known by its plain address. */
+  readonly plainHttp: boolean
   /** Where the API answers, once it does. */
   apiUrl: string
 }

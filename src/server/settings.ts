@@ -22,8 +22,25 @@ const Settings = t.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    trustedProxies: t.Array(t.String({ minLength: 2, maxLength: 64 }), {
+      default: [],
+      description: 'Addresses or networks of proxies whose X-Forwarded-For is believed',
+    }),
     compat: t.Object(
       { namespaceAliases: t.Record(t.String(), t.String(), { default: publicAliases }) },
+      { additionalProperties: false, default: {} },
+    ),
+    auth: t.Object(
+      {
+        issuer: t.Optional(t.String({ description: 'Identity provider; without one, the built-in one' })),
+        clientId: t.Optional(t.String({ minLength: 1, description: 'What the provider calls svc3' })),
+        emailClaim: t.String({ minLength: 1, default: 'email' }),
+        groupsClaim: t.String({ minLength: 1, default: 'groups' }),
+        adminGroups: t.Array(t.String({ minLength: 1 }), {
+          default: [],
+          description: 'Whose members are administrators',
+        }),
+      },
       { additionalProperties: false, default: {} },
     ),
     logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
@@ -40,8 +57,8 @@ export class SettingsError extends Error {
 export function parseSettings(text: string | undefined, where = 'config.json'): Settings {
   const value: unknown = text === undefined ? {} : parseJson(text, where)
   const check = new Ajv({ allErrors: true, useDefaults: true }).compile<Settings>(Settings)
-  if (check(value)) return value
-  const problems = (check.errors ?? []).map(problemOf)
+  const problems = check(value) ? authProblems(value.auth) : (check.errors ?? []).map(problemOf)
+  if (problems.length === 0) return value as Settings
   throw new SettingsError(`${where} cannot be used: ${problems.join('; ')}`)
 }
 
@@ -50,6 +67,21 @@ function problemOf({ instancePath, message, params }: ErrorObject): string {
   const { additionalProperty, allowedValues } = params
   if (additionalProperty !== undefined) return `${place} has no setting "${additionalProperty}"`
   return `${place} ${message}${allowedValues === undefined ? '' : `: ${allowedValues.join(', ')}`}`
+}
+
+const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
+
+/** A provider that is reached without TLS could be anybody; on this machine it cannot. */
+function authProblems({ issuer, clientId }: Settings['auth']): string[] {
+  if (issuer === undefined) return clientId === undefined ? [] : ['auth.clientId is of no use without auth.issuer']
+  const url = URL.canParse(issuer) ? new URL(issuer) : undefined
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && loopback.has(url.hostname))
+  return [
+    ...(url && isSafe && !url.search && !url.hash && !url.username
+      ? []
+      : ['auth.issuer must be an https:// address without query']),
+    ...(clientId === undefined ? ['auth.clientId is missing: what the provider at auth.issuer calls svc3'] : []),
+  ]
 }
 
 function parseJson(text: string, where: string): unknown {

@@ -39,8 +39,9 @@ export async function streamChanges(
   reply.raw.once('close', () => closed.abort())
   const signal = AbortSignal.any([closed.signal, services.stopping])
   const changes = await openWatch(services, { lists, listing, query, signal })
+  const sawRev = listing.visibleRev?.()
   const recheck = setInterval(async () => {
-    if (!(await mayStill(operation, request, services))) closed.abort()
+    if (listing.visibleRev?.() !== sawRev || !(await mayStill(operation, request, services))) closed.abort()
   }, recheckMs).unref()
   watches.enter(caller)
   const stream = Readable.from(changes, { objectMode: false, highWaterMark: 65_536 })

@@ -7,6 +7,40 @@ export interface NamespaceRecord {
   readonly name: string
   readonly customPods: boolean
   readonly createdAt: string
+  readonly requestKey?: string
+  /** Set while what is in it is being removed; nothing new may come in. */
+  readonly isTerminating?: boolean
+}
+
+export interface ServiceAccountRecord {
+  readonly name: string
+  readonly namespace: string
+  /** What tokens are bound to: an account made again under the same name is another one. */
+  readonly uid: string
+  readonly createdAt: string
+  readonly requestKey?: string
+}
+
+/** One record per namespace and role. */
+export interface RoleBindingRecord {
+  readonly users: readonly string[]
+  readonly serviceAccounts: readonly { readonly name: string; readonly namespace: string; readonly uid: string }[]
+  /** In the default namespace, where every user has the role: those from whom it was taken. */
+  readonly excludedUsers: readonly string[]
+}
+
+export interface EventRecord {
+  readonly name: string
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly message: string
+  readonly involved: { readonly kind: string; readonly name: string }
+  readonly actor: string
+  readonly requestId: string
+  readonly outcome: string
+  readonly at: string
+  /** Who may see it: what only administrators may do or know, only they read about. */
+  readonly audience: 'admin' | 'dev'
 }
 
 /** One key per registry and namespace: the store itself keeps it at one set (founding document 2.1, rule 1). */
@@ -31,6 +65,18 @@ export interface SigningKeyRecord {
   readonly sealed: string
 }
 
+/** The certificate that HTTPS is served with: one record, `api`. */
+export interface CertificateRecord {
+  /** PEM, the server's own first. */
+  readonly certificate: string
+  /** made: by the service itself, which renews it. */
+  readonly origin: 'made' | 'uploaded'
+  readonly updatedAt: string
+  readonly updatedBy: string
+  /** The private key, sealed and bound to all of the above. */
+  readonly sealed: string
+}
+
 /** The first answer to a request that carried an Idempotency-Key. */
 export interface AnswerRecord {
   readonly fingerprint: string
@@ -39,11 +85,33 @@ export interface AnswerRecord {
   readonly createdAt: string
 }
 
+/** Keys of the built-in identity provider; one record, sealed. */
+export interface IssuerKeysRecord {
+  readonly createdAt: string
+  readonly sealed: string
+}
+
+/** What the built-in identity provider remembers: sessions, codes, refresh tokens. Ids are hashed, the rest is sealed. */
+export interface LoginRecord {
+  readonly model: string
+  readonly expiresAt: string
+  /** By which it is found besides its id, hashed. */
+  readonly grant?: string
+  readonly other?: string
+  readonly sealed: string
+}
+
 const kinds = {
   namespaces: kind<NamespaceRecord>('/namespaces/'),
   registryCredentials: kind<RegistryCredentialRecord>('/registry-credentials/'),
   signingKeys: kind<SigningKeyRecord>('/signing-keys/'),
   answers: kind<AnswerRecord>('/answers/'),
+  certificates: kind<CertificateRecord>('/certificates/'),
+  issuerKeys: kind<IssuerKeysRecord>('/issuer-keys/'),
+  logins: kind<LoginRecord>('/logins/'),
+  serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
+  roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
+  events: kind<EventRecord>('/events/'),
 }
 
 export type Collections = { readonly [Name in keyof typeof kinds]: ReturnType<(typeof kinds)[Name]> } & AsyncDisposable

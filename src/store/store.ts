@@ -101,6 +101,11 @@ export const isFault = (error: unknown, fault: StoreFault): boolean =>
 export const changeKey = (change: Change): string => (change.type === 'put' ? change.entry.key : change.key)
 export const changeRev = (change: Change): Rev => (change.type === 'put' ? change.entry.rev : change.rev)
 
+/** For writes that may lose: somebody else changed or removed it first, and the caller looks again. */
+export function ignoreLost(error: unknown): void {
+  if (!isFault(error, 'NotFound') && !isFault(error, 'Conflict')) throw error
+}
+
 export const compareRevs = (a: Rev, b: Rev): number => a.length - b.length || (a < b ? -1 : a > b ? 1 : 0)
 
 /** Before every write. */

@@ -18,12 +18,17 @@ const rules: Readonly<Record<string, Rule>> = {
   rules: { ours: ['api'], packages: {} },
   platform: { ours: [], packages: { pino: 'log.ts' } },
   store: { ours: ['api', 'platform'], packages: { 'node:sqlite': 'sqlite-thread.ts' } },
-  auth: { ours: ['api', 'rules', 'store', 'platform'], packages: { jose: everywhere } },
+  auth: {
+    ours: ['api', 'rules', 'store', 'platform'],
+    packages: { jose: everywhere, 'oidc-provider': /^(local-provider|local-issuer|login-adapter)\.ts$/ },
+  },
   client: { ours: ['api'], packages: {} },
   server: {
     ours: ['api', 'rules', 'store', 'auth', 'oci', 'images', 'legacy', 'platform'],
     packages: {
       fastify: everywhere,
+      '@fastify/multipart': 'multipart.ts',
+      selfsigned: 'self-signed.ts',
       ajv: /^(validate|settings)\.ts$/,
       'fast-json-stringify': 'render.ts',
       'prom-client': 'metrics.ts',
@@ -31,7 +36,7 @@ const rules: Readonly<Record<string, Rule>> = {
     },
   },
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
-  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: {} },
+  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'oidc.ts' } },
   bin: { ours: ['api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli'], packages: {} },
 }
 

@@ -7,7 +7,8 @@ import { allOperations, operations } from '../../src/api/index.ts'
 import { paramNames } from '../../src/api/operation.ts'
 
 const src = path.resolve(import.meta.dirname, '../../src')
-const nouns = [...new Set(allOperations.map(({ noun }) => noun))].sort()
+const nouns = [...new Set(allOperations.map(({ noun }) => noun))]
+const nounFiles = nouns.map((noun) => `${noun}.ts`).sort()
 const filesIn = (folder: string): string[] =>
   fs
     .readdirSync(path.join(src, folder))
@@ -19,11 +20,11 @@ describe('the table of operations', () => {
     const support = ['errors.ts', 'index.ts', 'operation.ts', 'records.ts']
     assert.deepEqual(
       filesIn('api').filter((file) => !support.includes(file)),
-      nouns.map((noun) => `${noun}.ts`),
+      nounFiles,
     )
     assert.deepEqual(
       filesIn('server/routes').filter((file) => file !== 'index.ts'),
-      nouns.map((noun) => `${noun}.ts`),
+      nounFiles,
     )
   })
 
@@ -41,6 +42,18 @@ describe('the table of operations', () => {
     for (const [name, operation] of Object.entries(operations)) assert.equal(operation.id, name)
     const routes = allOperations.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/g, '{}')}`)
     assert.equal(new Set(routes).size, routes.length)
+  })
+
+  it('says of every change in a namespace what it changes, so that there is an event', () => {
+    for (const { id, method, path, involves, example } of allOperations) {
+      if (method === 'GET' || !path.includes('/namespaces')) continue
+      const [part = '', name = ''] = involves?.split('.') ?? []
+      const request: Record<string, Record<string, unknown> | undefined> = {
+        params: example.params,
+        body: example.body as Record<string, unknown>,
+      }
+      assert.ok(request[part]?.[name], `${id} involves ${involves}`)
+    }
   })
 
   it('has an example for every parameter and every body', () => {

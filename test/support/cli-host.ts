@@ -1,7 +1,7 @@
 // A host for tests: what was written is text, what is typed is given, nothing of this machine's environment counts.
 import type { Host } from '../../src/cli/host.ts'
 import { main } from '../../src/cli/main.ts'
-import type { DevOptions, RotateKeyOptions } from '../../src/cli/programs.ts'
+import type { DevOptions, RotateKeyOptions, ServerOptions, UsersOptions } from '../../src/cli/programs.ts'
 
 export interface FakeHostOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -20,15 +20,15 @@ export interface Outcome {
   readonly stderr: string
   /** `false` at the start of a prompt, `true` at its end. */
   readonly echo: readonly boolean[]
-  readonly started: readonly (DevOptions | RotateKeyOptions)[]
+  readonly started: readonly (DevOptions | ServerOptions | RotateKeyOptions | UsersOptions)[]
 }
 
 /** Runs a command line in this process. */
 export async function run(words: readonly string[], options: FakeHostOptions = {}): Promise<Outcome> {
   const written = { stdout: '', stderr: '' }
   const echo: boolean[] = []
-  const started: (DevOptions | RotateKeyOptions)[] = []
-  const start = async (given: DevOptions | RotateKeyOptions): Promise<number> => {
+  const started: (DevOptions | ServerOptions | RotateKeyOptions | UsersOptions)[] = []
+  const start = async (given: DevOptions | ServerOptions | RotateKeyOptions | UsersOptions): Promise<number> => {
     started.push(given)
     return 0
   }
@@ -54,7 +54,7 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
     },
     stdout: sink('stdout', options.terminal?.stdout ?? false),
     stderr: sink('stderr', options.terminal?.stdout ?? false),
-    programs: { dev: start, rotateKey: start },
+    programs: { dev: start, server: start, rotateKey: start, users: start },
     now: () => options.now ?? new Date('2026-11-15T11:00:30Z'),
     interruption: () => options.interruption ?? new AbortController().signal,
   }

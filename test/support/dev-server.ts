@@ -27,10 +27,15 @@ export const makeFolder = (): Promise<string> => fs.mkdtemp(path.join(os.tmpdir(
 
 export async function startDev(
   dataDir: string,
-  options: { args?: readonly string[]; env?: Record<string, string>; command?: readonly string[] } = {},
+  options: {
+    listen?: string
+    args?: readonly string[]
+    env?: Record<string, string>
+    command?: readonly string[]
+  } = {},
 ): Promise<DevServer> {
   const [command = program, ...first] = options.command ?? [program, 'dev']
-  const args = [...first, '--listen', '127.0.0.1:0', '--data', dataDir, ...(options.args ?? [])]
+  const args = [...first, '--listen', options.listen ?? '127.0.0.1:0', '--data', dataDir, ...(options.args ?? [])]
   const child = spawn(command, args, {
     cwd: root,
     env: { ...process.env, ...options.env },
@@ -96,7 +101,8 @@ export function svc3(
     const child = execFile(
       program,
       args,
-      { cwd: options.cwd ?? root, env: { ...process.env, ...options.env } },
+      // A command that waits for somebody ends with the test that forgot it.
+      { cwd: options.cwd ?? root, env: { ...process.env, ...options.env }, timeout: 45_000, killSignal: 'SIGKILL' },
       (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
     )
     child.stdin?.on('error', () => undefined)

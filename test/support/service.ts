@@ -2,17 +2,23 @@
 // that the test turns.
 import { randomBytes } from 'node:crypto'
 import type { FastifyInstance, InjectOptions } from 'fastify'
+import { ApiError } from '../../src/api/errors.ts'
+import { exchangeToken } from '../../src/api/tokens.ts'
+import { createAccounts } from '../../src/auth/accounts.ts'
 import { makeKeyring } from '../../src/auth/keyring.ts'
-import type { User } from '../../src/auth/principal.ts'
+import type { Identity } from '../../src/auth/oidc.ts'
+import type { Principal } from '../../src/auth/principal.ts'
 import { createRoles } from '../../src/auth/roles.ts'
 import { Secrets } from '../../src/auth/secrets.ts'
 import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
+import { Certificates } from '../../src/server/certificates.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { ensureDefaultNamespace } from '../../src/server/namespace.ts'
+import { ownNames } from '../../src/server/own-names.ts'
 import type { Services } from '../../src/server/services.ts'
 import { parseSettings } from '../../src/server/settings.ts'
 import { openCollections } from '../../src/store/collections.ts'
@@ -26,7 +32,7 @@ export interface TestService extends AsyncDisposable {
   readonly logLines: string[]
   readonly adminToken: string
   readonly devToken: string
-  tokenFor(user: User): Promise<string>
+  tokenFor(principal: Principal): Promise<string>
   /** Listens on loopback, for what needs a real connection. */
   listen(): Promise<string>
   /** A request with a JSON body and the administrator's token, or another one (null: none). */
@@ -49,7 +55,7 @@ export interface Answer {
 }
 
 export async function startService(
-  options: { store?: Store; settings?: object; logLevel?: Level } = {},
+  options: { store?: Store; settings?: object; logLevel?: Level; plainHttp?: boolean } = {},
 ): Promise<TestService> {
   const store = options.store ?? openMemory()
   const clock = { nowMs: Date.parse('2026-11-15T09:00:00Z'), now: () => new Date(clock.nowMs) }
@@ -57,28 +63,32 @@ export async function startService(
   const secrets = new Secrets(makeKeyring([randomBytes(32)]))
   await ensureDefaultNamespace({ collections, clock })
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
-  const tokens = createTokens(signingKeys, clock)
+  const tokens = createTokens(signingKeys, clock, createAccounts(collections, () => true).isCurrent)
   const logLines: string[] = []
   const stopping = new AbortController()
   const settings = parseSettings(JSON.stringify(options.settings ?? {}))
+  const log = createLog(options.logLevel ?? 'debug', (line) => logLines.push(line))
   const services: Services = {
     store,
     collections,
     secrets,
     tokens,
-    roles: createRoles(),
+    roles: createRoles(collections),
+    identity: exampleIdentity,
     requestSecret: signingKeys.derive('requests'),
     limits: createLimits(settings),
     clock,
-    log: createLog(options.logLevel ?? 'debug', (line) => logLines.push(line)),
+    log,
+    certificates: new Certificates({ collections, secrets, clock, log, names: ownNames('127.0.0.1') }),
     metrics: createMetrics('0.0.0-test'),
     settings,
     version: '0.0.0-test',
     stopping: stopping.signal,
+    plainHttp: options.plainHttp ?? true,
     apiUrl: 'http://127.0.0.1:1',
   }
   const app = createApp(services)
-  const tokenFor = async (user: User): Promise<string> => (await tokens.issue(user)).token
+  const tokenFor = async (principal: Principal): Promise<string> => (await tokens.issue(principal)).token
   const adminToken = await tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
 
   return {
@@ -112,6 +122,18 @@ export async function startService(
       await store.close()
     },
   }
+}
+
+/** Knows the one ID token of the API's own example; real providers are in the tests of logging in. */
+const exampleIdentity: Identity = {
+  issuer: 'https://id.example.com',
+  clientId: 'svc3-cli',
+  async verify(idToken) {
+    if (idToken === exchangeToken.example.body.idToken) return { kind: 'user', name: 'ada@example.com', admin: false }
+    throw new ApiError('Unauthorized', 'Unauthorized: the identity provider’s token is not valid here', {
+      hint: 'log in',
+    })
+  },
 }
 
 async function inject(app: FastifyInstance, options: InjectOptions): Promise<Answer> {

@@ -1,6 +1,6 @@
 // svc3 dev
 import { defineCommand } from '../command.ts'
-import { dataDir } from '../connection.ts'
+import { dataDir, isLoopback } from '../connection.ts'
 import { type Architecture, architectures, type DevOptions, drivers } from '../programs.ts'
 import { UsageError } from '../usage.ts'
 
@@ -15,7 +15,7 @@ export const command = defineCommand({
       type: 'string',
       value: 'HOST:PORT',
       default: '127.0.0.1:8080',
-      description: 'Address to serve; port 0 takes a free one',
+      description: 'Loopback address to serve; port 0 takes a free one',
     },
     data: {
       type: 'string',
@@ -38,12 +38,22 @@ export const command = defineCommand({
   ],
   run: ({ host }, { options }) =>
     host.programs.dev({
-      listen: parseListen(options.listen),
+      listen: localListen(options.listen),
       dataDir: dataDir(host, options.data),
       driver: options.driver,
       nodes: parseNodes(options.nodes),
     }),
 })
+
+/** It serves plain HTTP: its login page and its tokens must not leave this machine. */
+function localListen(text: string): DevOptions['listen'] {
+  const listen = parseListen(text)
+  if (isLoopback(listen.host)) return listen
+  throw new UsageError(
+    `--listen "${text}" is not a loopback address, and "dev" would send passwords and tokens in clear over the network`,
+    'serve others with "svc3 server", which speaks HTTPS',
+  )
+}
 
 export function parseListen(text: string): DevOptions['listen'] {
   const match = /^(?:\[(?<ipv6>[0-9a-fA-F:.]+)\]|(?<host>[A-Za-z0-9.-]+)):(?<port>\d{1,5})$/.exec(text)

@@ -10,9 +10,17 @@ export interface Group {
   readonly summary: string
   readonly aliases?: readonly string[]
   readonly commands: CommandTable
+  /** What the group's own word does when no other follows. */
+  load?(): Promise<{ readonly command: Command }>
 }
 export type Entry = Leaf | Group
 export type CommandTable = { readonly [word: string]: Entry }
+
+/** Under two names. */
+const login: Leaf = {
+  summary: 'Log in at the identity provider of the service',
+  load: () => import('./users/login.ts'),
+}
 
 export const commands: CommandTable = {
   registrycredential: {
@@ -32,21 +40,73 @@ export const commands: CommandTable = {
     aliases: ['ns'],
     commands: {
       list: { summary: 'List the namespaces that you may use', load: () => import('./namespaces/list.ts') },
+      create: { summary: 'Create a namespace', load: () => import('./namespaces/create.ts') },
+      delete: { summary: 'Delete a namespace', load: () => import('./namespaces/delete.ts') },
     },
   },
+  serviceaccount: {
+    summary: 'Accounts for CI systems and other programs',
+    aliases: ['sa'],
+    commands: {
+      list: { summary: 'List the service accounts of a namespace', load: () => import('./service-accounts/list.ts') },
+      create: { summary: 'Create a service account', load: () => import('./service-accounts/create.ts') },
+      delete: {
+        summary: 'Delete a service account and its tokens',
+        load: () => import('./service-accounts/delete.ts'),
+      },
+      token: { summary: 'Make a token for a service account', load: () => import('./service-accounts/token.ts') },
+    },
+  },
+  rolebinding: {
+    summary: 'Who may use a namespace',
+    aliases: ['rb'],
+    commands: {
+      'list-subjects': {
+        summary: 'List who may use a namespace',
+        load: () => import('./role-bindings/list-subjects.ts'),
+      },
+      'add-subject': {
+        summary: 'Let users and service accounts in',
+        load: () => import('./role-bindings/add-subject.ts'),
+      },
+      'remove-subject': { summary: 'Take it away again', load: () => import('./role-bindings/remove-subject.ts') },
+    },
+  },
+  events: { summary: 'What was changed in a namespace, and by whom', load: () => import('./events.ts') },
+  login,
   user: {
     summary: 'Who you are to the service',
     commands: {
+      login,
+      logout: { summary: 'Forget the login', load: () => import('./users/logout.ts') },
       'get-token': { summary: 'Print a valid token', load: () => import('./users/get-token.ts') },
+      'set-token': { summary: 'Keep a token that you were given', load: () => import('./users/set-token.ts') },
+    },
+  },
+  config: {
+    summary: 'Which service this command line talks to',
+    commands: {
+      set: { summary: 'Change where, and which certificates are trusted', load: () => import('./config/set.ts') },
+      view: { summary: 'Show the contexts', load: () => import('./config/view.ts') },
     },
   },
   dev: { summary: 'Run the whole service on this machine, for development', load: () => import('./dev.ts') },
   server: {
-    summary: 'Look after the control plane',
+    summary: 'Run the control plane, and look after it',
+    load: () => import('./server/run.ts'),
     commands: {
       'rotate-key': {
         summary: 'Seal all stored secrets with a new key',
         load: () => import('./server/rotate-key.ts'),
+      },
+      users: {
+        summary: 'Users of the built-in identity provider, on this machine',
+        commands: {
+          list: { summary: 'List who can log in', load: () => import('./server/users/list.ts') },
+          add: { summary: 'Add a user', load: () => import('./server/users/add.ts') },
+          remove: { summary: 'Remove a user and their tokens', load: () => import('./server/users/remove.ts') },
+          reset: { summary: 'Give a user a new password', load: () => import('./server/users/reset.ts') },
+        },
       },
     },
   },

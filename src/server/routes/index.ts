@@ -3,13 +3,23 @@ import type { Cause } from '../../api/errors.ts'
 import type { OperationId } from '../../api/index.ts'
 import type { Handlers } from '../handlers.ts'
 import type { Services } from '../services.ts'
+import { certificates } from './certificates.ts'
+import { events } from './events.ts'
 import { namespaces } from './namespaces.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
+import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
+import { serviceAccounts } from './service-accounts.ts'
+import { tokens } from './tokens.ts'
 
 export const handlers = (services: Services): Handlers => ({
   ...registryCredentials(services),
   ...namespaces(services),
+  ...serviceAccounts(services),
+  ...roleBindings(services),
+  ...events(services),
+  ...certificates(services),
+  ...tokens(services),
   ...service(services),
 })
 

@@ -1,25 +1,82 @@
-// Namespaces: which there are.
+// Namespaces: which there are, new ones, and the end of one with all that is in it.
+import { ApiError, invalid, success } from '../../api/errors.ts'
 import type * as api from '../../api/namespaces.ts'
 import type { Namespace } from '../../api/namespaces.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { defaultNamespace, isNamespaceName, realNamespace } from '../../rules/names.ts'
 import { mayCall } from '../../rules/permissions.ts'
 import type { NamespaceRecord } from '../../store/collections.ts'
-import type { Entry } from '../../store/store.ts'
+import { removeNamespace } from '../../store/namespaces.ts'
+import { type Entry, isFault } from '../../store/store.ts'
 import { type HandlersOf, listing } from '../handlers.ts'
 import { missingNamespace } from '../namespace.ts'
 import type { Services } from '../services.ts'
 
-export function namespaces({ collections, roles }: Services): HandlersOf<typeof api> {
-  const shown = (entry: Entry<NamespaceRecord>): Namespace => ({ ...entry.value, resourceVersion: entry.rev })
+const kind = 'namespaces'
+
+export function namespaces(services: Services): HandlersOf<typeof api> {
+  const { collections, roles, settings } = services
+  const shown = ({ value, rev }: Entry<NamespaceRecord>): Namespace => {
+    const { name, customPods, createdAt } = value
+    return { name, customPods, createdAt, resourceVersion: rev }
+  }
+  const existing = (name: string): Entry<NamespaceRecord> => {
+    const entry = collections.namespaces.get('', name)
+    if (!entry) throw missingNamespace(name)
+    return entry
+  }
+
   return {
     listNamespaces: ({ principal }) =>
-      principal.admin
+      roles.roleOf(principal, undefined) === 'admin'
         ? listing(collections.namespaces, '', shown)
-        : listing(collections.namespaces, '', shown, ({ name }) => mayCall(roles.roleOf(principal, name), 'dev')),
+        : listing(
+            collections.namespaces,
+            '',
+            shown,
+            ({ name }) => mayCall(roles.roleOf(principal, name), 'dev'),
+            () => collections.roleBindings.view.revOf(),
+          ),
 
-    getNamespace: ({ params }) => {
-      const entry = collections.namespaces.get('', params.namespace)
-      if (!entry) throw missingNamespace(params.namespace)
-      return shown(entry)
+    getNamespace: ({ params }) => shown(existing(params.namespace)),
+
+    async createNamespace({ body, now, requestKey }) {
+      const name = realNamespace(body.name, settings.compat.namespaceAliases)
+      if (!isNamespaceName(name)) throw badName(body.name)
+      const customPods = body.enableCustomPods ?? false
+      const record = { name, customPods, createdAt: timestamp(now), ...(requestKey !== undefined && { requestKey }) }
+      try {
+        return shown(await collections.namespaces.create('', name, record))
+      } catch (error) {
+        const found = collections.namespaces.get('', name)
+        if (!isFault(error, 'AlreadyExists') || !found) throw error
+        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
+        throw new ApiError('AlreadyExists', `namespace "${name}" exists already`, {
+          kind,
+          name,
+          hint: 'use it, or choose another name',
+        })
+      }
+    },
+
+    async deleteNamespace({ params: { namespace: name } }) {
+      if (name === defaultNamespace) {
+        const message = `namespace "${name}" is always there and cannot be deleted`
+        throw invalid(kind, [{ field: 'namespace', reason: 'FieldValueInvalid', message }], 'delete what is in it')
+      }
+      const blockers = await removeNamespace(collections, existing(name))
+      if (blockers.length > 0) {
+        const hint = 'delete or move them first'
+        throw new ApiError('Conflict', `namespace "${name}" is not empty: ${blockers.join(', ')}`, { kind, name, hint })
+      }
+      return success(`namespace "${name}" deleted`, { kind, name })
     },
   }
 }
+
+const badName = (name: string): ApiError =>
+  invalid(
+    kind,
+    [{ field: 'name', reason: 'FieldValueInvalid', message: `"${name.slice(0, 100)}" is not a name for a namespace` }],
+    'begin with svc-, then lowercase letters, digits and dashes, at most 63 in all, the last one a letter or digit',
+  )

@@ -11,11 +11,13 @@ import { hasExpired } from '../../rules/retention.ts'
 import type { RegistryCredentialRecord } from '../../store/collections.ts'
 import { type Entry, isFault } from '../../store/store.ts'
 import { Answer, type HandlersOf, listing } from '../handlers.ts'
+import { createInside } from '../namespace.ts'
 import type { Services } from '../services.ts'
 
 const kind = 'registrycredentials'
 
-export function registryCredentials({ collections, secrets }: Services): HandlersOf<typeof api> {
+export function registryCredentials(services: Services): HandlersOf<typeof api> {
+  const { collections, secrets } = services
   const credentials = collections.registryCredentials
 
   /** What a caller sees. A record that was altered outside the service is not shown as if it were good. */
@@ -57,7 +59,7 @@ export function registryCredentials({ collections, secrets }: Services): Handler
         try {
           return await secrets.sealing(async (protect) => {
             const record = protect(key, fields, body.password)
-            if (!existing) return shown(await credentials.create(namespace, server, record))
+            if (!existing) return shown(await createInside(services, namespace, credentials, server, record))
             return new Answer(200, shown(await credentials.update(existing, record)))
           })
         } catch (error) {

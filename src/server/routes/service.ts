@@ -10,12 +10,12 @@ const alive = { status: 'ok', message: 'alive' }
 export function service(services: Services): HandlersOf<typeof api> {
   const document = openApiDocument(services.version)
   return {
-    getClusterInfo: () => ({
+    getClusterInfo: async () => ({
       apiEndpoint: services.apiUrl,
       apiDomain: URL.canParse(services.apiUrl) ? new URL(services.apiUrl).hostname : '',
-      certData: '',
-      appClientId: '',
-      baseOauthEndpoint: '',
+      certData: services.plainHttp ? '' : await certificateOf(services),
+      appClientId: services.identity.clientId,
+      baseOauthEndpoint: services.identity.issuer,
       gpuPassthroughEnabled: false,
       version: services.version,
     }),
@@ -36,3 +36,6 @@ export function service(services: Services): HandlersOf<typeof api> {
     getApiDocument: () => document,
   }
 }
+
+const certificateOf = async ({ certificates }: Services): Promise<string> =>
+  Buffer.from((await certificates.current()).certificate).toString('base64')

@@ -1,0 +1,20 @@
+// Whether the account behind a token still exists: deleting it, or making it again, ends all of its tokens.
+import type { Collections } from '../store/collections.ts'
+import type { Principal } from './principal.ts'
+
+export interface Accounts {
+  isCurrent(principal: Principal): boolean
+}
+
+/** `isCurrentUser` speaks for users of the built-in provider, who are known here by uid. */
+export function createAccounts(
+  { serviceAccounts }: Pick<Collections, 'serviceAccounts'>,
+  isCurrentUser: (uid: string) => boolean,
+): Accounts {
+  return {
+    isCurrent: (principal) =>
+      principal.kind === 'serviceaccount'
+        ? serviceAccounts.get(principal.namespace, principal.name)?.value.uid === principal.uid
+        : principal.uid === undefined || isCurrentUser(principal.uid),
+  }
+}

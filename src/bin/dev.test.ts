@@ -1,0 +1,45 @@
+// The token in the connection file of `svc3 dev`: it is that user's, and ends with them.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { it } from 'node:test'
+import { accountIdOf, LocalUsers } from '../auth/local-users.ts'
+import type { Principal } from '../auth/principal.ts'
+import type { Tokens } from '../auth/tokens.ts'
+import { createLog } from '../platform/log.ts'
+import { adminNote } from './dev.ts'
+
+const issued: Principal[] = []
+const lines: string[] = []
+const log = createLog('warn', (line) => lines.push(line))
+const tokens = {
+  issue: async (principal: Principal) => ({ token: `token ${issued.push(principal)}` }),
+} as unknown as Tokens
+
+it('is bound to the account; without it there is none, and that is said once', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-note-'))
+  try {
+    const localUsers = new LocalUsers(folder)
+    const note = adminNote()
+    const ask = () => note({ tokens, localUsers, log })
+    assert.match((await ask()).adminToken ?? '', /^token/)
+    const [user] = localUsers.list()
+    assert.ok(user)
+    assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true, uid: accountIdOf(user) })
+    await localUsers.reset('admin@localhost', 'another one')
+    await ask()
+    assert.notEqual((issued.at(-1) as { uid?: string }).uid, accountIdOf(user))
+    await localUsers.remove('admin@localhost')
+    for (let index = 0; index < 3; index++) assert.deepEqual(await ask(), {})
+    assert.equal(lines.length, 1)
+    assert.match(lines[0] ?? '', /there is no user admin@localhost/)
+  } finally {
+    fs.rmSync(folder, { recursive: true })
+  }
+})
+
+it('has no account with an organisation’s own provider', async () => {
+  await adminNote()({ tokens, localUsers: undefined, log })
+  assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true })
+})

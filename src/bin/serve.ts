@@ -1,0 +1,102 @@
+// What `svc3 dev` and `svc3 server` have in common: start, say so, leave a note for other programs on this machine,
+// rotate keys on a signal, stop on another.
+import { startLoop } from '../platform/loop.ts'
+import { isFault } from '../store/store.ts'
+import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts'
+import { readRotation, rotateSignal, writeRotation } from './rotation-note.ts'
+import { startFailure } from './start-failure.ts'
+
+/** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
+const renewEveryMs = 60_000
+
+export interface ServeOptions extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl'> {
+  readonly dataDir: string
+  readonly listen: { readonly host: string; readonly port: number }
+  /** What the connection file tells beyond the address and the process; asked again every minute. */
+  note(plane: ControlPlane): Promise<Pick<Connection, 'adminToken'>>
+  /** What is said below the line that the service is ready. */
+  greet(plane: ControlPlane): Promise<string>
+}
+
+/** Returns the exit code, once the service has stopped or could not start. */
+export async function serve(options: ServeOptions): Promise<number> {
+  const { dataDir, listen, note, greet, ...rest } = options
+  outliveReaders()
+  const stop = stopRequested()
+  let plane: ControlPlane
+  try {
+    const place = { dataFolder: dataDir, host: listen.host, port: listen.port, environment: process.env }
+    const started = await Promise.race([startPatiently({ ...place, ...rest }), stop])
+    if (typeof started === 'string') return 0
+    plane = started
+  } catch (error) {
+    for (const line of await startFailure(error, options)) process.stderr.write(`svc3: ${line}\n`)
+    return 1
+  }
+  process.on(rotateSignal, () => void rotate(plane, dataDir))
+  const connect = async (): Promise<void> =>
+    writeConnection(dataDir, { apiUrl: plane.localUrl, ...(await note(plane)), pid: process.pid })
+  await connect()
+  const renewal = startLoop({
+    everyMs: renewEveryMs,
+    isFirstLater: true,
+    run: connect,
+    failed: (error) => plane.log.error('the connection file could not be renewed', {}, error),
+  })
+  process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
+
+  const reason = await Promise.race([stop, plane.failed])
+  await renewal.stop()
+  // First, so that who waits for this process to end knows that it is ending.
+  await removeConnection(dataDir)
+  if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
+  else plane.log.error('stopping, because the store cannot go on', {}, reason)
+  await plane.stop()
+  process.stdout.write('svc3 stopped\n')
+  return typeof reason === 'string' ? 0 : 1
+}
+
+/** Who reads our output may go away (a closed pipe, a dead log shipper): the service goes on without. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+}
+
+/**
+ * A start right after a stop or a kill may find the old process in its last moments. While its connection file is there
+ * it may be serving, and gets two seconds; without the file it is surely starting or stopping, and gets twelve.
+ */
+async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlane> {
+  const startMs = performance.now()
+  for (;;) {
+    try {
+      return await startControlPlane(options)
+    } catch (error) {
+      const patienceMs = (await readConnection(options.dataFolder)) ? 2_000 : 12_000
+      if (!isFault(error, 'Locked') || performance.now() - startMs > patienceMs) throw error
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  }
+}
+
+/** Carries out what `svc3 server rotate-key` asked for, and tells it what became of it. */
+async function rotate(plane: ControlPlane, dataDir: string): Promise<void> {
+  const request = await readRotation(dataDir)
+  if (!request) return plane.log.warn('asked to rotate the master key, but no request is there')
+  try {
+    const rotation = await plane.rotateKey()
+    await writeRotation(dataDir, { id: request.id, rotation })
+    plane.log.info('master key rotated', { keyId: rotation.keyId, count: rotation.resealed })
+  } catch (error) {
+    plane.log.error('the master key could not be rotated', {}, error)
+    await writeRotation(dataDir, { id: request.id, problem: error instanceof Error ? error.message : 'unknown' })
+  }
+}
+
+function stopRequested(): Promise<string> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve(signal))
+    // A terminal that closes ends the service; without one (nohup) it is nothing to us.
+    process.on('SIGHUP', () => process.stdin.isTTY && resolve('SIGHUP'))
+  })
+}

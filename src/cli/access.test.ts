@@ -1,0 +1,68 @@
+// The access commands against a real API: let a user and a CI system into a namespace, and take it away again.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { run } from '../../test/support/cli-host.ts'
+import { startService, type TestService } from '../../test/support/service.ts'
+
+let service: TestService
+before(async () => {
+  service = await startService()
+  await service.listen()
+})
+after(() => service[Symbol.asyncDispose]())
+
+const svc3 = (line: string, token = service.adminToken) =>
+  run(line.split(' '), { env: { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: token } })
+
+/** Each line: the command, its exit code, what it prints, what it says. */
+const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
+  ['namespace create svc-ios', 0, /^Namespace svc-ios created\.\n$/],
+  ['ns create svc-ios', 6, /^$/, /namespace "svc-ios" exists already/],
+  ['ns create ios', 1, /^$/, /not a name for a namespace\n.*begin with svc-/],
+  ['ns list svc-ios -o wide', 0, /^NAME\tCUSTOM-PODS\tCREATED\nsvc-ios\tfalse\t2026-11-15T09:00:00Z\n$/],
+  ['ns list svc-nowhere', 5, /^$/, /"svc-nowhere" not found/],
+  ['serviceaccount create jenkins -n svc-ios', 0, /^Service account jenkins created in namespace svc-ios\.\n$/],
+  ['sa create jenkins -n svc-ios', 6, /^$/, /exists already/],
+  ['sa list -n svc-ios', 0, /^NAME\tCREATED\njenkins\t/],
+  ['sa token jenkins -n svc-ios', 0, /^[\w-]+\.[\w-]+\.[\w-]+\n$/],
+  ['sa token jenkins -n svc-ios --duration 30d -o json', 0, /"expiresAt": "2026-12-15T09:00:00Z"/],
+  ['sa token jenkins -n svc-ios --no-expiration -o json', 0, /"expiresAt": null/],
+  ['sa token jenkins -n svc-ios --duration soon', 2, /^$/, /"soon" is not a duration/],
+  ['sa token jenkins -n svc-ios --duration 1h --no-expiration', 2, /^$/, /exclude each other/],
+  ['sa token nobody -n svc-ios', 5, /^$/, /"nobody" not found/],
+  ['rolebinding add-subject -u Ana@example.com,bo@example.com -s svc-ios:jenkins -n svc-default', 0, /^Subjects added/],
+  ['rb list-subjects', 0, /User\tana@example\.com\t\nUser\tbo@example\.com\t\nServiceAccount\tjenkins\tsvc-ios\n$/],
+  ['rb remove-subject -u bo@example.com', 0, /^Subjects removed/],
+  ['rb add-subject -u nobody', 1, /^$/, /"nobody" is not an e-mail address/],
+  ['rb add-subject -s jenkins', 2, /^$/, /NAMESPACE:NAME/],
+  ['rb add-subject', 2, /^$/, /nobody is named/],
+  [
+    'events --for serviceaccount/jenkins -n svc-ios',
+    0,
+    /CreateServiceAccount\tservice-accounts\/jenkins\tadmin@example\.com\n/,
+  ],
+  ['events --for jenkins', 2, /^$/, /KIND\/NAME/],
+  ['sa delete jenkins -n svc-ios', 0, /^Service account jenkins deleted/],
+  ['sa delete jenkins -n svc-ios', 5, /^$/, /not found/],
+  ['ns delete svc-ios', 0, /^Namespace svc-ios deleted\.\n$/],
+  ['ns delete svc-default', 1, /^$/, /always there/],
+]
+
+describe('access from the command line', () => {
+  for (const [line, exitCode, stdout, stderr = /^$/] of steps) {
+    it(`svc3 ${line}: exit ${exitCode}`, async () => {
+      const ran = await svc3(line)
+      assert.equal(ran.exitCode, exitCode, ran.stderr)
+      assert.match(ran.stdout, stdout)
+      assert.match(ran.stderr, stderr)
+    })
+  }
+
+  it('is refused with 4 to developers and with 3 to strangers', async () => {
+    assert.equal((await svc3('ns create svc-x', service.devToken)).exitCode, 4)
+    assert.equal((await svc3('sa list', service.devToken)).exitCode, 4)
+    const stranger = await svc3('ns list', 'nonsense')
+    assert.equal(stranger.exitCode, 3)
+    assert.match(stranger.stderr, /Unauthorized/)
+  })
+})

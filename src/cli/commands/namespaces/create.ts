@@ -1,0 +1,25 @@
+// svc3 namespace create
+import { createNamespace } from '../../../api/namespaces.ts'
+import { defineCommand, printed, waiting } from '../../command.ts'
+
+export const command = defineCommand({
+  arguments: {
+    name: { value: 'NAME', description: 'begins with svc-; lowercase letters, digits, dashes', required: true },
+  },
+  options: {
+    'enable-custom-pods': { type: 'boolean', description: 'Keep it for other workloads: VMs are refused there' },
+    ...waiting,
+    ...printed,
+  },
+  examples: [{ line: 'svc3 namespace create svc-ios', does: 'A namespace for a team' }],
+  async run(context, { args: { name }, options }) {
+    const { client } = await context.connect({ timeoutMs: options.timeout * 60_000 })
+    const enableCustomPods = options['enable-custom-pods']
+    const record = await client.call(createNamespace, {
+      body: { name, ...(enableCustomPods && { enableCustomPods }) },
+      signal: context.signal,
+    })
+    await context.done(`Namespace ${record.name} created.`, record)
+    return 0
+  },
+})

@@ -1,0 +1,72 @@
+// svc3 server
+import { defineCommand } from '../../command.ts'
+import { isLoopback } from '../../connection.ts'
+import { UsageError } from '../../usage.ts'
+import { parseListen } from '../dev.ts'
+
+const defaultDataDir = '/var/lib/svc3'
+
+export const command = defineCommand({
+  description:
+    'Runs the control plane by HTTPS, with a certificate that it makes for itself until you upload one of yours\n(POST /api/v1/upload/cert). Ctrl-C ends it; the next start goes on where it ended.',
+  ownSignals: true,
+  arguments: {},
+  options: {
+    listen: {
+      type: 'string',
+      value: 'HOST:PORT',
+      default: '0.0.0.0:8443',
+      description: 'Address to serve; port 0 takes a free one',
+    },
+    data: {
+      type: 'string',
+      value: 'DIR',
+      defaultText: `$SVC3_DATA, or ${defaultDataDir}`,
+      description: 'Folder of all state',
+    },
+    url: {
+      type: 'string',
+      value: 'URL',
+      defaultText: 'where it listens',
+      description: 'Address that clients use, for example behind a load balancer',
+    },
+    'plain-http': { type: 'boolean', description: 'Serve plain HTTP as well; only on a loopback address' },
+  },
+  examples: [
+    { line: 'svc3 server', does: `HTTPS on port 8443 of every address, with the data in ${defaultDataDir}` },
+    {
+      line: 'svc3 server --listen 127.0.0.1:8080 --plain-http --data ./data --url https://svc3.example.com',
+      does: 'Behind a proxy on this machine that ends TLS',
+    },
+  ],
+  run({ host }, { options }) {
+    const path = process.getBuiltinModule('node:path')
+    const listen = parseListen(options.listen)
+    const plainHttp = options['plain-http']
+    if (plainHttp && !isLoopback(listen.host)) {
+      throw new UsageError(
+        `--plain-http would send tokens in clear over the network: ${listen.host} is not a loopback address`,
+        'leave --plain-http out, or listen on 127.0.0.1 with a proxy in front that ends TLS',
+      )
+    }
+    const dataDir = path.resolve(host.workingDir, options.data ?? (host.env.SVC3_DATA || defaultDataDir))
+    return host.programs.server({ listen, dataDir, plainHttp, publicUrl: checkedUrl(options.url, plainHttp) })
+  },
+})
+
+function checkedUrl(text: string | undefined, plainHttp: boolean): string | undefined {
+  if (text === undefined) return undefined
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url?.protocol === 'http:' && !plainHttp)
+    throw new UsageError(
+      `--url "${text}" is plain HTTP, which this server does not serve`,
+      'write https://, or add --plain-http and listen on a loopback address',
+    )
+  const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:'
+  if (url && isHttp && url.pathname === '/' && !url.username && !url.password && !url.search && !url.hash)
+    return url.origin
+  throw new UsageError(
+    `--url "${text}" is not of the form https://HOST[:PORT]`,
+    'for example --url https://svc3.example.com',
+  )
+}

@@ -1,0 +1,78 @@
+// Connections that are judged first: what happens when the other side stays silent, hangs up or speaks something else.
+import assert from 'node:assert/strict'
+import net, { type AddressInfo } from 'node:net'
+import { describe, it } from 'node:test'
+import { httpTransport } from './http.ts'
+import type { Trust } from './tls.ts'
+import { ConnectionError, type TransportRequest } from './transport.ts'
+
+const trust: Trust = { judge: () => assert.fail('there was nothing to judge') }
+
+async function against(behave: (socket: net.Socket) => void, check: (request: TransportRequest) => Promise<void>) {
+  const sockets = new Set<net.Socket>()
+  const server = net.createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    behave(socket)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/x`
+  try {
+    for (const fresh of [false, true])
+      await check({ method: 'GET', url, headers: {}, body: undefined, signal: AbortSignal.timeout(20_000), fresh })
+  } finally {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  }
+}
+
+const faultOf =
+  (fault: string, code: RegExp) =>
+  (error: unknown): boolean =>
+    error instanceof ConnectionError && error.fault === fault && code.test(error.message)
+
+describe('a server behind https:// that', () => {
+  it('says nothing is given up when the caller does', async () => {
+    await against(
+      () => undefined,
+      async (request) => {
+        const reason = new Error('enough')
+        const controller = new AbortController()
+        const sent = httpTransport({ trust })({ ...request, signal: controller.signal })
+        setTimeout(() => controller.abort(reason), 50)
+        const started = performance.now()
+        await assert.rejects(sent, reason)
+        assert.ok(performance.now() - started < 2_000)
+      },
+    )
+  })
+
+  it('hangs up is a lost connection', async () => {
+    await against(
+      (socket) => socket.once('data', () => socket.destroy()),
+      (request) => assert.rejects(httpTransport({ trust })(request), faultOf('lost', /ECONNRESET/)),
+    )
+  })
+
+  it('speaks plain HTTP is told apart', async () => {
+    await against(
+      (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
+      async (request) => {
+        const error = await httpTransport({ trust })(request).catch((reason: unknown) => reason)
+        assert.ok(faultOf('unusable', /does not speak TLS/)(error), String(error))
+        // Who sits in between can provoke this: it must not talk anybody into plain HTTP.
+        assert.equal((error as ConnectionError).hint, 'check the address and the port with whoever runs the server')
+      },
+    )
+  })
+
+  it('is not there is refused', async () => {
+    await against(
+      () => undefined,
+      async (request) => {
+        const url = 'https://127.0.0.1:1/x'
+        await assert.rejects(httpTransport({ trust })({ ...request, url }), faultOf('refused', /ECONNREFUSED/))
+      },
+    )
+  })
+})

@@ -1,0 +1,21 @@
+// Goes on with namespaces whose deletion was cut off, and removes what was left behind in those that are gone.
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { removeNamespace, removeStrays } from '../store/namespaces.ts'
+import { ignoreLost } from '../store/store.ts'
+import type { Controller } from './controller.ts'
+
+const everyMs = 30_000
+
+export function collectNamespaces({ collections, log }: Controller): Loop {
+  return startLoop({
+    everyMs,
+    failed: (error) => log.error('collect-namespaces failed and will run again', {}, error),
+    run: async (signal) => {
+      for (const entry of collections.namespaces.list()) {
+        if (signal.aborted) return
+        if (entry.value.isTerminating) await removeNamespace(collections, entry).catch(ignoreLost)
+      }
+      await removeStrays(collections)
+    },
+  })
+}

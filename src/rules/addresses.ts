@@ -1,0 +1,34 @@
+// Network addresses as budgets see them: whoever has an IPv6 network has 2^64 addresses in it, and gets one budget.
+
+/** IPv4 as it is, also when written as IPv6; other IPv6 by its /64; anything else as it is. */
+export function networkOf(address: string): string {
+  const text = (address.split('%')[0] ?? '').toLowerCase()
+  const groups = groupsOf(text)
+  if (!groups) return address
+  const [high = 0, low = 0] = groups.slice(6)
+  if (groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff)
+    return [high >> 8, high & 255, low >> 8, low & 255].join('.')
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`
+}
+
+/** The eight numbers of an IPv6 address, or undefined when it is none. */
+function groupsOf(text: string): number[] | undefined {
+  if (!text.includes(':')) return undefined
+  const halves = dotless(text).split('::')
+  if (halves.length > 2) return undefined
+  const [head = [], tail = []] = halves.map((half) => (half === '' ? [] : half.split(':')))
+  const missing = 8 - head.length - tail.length
+  if (halves.length === 2 ? missing < 1 : missing !== 0) return undefined
+  const groups = [...head, ...Array<string>(missing).fill('0'), ...tail]
+  return groups.every((group) => /^[0-9a-f]{1,4}$/.test(group)) ? groups.map((group) => parseInt(group, 16)) : undefined
+}
+
+/** `::ffff:1.2.3.4` → `::ffff:102:304` */
+const dotless = (text: string): string =>
+  text.replace(/(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/, (_all, ...parts: string[]) => {
+    const [a, b, c, d] = parts.slice(0, 4).map(Number) as [number, number, number, number]
+    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
+  })

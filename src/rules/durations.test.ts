@@ -1,0 +1,19 @@
+// Durations: what is one, and how long it is.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { parseDuration } from './durations.ts'
+
+describe('parseDuration', () => {
+  const good: readonly (readonly [string, number])[] = [
+    ['8760h0m0s', 31_536_000],
+    ['30d', 2_592_000],
+    ['1h30m', 5_400],
+    ['1.5h', 5_400],
+    ['90s', 90],
+    ['0s', 0],
+  ]
+  for (const [text, seconds] of good) it(`${text} is ${seconds} s`, () => assert.equal(parseDuration(text), seconds))
+  for (const text of ['', '10', 'h', '-1h', '1 h', '1h-30m', '1y', '1e3s', 'forever']) {
+    it(`${JSON.stringify(text)} is none`, () => assert.equal(parseDuration(text), undefined))
+  }
+})

@@ -1,0 +1,13 @@
+// Durations as Go writes them (`8760h0m0s`, `1.5h`), and days, which people write.
+
+const unitSeconds: Readonly<Record<string, number>> = { d: 86_400, h: 3_600, m: 60, s: 1 }
+
+/** In whole seconds; undefined when it is no duration. */
+export function parseDuration(text: string): number | undefined {
+  if (!/^(\d+(\.\d+)?[dhms])+$/.test(text)) return undefined
+  let seconds = 0
+  for (const [, amount = '', unit = ''] of text.matchAll(/(\d+(?:\.\d+)?)([dhms])/g)) {
+    seconds += Number(amount) * (unitSeconds[unit] ?? 0)
+  }
+  return Math.round(seconds)
+}

@@ -1,0 +1,33 @@
+// The built-in identity provider's place in the service: everything under /oidc is handed to it as it came, body and
+// all. Charged to the address that asks, because every login that begins leaves a record; measured and logged.
+import type { FastifyInstance } from 'fastify'
+import { mount } from '../auth/local-issuer.ts'
+import type { Services } from './services.ts'
+
+export function serveIssuer(app: FastifyInstance, { localIssuer, limits, metrics, log }: Services): void {
+  if (!localIssuer) return
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _stream, done) => done(null, undefined))
+    scope.route({
+      method: ['GET', 'HEAD', 'POST', 'OPTIONS'],
+      url: `${mount}/*`,
+      onRequest: (request, _reply, done) => done(limits.charge(request, undefined)),
+      handler: (request, reply) => {
+        // The framework does not see the end of an answer that it does not write.
+        reply.raw.once('close', () => {
+          const status = reply.raw.statusCode
+          metrics.request(request.method, `${mount}/*`, status, reply.elapsedTime / 1_000)
+          log[status >= 400 ? 'warn' : 'debug']('login request', {
+            requestId: request.id,
+            method: request.method,
+            status,
+            remote: request.ip,
+          })
+        })
+        reply.hijack()
+        return localIssuer.handle(request.raw, reply.raw, request.ip)
+      },
+    })
+  })
+}

@@ -1,0 +1,31 @@
+// Settings about the identity provider: the defaults, and what cannot be right is refused by name.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { parseSettings, SettingsError } from './settings.ts'
+
+describe('auth settings', () => {
+  it('are those of the built-in provider when there are none', () => {
+    assert.deepEqual(parseSettings(undefined).auth, { emailClaim: 'email', groupsClaim: 'groups', adminGroups: [] })
+  })
+
+  it('name a provider by https, or on this machine', () => {
+    for (const issuer of ['https://id.example.com/realms/x', 'http://127.0.0.1:9000', 'http://localhost:9000'])
+      assert.equal(parseSettings(JSON.stringify({ auth: { issuer, clientId: 'svc3' } })).auth.issuer, issuer)
+  })
+
+  const refused: readonly (readonly [object, RegExp])[] = [
+    [{ issuer: 'http://id.example.com', clientId: 'svc3' }, /auth\.issuer must be an https/],
+    [{ issuer: 'http://127.0.0.1.example.com', clientId: 'svc3' }, /auth\.issuer must be an https/],
+    [{ issuer: 'https://id.example.com?x=1', clientId: 'svc3' }, /auth\.issuer must be an https/],
+    [{ issuer: 'id.example.com', clientId: 'svc3' }, /auth\.issuer must be an https/],
+    [{ issuer: 'https://id.example.com' }, /auth\.clientId is missing/],
+    [{ clientId: 'svc3' }, /auth\.clientId is of no use/],
+    [{ adminGroups: 'platform' }, /auth\.adminGroups must be array/],
+    [{ adminGroup: ['platform'] }, /auth has no setting "adminGroup"/],
+  ]
+  for (const [auth, problem] of refused) {
+    it(`refuse ${JSON.stringify(auth)}`, () => {
+      assert.throws(() => parseSettings(JSON.stringify({ auth })), { name: SettingsError.name, message: problem })
+    })
+  }
+})

@@ -1,0 +1,78 @@
+// `svc3 server users` as an operator runs it: on a real terminal, beside a running server and without one.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
+
+let data: string
+beforeEach(async () => {
+  data = await makeFolder()
+})
+afterEach(() => fs.rm(data, { recursive: true, force: true }))
+const users = (...args: string[]) => svc3(['server', 'users', ...args, '--data', data], { input: 'a good password\n' })
+
+/** Runs a command line on a terminal and types each line when its question has come. */
+async function onTerminal(line: string, answers: readonly (readonly [string, string])[]) {
+  const child = spawn('script', ['-qec', line, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] })
+  let screen = ''
+  const rest = [...answers]
+  child.stdout.on('data', (chunk) => {
+    screen += chunk
+    const next = rest[0]
+    if (!next || !screen.includes(next[0])) return
+    rest.shift()
+    child.stdin.write(`${next[1]}\r`)
+  })
+  const [code] = await once(child, 'exit')
+  return { code: Number(code), screen }
+}
+
+describe('svc3 server users', { timeout: 60_000 }, () => {
+  it('asks for a password twice on a terminal, unseen', async () => {
+    await (await startDev(data)).kill('SIGTERM')
+    const line = `${program} server users add ada@example.com --data ${data}`
+    const differ = await onTerminal(line, [
+      ['New password: ', 'one password'],
+      ['The same again: ', 'another password'],
+    ])
+    assert.equal(differ.code, 2)
+    assert.match(differ.screen, /the two passwords differ/)
+    const added = await onTerminal(line, [
+      ['New password: ', 'one password'],
+      ['The same again: ', 'one password'],
+    ])
+    assert.equal(added.code, 0, added.screen)
+    assert.match(added.screen, /User ada@example.com added\./)
+    assert.ok(!added.screen.includes('one password'))
+  })
+
+  it('lists, removes and refuses, each with a word of advice', async () => {
+    const nowhere = await users('list')
+    assert.equal(nowhere.code, 1)
+    assert.match(nowhere.stderr, /is not the data folder of a service\n.*--data/)
+    await using _server = await startDev(data)
+    assert.match((await users('list')).stdout, /^admin@localhost\tadministrator\t20\S+Z\n$/)
+    assert.equal((await users('add', 'Bob@Example.com', '--password-stdin')).stdout, 'User bob@example.com added.\n')
+    const twice = await users('add', 'bob@example.com', '--password-stdin')
+    assert.deepEqual([twice.code, /already\n.*users reset/.test(twice.stderr)], [1, true])
+    assert.match((await users('list')).stdout, /^bob@example\.com\tuser\t/m)
+    assert.equal((await users('remove', 'bob@example.com')).code, 0)
+    const again = await users('remove', 'bob@example.com')
+    assert.deepEqual([again.code, /not found\n.*users list/.test(again.stderr)], [1, true])
+    const file = path.join(data, 'users.json')
+    assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
+    await fs.writeFile(file, 'broken')
+    assert.match((await users('list')).stderr, /is not a list of users\n.*backup/)
+  })
+
+  it('a broken file stops a start, by name', async () => {
+    await (await startDev(data)).kill('SIGTERM')
+    await fs.writeFile(path.join(data, 'users.json'), '{"users":[{}]}')
+    const { code, stderr } = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
+    assert.equal(code, 1)
+    assert.match(stderr, /users\.json is not a list of users/)
+  })
+})

@@ -1,0 +1,83 @@
+// An organisation's own identity provider, as svc3 meets one: a real oidc-provider on loopback with its plain pages.
+// Whoever logs in as NAME is NAME@corp.example; `groupsOf` says in which groups.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import Provider from 'oidc-provider'
+import type { Page } from 'playwright-core'
+
+export interface ForeignProvider extends AsyncDisposable {
+  readonly issuer: string
+  readonly clientId: string
+  readonly groupsOf: Map<string, string[]>
+  /** Takes it off the network, as an outage does; `start` brings it back with all it knew. */
+  stop(): Promise<void>
+  start(): Promise<void>
+}
+
+export async function startForeignProvider(): Promise<ForeignProvider> {
+  const groupsOf = new Map<string, string[]>()
+  let server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const issuer = `http://127.0.0.1:${port}`
+  const clientId = 'svc3-at-corp'
+  const answer = quietly(() => makeProvider(issuer, clientId, groupsOf)).callback()
+  server.on('request', answer)
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  return {
+    issuer,
+    clientId,
+    groupsOf,
+    stop,
+    async start() {
+      server = createServer(answer)
+      await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+    },
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+function makeProvider(issuer: string, clientId: string, groupsOf: Map<string, string[]>): Provider {
+  return new Provider(issuer, {
+    clients: [
+      {
+        client_id: clientId,
+        application_type: 'native',
+        token_endpoint_auth_method: 'none',
+        redirect_uris: ['http://127.0.0.1/callback'],
+        response_types: ['code'],
+        grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+      },
+    ],
+    claims: { openid: ['sub'], email: ['email'], groups: ['groups'] },
+    issueRefreshToken: () => true,
+    expiresWithSession: () => false,
+    features: { deviceFlow: { enabled: true } },
+    findAccount: (_ctx, sub) => ({
+      accountId: sub,
+      claims: () => ({ sub, email: `${sub}@Corp.Example`, groups: groupsOf.get(sub) ?? [] }),
+    }),
+  })
+}
+
+/** It prints advice for production on the console. */
+function quietly<T>(work: () => T): T {
+  const { warn, info } = console
+  try {
+    console.warn = console.info = () => undefined
+    return work()
+  } finally {
+    Object.assign(console, { warn, info })
+  }
+}
+
+/** Its login form and its consent page. */
+export async function passForeignPages(page: Page, name: string): Promise<void> {
+  await page.locator('input[name=login]').fill(name)
+  await page.locator('input[name=password]').fill('anything')
+  await page.getByRole('button', { name: 'Sign-in' }).click()
+  await page.getByRole('button', { name: 'Continue' }).click()
+}
