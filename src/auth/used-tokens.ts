@@ -1,4 +1,5 @@
-// ID tokens that were exchanged: each is good for one token of ours. Kept in memory, by hash, until they run out.
+// ID tokens that were exchanged: each is good for one login. Kept in memory, by hash, until they run out. For a few
+// seconds it may come again: an answer was lost, or the provider issued two within a second, which are then the same.
 import { createHash } from 'node:crypto'
 
 export interface UsedTokens {
@@ -10,20 +11,21 @@ export interface UsedTokens {
 
 /** Each is a login that really happened: so many within minutes are out of reach for one who repeats a single one. */
 const maxKept = 20_000
+const repetitionMs = 10_000
 
 export function createUsedTokens(max = maxKept): UsedTokens {
-  const untilMsOf = new Map<string, number>()
+  const known = new Map<string, { readonly firstMs: number; readonly untilMs: number }>()
   return {
     take(idToken, untilMs, nowMs) {
       const key = keyOf(idToken)
-      const known = untilMsOf.get(key)
-      if (known !== undefined && known > nowMs) return false
-      if (untilMsOf.size >= max) for (const [each, endMs] of untilMsOf) if (endMs <= nowMs) untilMsOf.delete(each)
-      if (untilMsOf.size >= max) untilMsOf.delete(untilMsOf.keys().next().value as string)
-      untilMsOf.set(key, untilMs)
+      const seen = known.get(key)
+      if (seen && seen.untilMs > nowMs) return nowMs - seen.firstMs < repetitionMs
+      if (known.size >= max) for (const [each, { untilMs: endMs }] of known) if (endMs <= nowMs) known.delete(each)
+      if (known.size >= max) known.delete(known.keys().next().value as string)
+      known.set(key, { firstMs: nowMs, untilMs })
       return true
     },
-    giveBack: (idToken) => void untilMsOf.delete(keyOf(idToken)),
+    giveBack: (idToken) => void known.delete(keyOf(idToken)),
   }
 }
 
