@@ -14,7 +14,9 @@ const programs = [
   'src/bin/server.ts',
   'src/bin/rotate-key.ts',
   'src/bin/users.ts',
+  'src/bin/agent.ts',
   'src/cli/oidc.ts',
+  'src/cli/tunnel.ts',
   'src/store/sqlite-thread.ts',
 ].map(inRoot)
 
@@ -41,6 +43,9 @@ const withoutSchemas: Plugin = {
   },
 }
 
+/** ssh2 goes faster with it and works without; it would have to be compiled. */
+const native = ['cpu-features', './crypto/build/Release/sshcrypto.node']
+
 const shared = {
   outbase: inRoot('src'),
   entryNames: '[name]',
@@ -64,7 +69,7 @@ export async function buildProgram(): Promise<void> {
   await Promise.all([
     build({ ...shared, outdir, entryPoints: commandLine, plugins: [apart, withoutSchemas] }),
     // oidc-provider finds its settings and its records by the names of its classes.
-    build({ ...shared, outdir, entryPoints: programs, splitting: true, banner, keepNames: true }),
+    build({ ...shared, outdir, entryPoints: programs, splitting: true, banner, keepNames: true, external: native }),
   ])
   await stop()
   replaceFolder(outdir, inRoot('dist'))

@@ -39,7 +39,7 @@ function run(args: readonly string[]): Promise<number> {
 }
 
 if (import.meta.main) {
-  ensurePackages()
+  await ensurePackages()
   await buildProgram()
   process.exit(await runTests(process.argv.includes('--long') ? longSuites : suites))
 }

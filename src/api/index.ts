@@ -1,15 +1,24 @@
 // The table: every operation of the service. Nouns are in the order in which the API document shows them.
+import * as agent from './agent.ts'
 import * as certificates from './certificates.ts'
 import * as events from './events.ts'
+import * as images from './images.ts'
 import * as namespaces from './namespaces.ts'
+import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
 import * as registryCredentials from './registry-credentials.ts'
 import * as roleBindings from './role-bindings.ts'
 import * as service from './service.ts'
 import * as serviceAccounts from './service-accounts.ts'
 import * as tokens from './tokens.ts'
+import * as vmConfigs from './vm-configs.ts'
+import * as vms from './vms.ts'
 
 const nouns = {
+  ...vms,
+  ...vmConfigs,
+  ...images,
+  ...nodes,
   ...registryCredentials,
   ...namespaces,
   ...serviceAccounts,
@@ -18,6 +27,7 @@ const nouns = {
   ...certificates,
   ...tokens,
   ...service,
+  ...agent,
 }
 
 type Operations<M> = { readonly [Name in keyof M as M[Name] extends Operation ? Name : never]: M[Name] & Operation }
@@ -31,3 +41,5 @@ const isOperation = (entry: [string, unknown]): boolean => {
 
 export const operations = Object.fromEntries(Object.entries(nouns).filter(isOperation)) as unknown as OperationTable
 export const allOperations: readonly Operation[] = Object.values(operations)
+/** Those of the API document: what only our own programs say to each other is left out. */
+export const publishedOperations: readonly Operation[] = allOperations.filter((each) => !each.isUnpublished)

@@ -7,9 +7,10 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /**
  * Who may call an operation.
- * anyone: no token. user: any valid token. dev: the role in the namespace of the path. admin: cluster administrators.
+ * anyone: no token. user: any valid token of a person or a service account. dev: the role in the namespace of the path.
+ * admin: cluster administrators. agent: the agent of a node, for its own node.
  */
-export type Allow = 'anyone' | 'user' | 'dev' | 'admin'
+export type Allow = 'anyone' | 'user' | 'dev' | 'admin' | 'agent'
 
 export interface Operation {
   readonly id: string
@@ -22,7 +23,7 @@ export interface Operation {
   readonly also?: { readonly [status: number]: string }
   readonly summary: string
   readonly description?: string
-  readonly query?: t.TObject
+  readonly query?: t.TSchema
   readonly body?: t.TSchema
   /** Clients may leave the body out altogether. */
   readonly bodyIsOptional?: true
@@ -42,6 +43,12 @@ export interface Operation {
   readonly secretAnswer?: true
   /** Answers that are not JSON. */
   readonly produces?: string
+  /** The answer goes on: the handler returns lines or bytes as they come. */
+  readonly isStream?: true
+  /** A WebSocket: the handler gets the connection. */
+  readonly isUpgrade?: true
+  /** Spoken between our own programs; not in the API document. */
+  readonly isUnpublished?: true
   /** Refusals of its own, beyond those of every operation. */
   readonly refuses: readonly Reason[]
   readonly example: {
@@ -102,7 +109,7 @@ const listOf = <T extends t.TSchema>(item: T) =>
 type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
 export type ParamsOf<O extends Operation> = { readonly [Name in Names<O['path']>]: string }
 export type BodyOf<O extends Operation> = O extends { body: infer B extends t.TSchema } ? t.Static<B> : undefined
-export type QueryOf<O extends Operation> = O extends { query: infer Q extends t.TObject } ? t.Static<Q> : undefined
+export type QueryOf<O extends Operation> = O extends { query: infer Q extends t.TSchema } ? t.Static<Q> : undefined
 export type ResponseOf<O extends Operation> = t.Static<O['response']>
 export type ItemOf<O extends Operation> = O extends { item: infer I extends t.TSchema } ? t.Static<I> : never
 

@@ -8,13 +8,19 @@ export interface Accounts {
 
 /** `isCurrentUser` speaks for users of the built-in provider, who are known here by uid. */
 export function createAccounts(
-  { serviceAccounts }: Pick<Collections, 'serviceAccounts'>,
+  { serviceAccounts, nodes }: Pick<Collections, 'serviceAccounts' | 'nodes'>,
   isCurrentUser: (uid: string) => boolean,
 ): Accounts {
   return {
-    isCurrent: (principal) =>
-      principal.kind === 'serviceaccount'
-        ? serviceAccounts.get(principal.namespace, principal.name)?.value.uid === principal.uid
-        : principal.uid === undefined || isCurrentUser(principal.uid),
+    isCurrent: (principal) => {
+      switch (principal.kind) {
+        case 'user':
+          return principal.uid === undefined || isCurrentUser(principal.uid)
+        case 'serviceaccount':
+          return serviceAccounts.get(principal.namespace, principal.name)?.value.uid === principal.uid
+        case 'agent':
+          return nodes.get('', principal.name)?.value.uid === principal.uid
+      }
+    },
   }
 }

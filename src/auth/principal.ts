@@ -16,11 +16,24 @@ export interface ServiceAccountPrincipal {
   readonly uid: string
 }
 
-export type Principal = User | ServiceAccountPrincipal
+/** The agent of a node: it may touch the records of that node only. */
+export interface AgentPrincipal {
+  readonly kind: 'agent'
+  /** The node's. */
+  readonly name: string
+  readonly uid: string
+}
+
+export type Principal = User | ServiceAccountPrincipal | AgentPrincipal
 
 /** How a caller stands in records (`updatedBy`, `owner`) and in the log. */
-export const displayName = (principal: Principal): string =>
-  principal.kind === 'user' ? principal.name : `serviceaccount:${principal.namespace}:${principal.name}`
+export const displayName = (principal: Principal): string => names[principal.kind](principal as never)
+
+const names: { readonly [Kind in Principal['kind']]: (principal: Extract<Principal, { kind: Kind }>) => string } = {
+  user: ({ name }) => name,
+  serviceaccount: ({ namespace, name }) => `serviceaccount:${namespace}:${name}`,
+  agent: ({ name }) => `agent:${name}`,
+}
 
 /** Tells callers apart where it matters (budgets, idempotency keys): names of different kinds never meet. */
 export const callerKey = (principal: Principal): string => `${principal.kind} ${displayName(principal)}`

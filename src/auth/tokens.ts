@@ -8,6 +8,11 @@ import type { SigningKeys } from './signing-keys.ts'
 
 export const userTokenSeconds = 3_600
 export const serviceAccountTokenSeconds = 365 * 24 * 3_600
+const defaultSeconds: Readonly<Record<Principal['kind'], number>> = {
+  user: userTokenSeconds,
+  serviceaccount: serviceAccountTokenSeconds,
+  agent: 3_600,
+}
 /** Clocks of several servers differ; a token is judged with this much patience. */
 export const skewSeconds = 60
 const issuer = 'svc3'
@@ -48,7 +53,7 @@ export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (princi
 
   return {
     known,
-    async issue(principal, seconds = principal.kind === 'user' ? userTokenSeconds : serviceAccountTokenSeconds) {
+    async issue(principal, seconds = defaultSeconds[principal.kind]) {
       const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
       const { kid, privateKey } = keys.active
       const token = new SignJWT(claimsOf(principal))
@@ -102,5 +107,6 @@ function principalOf({ sub, kind, admin, namespace, uid, exp }: JWTPayload): Pri
     return { kind, name: sub, admin, ...(isText(uid) && { uid }) }
   }
   if (kind === 'serviceaccount' && isText(namespace) && isText(uid)) return { kind, name: sub, namespace, uid }
+  if (kind === 'agent' && isText(uid) && exp !== undefined) return { kind, name: sub, uid }
   return undefined
 }

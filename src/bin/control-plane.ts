@@ -3,6 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
 import { type Keyring, KeyringError, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
+import { createNodeKeys, type NodeKeys } from '../auth/node-keys.ts'
 import { createRoles } from '../auth/roles.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
@@ -11,19 +12,23 @@ import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
 import { expireEvents } from '../controllers/expire-events.ts'
 import { expireLogins } from '../controllers/expire-logins.ts'
+import { expireVms } from '../controllers/expire-vms.ts'
+import { markNodes } from '../controllers/mark-nodes.ts'
+import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
+import { createFleetServices } from '../server/fleet-services.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { ensureDefaultNamespace } from '../server/namespace.ts'
 import { ownNames } from '../server/own-names.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
-import { openCollections } from '../store/collections.ts'
+import { type Collections, openCollections } from '../store/collections.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
 import { removeConnection } from './connection.ts'
@@ -50,6 +55,8 @@ export interface ControlPlane {
   readonly certificates: Certificates
   readonly log: Log
   readonly tokens: Tokens
+  readonly nodeKeys: NodeKeys
+  readonly collections: Collections
   readonly localUsers: IdentityPart['localUsers']
   /** Makes a new master key and seals everything under it. */
   rotateKey(): Promise<Rotation>
@@ -98,6 +105,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const certificates = new Certificates({ collections, secrets, clock, log, names: ownNames(host, publicUrl) })
   if (!plainHttp) await certificates.current()
   const stopping = new AbortController()
+  const fleetServices = cleanup.use(createFleetServices({ collections, secrets, log }))
   const services: Services = {
     store,
     collections,
@@ -106,6 +114,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     roles: createRoles(collections),
     certificates,
     ...identity,
+    ...fleetServices,
+    nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
     limits: createLimits(settings),
     clock,
@@ -121,7 +131,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
   services.apiUrl = publicUrl ?? localUrl
+  const scheduler = scheduleVms(services, services.fleet)
+  services.fleet.subscribe(() => scheduler.nudge())
   const loops = [
+    scheduler,
+    expireVms(services),
+    markNodes(services, services.fleet),
     expireAnswers(services),
     expireEvents(services),
     expireLogins(services),
@@ -136,6 +151,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     certificates,
     log,
     tokens,
+    nodeKeys: services.nodeKeys,
+    collections,
     localUsers: identity.localUsers,
     failed: store.failed,
     rotateKey: async () => {
@@ -152,8 +169,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function sealedCount(): number {
-    const { registryCredentials, signingKeys, issuerKeys, logins, certificates } = collections
-    return [registryCredentials, signingKeys, issuerKeys, logins, certificates].reduce(
+    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets } = collections
+    return [registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets].reduce(
       (sum, each) => sum + each.list().length,
       0,
     )

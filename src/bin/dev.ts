@@ -6,16 +6,18 @@ import type { DevOptions } from '../cli/programs.ts'
 import type { Connection } from './connection.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { nextSteps } from './next-steps.ts'
+import { startNodes } from './nodes.ts'
 import { serve } from './serve.ts'
 
 const administrator = 'admin@localhost'
 
-export const runDev = ({ dataDir, listen }: DevOptions): Promise<number> =>
+export const runDev = ({ dataDir, listen, driver, nodes }: DevOptions): Promise<number> =>
   serve({
     dataDir,
     listen,
     plainHttp: true,
     note: adminNote(),
+    beside: (plane) => startNodes(plane, { dataDir, driver, nodes }),
     greet: async (plane) => nextSteps(dataDir, plane.localUsers && administrator),
   })
 

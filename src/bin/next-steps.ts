@@ -15,8 +15,8 @@ export function nextSteps(dataDir: string, user: string | undefined): string {
   const isDefault = path.resolve(dataDir) === path.join(checkoutFolder(), '.svc3')
   return `
 Try in another terminal:
-${isDefault ? '' : `  export SVC3_DATA=${path.resolve(dataDir)}\n`}  ${svc3} regcred add https://ghcr.io --username me --password-stdin
-  ${svc3} regcred list
+${isDefault ? '' : `  export SVC3_DATA=${path.resolve(dataDir)}\n`}  ${svc3} vm deploy demo --image tiny-amd64
+  ${svc3} vm ssh demo
   ${svc3} --help
 ${user === undefined ? '' : `"svc3 login" works after "${svc3} server users reset ${user}", which sets a password.\n`}The API is described at /api/v1/swagger. Ctrl-C stops the service; the data stays.
 `

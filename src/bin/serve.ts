@@ -15,13 +15,15 @@ export interface ServeOptions extends Pick<ControlPlaneOptions, 'plainHttp' | 'p
   readonly listen: { readonly host: string; readonly port: number }
   /** What the connection file tells beyond the address and the process; asked again every minute. */
   note(plane: ControlPlane): Promise<Pick<Connection, 'adminToken'>>
+  /** What runs beside the service in this process. It stops first. */
+  beside?(plane: ControlPlane): Promise<{ stop(): Promise<void> }>
   /** What is said below the line that the service is ready. */
   greet(plane: ControlPlane): Promise<string>
 }
 
 /** Returns the exit code, once the service has stopped or could not start. */
 export async function serve(options: ServeOptions): Promise<number> {
-  const { dataDir, listen, note, greet, ...rest } = options
+  const { dataDir, listen, note, greet, beside, ...rest } = options
   outliveReaders()
   const stop = stopRequested()
   let plane: ControlPlane
@@ -44,14 +46,18 @@ export async function serve(options: ServeOptions): Promise<number> {
     run: connect,
     failed: (error) => plane.log.error('the connection file could not be renewed', {}, error),
   })
-  process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
+  const nodes = beside?.(plane)
+  const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
+  if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
 
-  const reason = await Promise.race([stop, plane.failed])
+  const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
   await renewal.stop()
   // First, so that who waits for this process to end knows that it is ending.
   await removeConnection(dataDir)
   if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
-  else plane.log.error('stopping, because the store cannot go on', {}, reason)
+  else plane.log.error('stopping, because the service cannot go on', {}, reason)
+  const running = await nodes?.catch(() => undefined)
+  await running?.stop()
   await plane.stop()
   process.stdout.write('svc3 stopped\n')
   return typeof reason === 'string' ? 0 : 1

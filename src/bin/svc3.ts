@@ -15,6 +15,7 @@ await runProcess({
     dev: async (options) => (await import('./dev.ts')).runDev(options),
     server: async (options) => (await import('./server.ts')).runServer(options),
     rotateKey: async (options) => (await import('./rotate-key.ts')).runRotateKey(options),
+    agent: async (options) => (await import('./agent.ts')).runAgent(options),
     users: async (options) => (await import('./users.ts')).runUsers(options),
   },
 })

@@ -43,6 +43,8 @@ export interface Argument {
   readonly required?: true
   /** Takes all that follow; only the last argument may. */
   readonly repeatable?: true
+  /** With `repeatable`: takes what follows `--`, as it stands, also what begins with a dash. */
+  readonly afterDashes?: true
   /** Its value is never repeated in a message. */
   readonly secret?: true
 }

@@ -16,6 +16,8 @@ export interface Context {
   readonly host: Host
   readonly format: Format
   readonly signal: AbortSignal
+  /** Notes and progress are wanted: the answer is for eyes, and nobody asked for silence. */
+  readonly isTalking: boolean
   /** Values that must not appear in any message. */
   readonly secrets: Set<string>
   /** Where the service is and as whom to talk to it: a token that has run out is renewed when it can be. */
@@ -44,8 +46,9 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
   const { options } = parsed
   const format = (options.output ?? 'table') as Format
   const isData = format === 'json' || format === 'yaml'
+  const isTalking = !isData && options.quiet !== true
   const note = (text: string): void => {
-    if (!isData && options.quiet !== true) host.stderr.write(`${host.calledAs}: ${text}\n`)
+    if (isTalking) host.stderr.write(`${host.calledAs}: ${text}\n`)
   }
   let hasWarned = false
   const warnOfClearText = ({ apiUrl, token }: Connection): void => {
@@ -57,6 +60,7 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
     host,
     format,
     signal,
+    isTalking,
     secrets,
     note,
     async connection() {

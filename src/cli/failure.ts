@@ -46,7 +46,7 @@ export interface FailureContext {
 /** Tells the failure and returns the exit code. Never a stack, unless SVC3_DEBUG asks for one. */
 export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
-  const { exitCode, what, next } = context.interrupted ? interrupted : tell(error, context.helpLine)
+  const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context.helpLine)
   for (const text of [what, next]) {
     if (text) host.stderr.write(`${host.calledAs}: ${redact(visible(text), secrets)}\n`)
   }
@@ -54,12 +54,16 @@ export function reportFailure(error: unknown, context: FailureContext): number {
   return exitCode
 }
 
-const interrupted: Told = { exitCode: exitCodes.interrupted, what: 'interrupted' }
+const interruption = (error: unknown): Told => ({
+  exitCode: exitCodes.interrupted,
+  what: 'interrupted',
+  next: error instanceof Interrupted ? error.hint : undefined,
+})
 
 function tell(error: unknown, helpLine: string): Told {
   if (error instanceof UsageError)
     return { exitCode: exitCodes.usage, what: error.message, next: error.hint ?? helpLine }
-  if (error instanceof Interrupted) return interrupted
+  if (error instanceof Interrupted) return interruption(error)
   if (error instanceof ApiError) return tellRefusal(error)
   if (error instanceof ConnectionError) {
     const exitCode = error.fault === 'timeout' ? exitCodes.timedOut : exitCodes.failed

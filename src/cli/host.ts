@@ -3,8 +3,12 @@ import type { Programs } from './programs.ts'
 
 export interface Sink {
   readonly isTerminal: boolean
+  /** How many characters a line of the terminal has, where that is known. */
+  readonly columns?: number | undefined
   /** Writes all of it; once the reader has gone away, nothing more. */
-  write(text: string): void
+  write(text: string | Uint8Array): void
+  /** When all of it has been taken: for those who write much. */
+  flush(): Promise<void>
 }
 
 export interface Source {
@@ -24,6 +28,8 @@ export interface Host {
   /** The folder that holds bin/ and package.json. */
   readonly checkout: string
   readonly workingDir: string
+  /** The words that start this program again. */
+  readonly self: readonly string[]
   readonly stdin: Source
   readonly stdout: Sink
   readonly stderr: Sink

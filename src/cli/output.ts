@@ -28,18 +28,38 @@ export async function render<T>(items: readonly T[], columns: readonly Column<T>
   return isTerminal ? aligned(headers, rows, color) : [headers, ...rows].map((row) => `${row.join('\t')}\n`).join('')
 }
 
+/** A table that grows: the text for one more item, under the header, which comes with the first. */
+export function growingTable<T>(columns: readonly Column<T>[], how: Rendering): (item: T) => string {
+  const { format, isTerminal, color, now } = how
+  const shown = columns.filter((column) => format === 'wide' || !column.wide)
+  const headers = shown.map((column) => column.header)
+  let widths = headers.map((header) => header.length)
+  let isFirst = true
+  return (item) => {
+    const row = shown.map((column) => cellText(column.cell(item), isTerminal ? now : undefined))
+    widths = widths.map((width, index) => Math.max(width, widthOf(row[index] ?? '')))
+    const head = isFirst ? [isTerminal ? headLine(headers, widths, color) : headers.join('\t')] : []
+    isFirst = false
+    return [...head, isTerminal ? paddedLine(row, widths) : row.join('\t')].map((line) => `${line}\n`).join('')
+  }
+}
+
 function aligned(headers: readonly string[], rows: readonly (readonly string[])[], color: boolean): string {
   const widths = headers.map((header, index) =>
     rows.reduce((width, row) => Math.max(width, widthOf(row[index] ?? '')), header.length),
   )
-  const line = (row: readonly string[]): string =>
-    row
-      .map((text, index) => text + ' '.repeat((widths[index] ?? 0) - widthOf(text)))
-      .join('   ')
-      .trimEnd()
-  const head = color ? `\x1b[1m${line(headers)}\x1b[22m` : line(headers)
-  return [head, ...rows.map(line)].map((text) => `${text}\n`).join('')
+  const lines = [headLine(headers, widths, color), ...rows.map((row) => paddedLine(row, widths))]
+  return lines.map((text) => `${text}\n`).join('')
 }
+
+const headLine = (headers: readonly string[], widths: readonly number[], color: boolean): string =>
+  color ? `\x1b[1m${paddedLine(headers, widths)}\x1b[22m` : paddedLine(headers, widths)
+
+const paddedLine = (row: readonly string[], widths: readonly number[]): string =>
+  row
+    .map((text, index) => text + ' '.repeat((widths[index] ?? 0) - widthOf(text)))
+    .join('   ')
+    .trimEnd()
 
 const widthOf = (text: string): number => [...text].length
 

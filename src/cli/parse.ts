@@ -29,24 +29,37 @@ export function parse(command: Command, words: readonly string[]): Parsed {
     values.push(checkToken(token, options))
     given.set(token.name, values)
   }
-  const args = takeArguments(command, tokens.positionals)
+  const args = takeArguments(command, tokens.words, tokens.afterDashes)
   const entries = Object.entries(options).map(([name, option]) => [name, convert(name, option, given.get(name))])
   return { args, options: Object.fromEntries(entries) }
 }
 
-function tokenize(options: Options, words: readonly string[]): { options: Token[]; positionals: string[] } {
+interface Tokens {
+  readonly options: Token[]
+  /** Neither options nor values of options, before `--` and after it. */
+  readonly words: string[]
+  readonly afterDashes: string[]
+}
+
+function tokenize(options: Options, words: readonly string[]): Tokens {
   const config = Object.entries(options).map(([name, option]) => {
     const type = option.type === 'boolean' ? 'boolean' : 'string'
     return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
   })
-  const { tokens, positionals } = process.getBuiltinModule('node:util').parseArgs({
+  const { tokens } = process.getBuiltinModule('node:util').parseArgs({
     args: [...words],
     options: Object.fromEntries(config),
     strict: false,
     allowPositionals: true,
     tokens: true,
   })
-  return { options: tokens.filter((token) => token.kind === 'option'), positionals }
+  const end = tokens.find((token) => token.kind === 'option-terminator')?.index ?? words.length
+  const plain = tokens.filter((token) => token.kind === 'positional')
+  return {
+    options: tokens.filter((token) => token.kind === 'option'),
+    words: plain.filter(({ index }) => index < end).map(({ value }) => value),
+    afterDashes: plain.filter(({ index }) => index > end).map(({ value }) => value),
+  }
 }
 
 /** The text of an option that is known and used as it should be. */
@@ -102,14 +115,21 @@ function integer(name: string, min: number, max: number, text: string): number {
   throw new UsageError(`--${name} "${text}" is not a whole number from ${min} to ${max}`)
 }
 
-function takeArguments(command: Command, words: readonly string[]): Record<string, Value> {
+function takeArguments(
+  command: Command,
+  before: readonly string[],
+  afterDashes: readonly string[],
+): Record<string, Value> {
+  const takesRest = Object.values(command.arguments).some((argument) => argument.afterDashes)
+  const words = takesRest ? before : [...before, ...afterDashes]
   // No name or address of ours begins so; an option that went astray may carry a secret, and is not repeated.
   if (words.some((word) => word.startsWith('-') && word !== '-')) {
     throw new UsageError('an argument begins with a dash: options go before "--"')
   }
   const rest = [...words]
   const values = Object.entries(command.arguments).map(([name, argument]): [string, Value] => {
-    if (argument.repeatable) return [name, rest.splice(0)]
+    if (argument.afterDashes) return [name, afterDashes]
+    if (argument.repeatable && (rest.length > 0 || !argument.required)) return [name, rest.splice(0)]
     const word = rest.shift()
     if (word === undefined && argument.required)
       throw new UsageError(`${argument.value} is missing: ${argument.description}`)
@@ -131,8 +151,8 @@ function tooMany(command: Command, rest: readonly string[]): string {
   return `unexpected argument "${rest[0]}" (expected ${allowed})`
 }
 
-const argumentText = ({ value, required, repeatable }: Argument): string => {
-  const text = repeatable ? `${value}…` : value
+const argumentText = ({ value, required, repeatable, afterDashes }: Argument): string => {
+  const text = `${afterDashes ? '-- ' : ''}${value}${repeatable ? '…' : ''}`
   return required ? text : `[${text}]`
 }
 export const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')

@@ -15,6 +15,23 @@ export async function readPassword(context: Context, question: string): Promise<
   return password
 }
 
+/** The password of `--password` or `--password-stdin`, or asked for on a terminal. */
+export async function choosePassword(
+  context: Context,
+  { given, fromStdin, question }: { given: string | undefined; fromStdin: boolean; question: string },
+): Promise<string> {
+  const advice = 'use --password-stdin to read it from a pipe or a file'
+  if (given !== undefined && fromStdin)
+    throw new UsageError('--password and --password-stdin exclude each other', advice)
+  if (given === '') throw new UsageError('the password is empty', advice)
+  if (given !== undefined) {
+    context.note('--password can be seen by others on this machine; --password-stdin is safer.')
+    return given
+  }
+  if (!fromStdin && !context.host.stdin.isTerminal) throw new UsageError('the password is missing', advice)
+  return readPassword(context, question)
+}
+
 async function readAll({ host, signal }: Context): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0

@@ -24,6 +24,9 @@ export async function runProcess(options: ProcessOptions): Promise<never> {
     get workingDir() {
       return process.cwd()
     },
+    get self() {
+      return [process.execPath, ...process.execArgv, process.argv[1] ?? '']
+    },
     stdin,
     stdout,
     stderr,
@@ -54,7 +57,7 @@ function isTerminal(descriptor: number): boolean {
  * Writes at once and leaves nothing to wait for. A pipe that is full and does not block is handed to Node's stream.
  * When the reader went away (EPIPE), the rest is dropped; when the answer cannot be written, that is a failure.
  */
-function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Sink & { flush(): Promise<void> } {
+function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Sink {
   const fs = process.getBuiltinModule('node:fs')
   let terminal: boolean | undefined
   let gone = false
@@ -73,8 +76,11 @@ function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Si
       terminal ??= isTerminal(descriptor)
       return terminal
     },
+    get columns() {
+      return stream().columns
+    },
     write(text) {
-      let rest: Uint8Array = Buffer.from(text)
+      let rest: Uint8Array = typeof text === 'string' ? Buffer.from(text) : text
       while (rest.length > 0 && !gone) {
         if (queued) return writeLater(rest)
         try {

@@ -1,4 +1,5 @@
 // The programs that the command line starts but may not import: src/bin/svc3.ts fills them in.
+import type { Trust } from '../client/tls.ts'
 
 export const drivers = ['qemu', 'simulated'] as const
 export type DriverName = (typeof drivers)[number]
@@ -42,10 +43,30 @@ export type UsersOptions = {
   | { readonly action: 'add'; readonly email: string; readonly password: string; readonly admin: boolean }
 )
 
+export interface AgentOptions {
+  /** None: the one that the node joined by. */
+  readonly apiUrls: readonly string[]
+  /** Absolute path of the folder that holds the identity of the node and its VMs. */
+  readonly dataDir: string
+  readonly imageDir: string
+  readonly name: string
+  readonly driver: DriverName
+  readonly architecture: Architecture | undefined
+  readonly ip: string | undefined
+  readonly cpu: number | undefined
+  readonly memoryGib: number | undefined
+  readonly maxVms: number | undefined
+  /** Asked when the node has to join. */
+  readonly joinToken: (() => Promise<string>) | undefined
+  /** How the certificates of these servers are judged. */
+  readonly trust: (apiUrls: readonly string[]) => Trust | undefined
+}
+
 /** Each returns the exit code, handles its own signals, and writes its own messages. */
 export interface Programs {
   dev(options: DevOptions): Promise<number>
   server(options: ServerOptions): Promise<number>
   rotateKey(options: RotateKeyOptions): Promise<number>
   users(options: UsersOptions): Promise<number>
+  agent(options: AgentOptions): Promise<number>
 }

@@ -3,6 +3,7 @@
 // match, whoever vouches for the other key, until somebody removes it or names an authority with config set --ca.
 import { isStranger, meetStranger, type Peer, type Stranger, type Trust } from '../client/tls.ts'
 import { ConnectionError } from '../client/transport.ts'
+import { readLine } from './confirm.ts'
 import { type Connection, fieldsOf, readConfig, textOf } from './connection.ts'
 import type { Host } from './host.ts'
 import { Failure, UsageError } from './usage.ts'
@@ -92,15 +93,6 @@ async function isAccepted(
   stderr.write(`${calledAs}: the fingerprint of its public key (SHA-256) is\n  ${fingerprint}\n`)
   stderr.write(`${calledAs}: compare it with what the server printed when it started. Accept it from now on? [yes/no] `)
   return /^(y|yes)$/i.test(await readLine(host, signal))
-}
-
-async function readLine({ stdin }: Host, signal: AbortSignal): Promise<string> {
-  let line = ''
-  for await (const chunk of stdin.chunks(signal)) {
-    line += Buffer.from(chunk).toString('utf8')
-    if (/[\r\n]/.test(line)) break
-  }
-  return line.split(/[\r\n]/)[0]?.trim() ?? ''
 }
 
 const refused = (peer: Peer, what: string, next: string): ConnectionError =>

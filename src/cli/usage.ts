@@ -11,9 +11,15 @@ export class UsageError extends Error {
   }
 }
 
-/** Ctrl-C, where a command noticed it by itself. Exit code 130. */
+/** Ctrl-C, where a command noticed it by itself or has something to say about it. Exit code 130. */
 export class Interrupted extends Error {
   override readonly name = 'Interrupted'
+  readonly hint: string | undefined
+
+  constructor(message: string, hint?: string) {
+    super(message)
+    this.hint = hint
+  }
 }
 
 /** A failure of the command line's own, such as a config file that cannot be read. Exit code 1. */

@@ -114,6 +114,13 @@ function connectBy(agent: Agent, trust: Trust): void {
   }
 }
 
+/** An agent whose connections are judged by `trust`, each for one use. */
+export function agentBy(trust: Trust): Agent {
+  const agent = new (moduleFor('https:').Agent)({ keepAlive: false })
+  connectBy(agent, trust)
+  return agent
+}
+
 const moduleFor = (protocol: 'http:' | 'https:') =>
   protocol === 'https:' ? process.getBuiltinModule('node:https') : process.getBuiltinModule('node:http')
 

@@ -19,15 +19,19 @@ export interface LoopOptions {
 export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOptions): Loop {
   const stopping = new AbortController()
   let waiting = new AbortController()
+  /** Told while a run was under way: it may have looked already. */
+  let isNudged = false
 
   const pause = async (): Promise<void> => {
     waiting = new AbortController()
+    if (isNudged) return
     const signal = AbortSignal.any([stopping.signal, waiting.signal])
     await sleep(everyMs * (0.9 + Math.random() * 0.2), undefined, { signal, ref: false }).catch(() => undefined)
   }
   const done = (async () => {
     if (isFirstLater) await pause()
     while (!stopping.signal.aborted) {
+      isNudged = false
       await run(stopping.signal).catch((error: unknown) => {
         if (!stopping.signal.aborted) failed(error)
       })
@@ -36,7 +40,10 @@ export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOp
   })()
 
   return {
-    nudge: () => waiting.abort(),
+    nudge: () => {
+      isNudged = true
+      waiting.abort()
+    },
     stop: async () => {
       stopping.abort()
       await done

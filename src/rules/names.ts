@@ -35,3 +35,22 @@ const foldsToAscii = (text: string): boolean =>
 
 /** The role that can be bound. `orka-dev` is its alias, by the same rule as for namespaces. */
 export const devRole = 'svc-dev'
+
+/** Begins with a letter, ends with a letter or digit; unique in its namespace. */
+const vmForm = /^[a-z]([a-z0-9-]*[a-z0-9])?$/
+export const isVmName = (name: string): boolean => name.length <= 63 && vmForm.test(name)
+export const vmNameRule =
+  'at most 63 lowercase letters, digits and dashes, beginning with a letter and ending with a letter or digit'
+
+/** A DNS label. */
+const labelForm = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
+export const isVmConfigName = (name: string): boolean => name.length <= 50 && labelForm.test(name)
+export const isNodeName = (name: string): boolean => name.length <= 63 && dnsName.test(name)
+
+const tagForm = /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
+export const isTag = (tag: string): boolean => tag.length <= 63 && tagForm.test(tag)
+
+/** The end of a generated name, from bytes that are random or stand for a request. */
+const suffixLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
+export const nameSuffix = (bytes: Uint8Array): string =>
+  [...bytes.subarray(0, 5)].map((byte) => suffixLetters[byte % suffixLetters.length]).join('')

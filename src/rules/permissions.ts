@@ -2,13 +2,14 @@
 import type { Allow } from '../api/operation.ts'
 
 /** What a caller is in the namespace of a request. */
-export type Role = 'admin' | 'dev' | 'none'
+export type Role = 'admin' | 'dev' | 'none' | 'agent'
 
 const allowed: Readonly<Record<Allow, readonly Role[]>> = {
-  anyone: ['admin', 'dev', 'none'],
+  anyone: ['admin', 'dev', 'none', 'agent'],
   user: ['admin', 'dev', 'none'],
   dev: ['admin', 'dev'],
   admin: ['admin'],
+  agent: ['agent'],
 }
 
 export const mayCall = (role: Role, allow: Allow): boolean => allowed[allow].includes(role)

@@ -15,6 +15,7 @@ import { registerOperation } from './register.ts'
 import { checks, handlers } from './routes/index.ts'
 import type { Services } from './services.ts'
 import { serveSwagger } from './swagger.ts'
+import { takeUpgrades } from './upgrades.ts'
 import { createValidatorCompiler } from './validate.ts'
 
 export function createApp(services: Services): FastifyInstance {
@@ -76,6 +77,7 @@ export function createApp(services: Services): FastifyInstance {
   registerForms(app, (scope) => {
     for (const operation of forms) registerOperation(scope, operation, table, services, idempotency)
   })
+  takeUpgrades(app, ({ socket }) => services.plainHttp || (socket as { encrypted?: boolean }).encrypted === true)
   serveSwagger(app)
   serveIssuer(app, services)
   return app

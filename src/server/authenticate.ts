@@ -51,7 +51,7 @@ export function guard(operation: Operation, { tokens, roles, settings, limits }:
     const namespace = named === undefined ? undefined : realNamespace(named, settings.compat.namespaceAliases)
     request.namespace = namespace ?? ''
     request.principal = principal
-    const spent = unlimited.has(operation.id) ? undefined : limits.charge(request, principal)
+    const spent = unlimited.has(operation.id) ? undefined : limits.charge(request, principal, operation.id)
     if (spent) return spent
     if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
     return mayCall(roles.roleOf(principal, namespace), operation.allow) ? undefined : forbidden(operation, namespace)

@@ -1,21 +1,29 @@
 // What a handler is: the operation's types in, the operation's answer out. The table of all handlers has one for every
 // operation, or it does not compile.
+import type { Readable } from 'node:stream'
 import type { TSchema } from 'typebox'
 import type { OperationId, OperationTable } from '../api/index.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
-import type { Principal } from '../auth/principal.ts'
+import type { AgentPrincipal, Principal } from '../auth/principal.ts'
 import type { Collection } from '../store/collection.ts'
 import type { Entry } from '../store/store.ts'
+import type { Accept } from './tunnels.ts'
 
 export interface Call<O extends Operation> {
   readonly params: ParamsOf<O>
   readonly query: QueryOf<O>
   readonly body: BodyOf<O>
   /** Undefined only in operations that anyone may call. */
-  readonly principal: O['allow'] extends 'anyone' ? Principal | undefined : Principal
+  readonly principal: O['allow'] extends 'anyone'
+    ? Principal | undefined
+    : O['allow'] extends 'agent'
+      ? AgentPrincipal
+      : Exclude<Principal, AgentPrincipal>
   readonly now: Date
   /** Set when the caller sent an Idempotency-Key: stamp it on what is created, recognise it when it is there. */
   readonly requestKey: string | undefined
+  /** Aborts when the caller goes away or the service stops. Set for streams. */
+  readonly signal: O extends { isStream: true } ? AbortSignal : undefined
 }
 
 /** An answer with another status than the operation's first. */
@@ -41,6 +49,8 @@ export interface Listing<I> {
   visible?(item: I): boolean
   /** What `visible` depends on besides the items: when this changes, a watch ends and the caller lists again. */
   readonly visibleRev?: () => string
+  /** Items tell more than their records do: they are made anew for every answer. */
+  readonly isDerived?: boolean
 }
 
 export function listing<T, I>(
@@ -61,7 +71,17 @@ export function listing<T, I>(
 
 export type Handler<O extends Operation> = O extends Operation & { item: TSchema }
   ? (call: Call<O>) => Listing<ItemOf<O>>
-  : (call: Call<O>) => ResponseOf<O> | Answer<ResponseOf<O>> | Promise<ResponseOf<O> | Answer<ResponseOf<O>>>
+  : O extends { isUpgrade: true }
+    ? (call: Call<O>) => Accept | Promise<Accept>
+    : O extends { isStream: true }
+      ? (call: Call<O>) => ByteStream | Promise<ByteStream>
+      : PlainHandler<O>
+
+export type ByteStream = Readable | AsyncIterable<string>
+
+type PlainHandler<O extends Operation> = (
+  call: Call<O>,
+) => ResponseOf<O> | Answer<ResponseOf<O>> | Promise<ResponseOf<O> | Answer<ResponseOf<O>>>
 
 export type Handlers = { readonly [Id in OperationId]: Handler<OperationTable[Id]> }
 /** The handlers of one noun: those of the operations that its file in `api/` exports. */

@@ -9,16 +9,21 @@ import type { Settings } from './settings.ts'
 
 export interface Limits {
   /** A refusal, or undefined: it may go on. */
-  charge(request: FastifyRequest, principal: Principal | undefined): ApiError | undefined
+  charge(request: FastifyRequest, principal: Principal | undefined, operation?: string): ApiError | undefined
 }
+
+/** How nodes show who they are. A whole fleet may come from one address, all at once, after a power cut. */
+const arrivals = new Set(['joinCluster', 'issueAgentToken'])
 
 export function createLimits({ limits }: Settings): Limits {
   const rate = createRateLimit()
   return {
-    charge(request, principal) {
+    charge(request, principal, operation = '') {
       const seconds = principal
         ? rate.take(callerKey(principal), limits.requestsPerMinute)
-        : rate.take(`address ${networkOf(request.ip)}`, limits.anonymousPerMinute)
+        : arrivals.has(operation)
+          ? rate.take(`arrivals ${networkOf(request.ip)}`, limits.requestsPerMinute)
+          : rate.take(`address ${networkOf(request.ip)}`, limits.anonymousPerMinute)
       return seconds === 0 ? undefined : tooMany(seconds)
     },
   }

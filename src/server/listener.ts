@@ -34,7 +34,10 @@ export function listenerFactory(options: ListenerOptions): FastifyServerFactory 
 }
 
 function createListener(handler: Handler, limits: Limits, options: ListenerOptions): http.Server {
-  const plain = limited(http.createServer({ ...limits.http }, options.plainHttp ? handler : refusePlain), limits)
+  const plain = limited(
+    http.createServer({ ...limits.http, shouldUpgradeCallback }, options.plainHttp ? handler : refusePlain),
+    limits,
+  )
   const secure = new SecureSide(plain, handler, limits, options)
   /** Connections that have not said what they are. */
   const undecided = new Set<net.Socket>()
@@ -194,7 +197,7 @@ class SecureSide {
 
   #create(served: Served): https.Server {
     const handshakeTimeout = this.#options.openingMs ?? defaultOpeningMs
-    const options = { ...this.#limits.http, ...contextOf(served), handshakeTimeout }
+    const options = { ...this.#limits.http, ...contextOf(served), handshakeTimeout, shouldUpgradeCallback }
     const server = limited(https.createServer(options, this.#handler), this.#limits)
     server.on('secureConnection', (socket) => this.#opening.delete(nameOf(socket)))
     // Who cannot shake hands cannot read an answer either.
@@ -202,11 +205,16 @@ class SecureSide {
     server.on('clientError', (error, socket) => {
       if (!this.#plain.emit('clientError', error, socket)) socket.destroy()
     })
+    server.on('upgrade', (...upgrade) => this.#plain.emit('upgrade', ...upgrade))
     // It never listens by itself; this starts its watch over slow requests.
     server.emit('listening')
     return server
   }
 }
+
+/** Only to a WebSocket: clients that offer others (h2c) mean an ordinary request. */
+const shouldUpgradeCallback = ({ headers }: http.IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === 'websocket'
 
 const nameOf = ({ remoteAddress, remotePort }: net.Socket): string => `${remoteAddress} ${remotePort}`
 const contextOf = ({ certificate, key }: Served) => ({ cert: certificate, key })

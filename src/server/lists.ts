@@ -1,5 +1,5 @@
-// What all lists have in common: filters, pages, ETag. Served from memory: an item is rendered once per change, and the
-// whole of an unfiltered list once per change of its scope.
+// What all lists have in common: filters, pages, ETag. Served from memory: an item is rendered once per change, and a
+// page of an unfiltered list once per change of its scope.
 import { badRequest } from '../api/errors.ts'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { type Item, parseFieldSelector, parseLabelSelector, type Test } from '../rules/selectors.ts'
@@ -17,7 +17,8 @@ export class Lists {
   readonly #render: Render
   readonly #fields: readonly string[]
   readonly #items = new WeakMap<Entry<never>, string>()
-  readonly #whole = new Map<string, RenderedList>()
+  readonly #pages = new Map<string, RenderedList & { readonly body: Buffer }>()
+  #pageBytes = 0
 
   constructor(operation: Operation & { item: NonNullable<Operation['item']> }) {
     this.#render = renderer(operation.item)
@@ -32,18 +33,19 @@ export class Lists {
   list(listing: Listing<unknown>, query: ListQuery): RenderedList {
     const rev = this.rev(listing)
     const test = this.test(query)
-    const isWhole = !test && !listing.visible && query.limit === undefined && query.continue === undefined
-    if (!isWhole) return { body: this.#page(listing, query, test), rev }
-    const known = this.#whole.get(listing.scope)
+    const isPlain = !test && !listing.visible && !listing.isDerived
+    if (!isPlain) return { body: this.#page(listing, query, test), rev }
+    const key = JSON.stringify([listing.scope, query.limit, query.continue])
+    const known = this.#pages.get(key)
     if (known?.rev === rev) return known
     const rendered = { body: Buffer.from(this.#page(listing, query, undefined)), rev }
-    this.#remember(listing.scope, rendered)
+    this.#remember(key, rendered)
     return rendered
   }
 
   /** One item as JSON text, kept as long as the entry is current. */
   item(listing: Listing<unknown>, entry: Entry<never>): string {
-    const known = this.#items.get(entry)
+    const known = listing.isDerived ? undefined : this.#items.get(entry)
     if (known !== undefined) return known
     const text = this.#render(listing.item(entry))
     this.#items.set(entry, text)
@@ -94,11 +96,25 @@ export class Lists {
     return listing.collection.view.range(encodeURIComponent(listing.scope), after === undefined ? {} : { after })
   }
 
-  #remember(scope: string, rendered: RenderedList): void {
-    if (this.#whole.size >= 1_000) this.#whole.delete(this.#whole.keys().next().value as string)
-    this.#whole.set(scope, rendered)
+  /** The newest are kept, within bounds. */
+  #remember(key: string, rendered: RenderedList & { readonly body: Buffer }): void {
+    this.#forget(key)
+    this.#pages.set(key, rendered)
+    this.#pageBytes += rendered.body.length
+    for (const oldest of this.#pages.keys()) {
+      if ((this.#pageBytes <= keptBytes && this.#pages.size <= keptPages) || oldest === key) break
+      this.#forget(oldest)
+    }
+  }
+
+  #forget(key: string): void {
+    this.#pageBytes -= this.#pages.get(key)?.body.length ?? 0
+    this.#pages.delete(key)
   }
 }
+
+const keptPages = 1_000
+const keptBytes = 32 * 1_048_576
 
 /** A page goes on after a key, not at a position: what comes or goes meanwhile repeats and hides nothing else. */
 const encodeContinue = (key: string): string => Buffer.from(key).toString('base64url')

@@ -1,4 +1,5 @@
-// Every request is measured; changes, refusals and faults are logged, reads only when somebody debugs.
+// Every request is measured; changes, refusals and faults are logged, reads and what agents report only when somebody
+// debugs.
 import type { FastifyInstance } from 'fastify'
 import { displayName } from '../auth/principal.ts'
 import type { Services } from './services.ts'
@@ -7,7 +8,8 @@ export function observeRequests(app: FastifyInstance, { metrics, log }: Services
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown'
     metrics.request(request.method, route, reply.statusCode, reply.elapsedTime / 1_000)
-    const level = reply.statusCode >= 400 ? 'warn' : request.method === 'GET' ? 'debug' : 'info'
+    const isRoutine = request.method === 'GET' || request.principal?.kind === 'agent' || route.endsWith('/agent/token')
+    const level = reply.statusCode >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
     log[level]('request', {
       requestId: request.id,
       actor: request.principal ? displayName(request.principal) : 'anonymous',

@@ -1,7 +1,7 @@
 // The API document, made from the table: OpenAPI 3.1, in which a TypeBox schema stands as it is. Also checked in as
 // docs/openapi.json; a test holds the two together.
 import { codes, type Reason, Status } from '../api/errors.ts'
-import { allOperations } from '../api/index.ts'
+import { publishedOperations } from '../api/index.ts'
 import { type Operation, paramNames } from '../api/operation.ts'
 
 type Json = Record<string, unknown>
@@ -28,7 +28,7 @@ export function openApiDocument(version: string): Json {
   const components = new Map<string, Json>()
   const status = reference(Status, components)
   const paths: Record<string, Json> = {}
-  for (const operation of allOperations) {
+  for (const operation of publishedOperations) {
     const method = operation.method.toLowerCase()
     paths[operation.path] = { ...paths[operation.path], [method]: describe(operation, status, components) }
   }
@@ -43,7 +43,7 @@ export function openApiDocument(version: string): Json {
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     servers: [{ url: '/', description: 'This server' }],
-    tags: [...new Set(allOperations.map(({ noun }) => noun))].map((name) => ({
+    tags: [...new Set(publishedOperations.map(({ noun }) => noun))].map((name) => ({
       name,
       description: `Operations on ${name.replaceAll('-', ' ')}`,
     })),
@@ -105,11 +105,13 @@ function parametersOf(operation: Operation, components: Map<string, Json>): Json
     schema: { type: 'string' },
     example: example.params?.[name],
   }))
-  const inQuery = Object.entries(query?.properties ?? {}).map(([name, schema]) => ({
-    name,
-    in: 'query',
-    schema: reference(schema as Json, components),
-  }))
+  const inQuery = Object.entries((query as { properties?: object } | undefined)?.properties ?? {}).map(
+    ([name, schema]) => ({
+      name,
+      in: 'query',
+      schema: reference(schema as Json, components),
+    }),
+  )
   return [
     ...inPath,
     ...inQuery,

@@ -12,7 +12,9 @@ import { missingNamespace } from './namespace.ts'
 import { refusalOf } from './refusals.ts'
 import { renderer } from './render.ts'
 import type { Services } from './services.ts'
-import { streamChanges } from './streams.ts'
+import { streamBytes, streamChanges } from './streams.ts'
+import type { Accept } from './tunnels.ts'
+import { upgrade } from './upgrades.ts'
 
 type AnyHandler = (call: Call<Operation>) => unknown
 const json = 'application/json; charset=utf-8'
@@ -26,9 +28,7 @@ export function registerOperation(
 ): void {
   const handler = table[operation.id as keyof Handlers] as unknown as AnyHandler
   const hasNamespace = operation.path.includes('{namespace}')
-  const answer = operation.item
-    ? listAnswer(operation as ListOperation, handler, services)
-    : plainAnswer(operation, handler, services, idempotency)
+  const answer = answerOf(operation, handler, services, idempotency)
   const route: RouteOptions = {
     method: operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
@@ -58,6 +58,25 @@ const fillBody: preValidationHookHandler = (request, _reply, done) => {
 }
 
 type Respond = (request: FastifyRequest, reply: FastifyReply) => unknown
+
+function answerOf(operation: Operation, handler: AnyHandler, services: Services, idempotency: Idempotency): Respond {
+  if (operation.item) return listAnswer(operation as ListOperation, handler, services)
+  if (operation.isUpgrade)
+    return (request, reply) =>
+      upgrade(
+        request,
+        reply,
+        () => handler(callOf(request, services.clock.now())) as Accept | Promise<Accept>,
+        services.stopping,
+      )
+  if (operation.isStream)
+    return (request, reply) =>
+      streamBytes(operation, request, reply, services, (signal) =>
+        handler({ ...callOf(request, services.clock.now()), signal: signal as never }),
+      )
+  return plainAnswer(operation, handler, services, idempotency)
+}
+
 type ListOperation = Operation & { item: NonNullable<Operation['item']> }
 
 function callOf(request: FastifyRequest, now: Date): Call<Operation> {
@@ -66,9 +85,10 @@ function callOf(request: FastifyRequest, now: Date): Call<Operation> {
     params: request.namespace === '' ? params : { ...params, namespace: request.namespace },
     query: request.query as undefined,
     body: request.body as undefined,
-    principal: request.principal as NonNullable<FastifyRequest['principal']>,
+    principal: request.principal as Call<Operation>['principal'],
     now,
     requestKey: undefined,
+    signal: undefined,
   }
 }
 
@@ -135,7 +155,7 @@ function listAnswer(operation: ListOperation, handler: AnyHandler, services: Ser
     reply.header('resource-version', listing.collection.view.rev)
     const { body, rev } = lists.list(listing, query)
     // What a caller sees of a list that is cut to them depends on more than its records: no ETag can stand for it.
-    if (!listing.visible) {
+    if (!listing.visible && !listing.isDerived) {
       reply.header('etag', `"${rev}"`)
       if (isCurrent(request, rev)) return reply.code(304).send()
     }

@@ -1,5 +1,6 @@
 // What handlers work with, put together once at the start.
 import type { LocalIssuer } from '../auth/local-issuer.ts'
+import type { NodeKeys } from '../auth/node-keys.ts'
 import type { Identity } from '../auth/oidc.ts'
 import type { Principal } from '../auth/principal.ts'
 import type { Roles } from '../auth/roles.ts'
@@ -8,11 +9,17 @@ import type { Tokens } from '../auth/tokens.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Collections } from '../store/collections.ts'
+import type { VmRecord } from '../store/fleet-records.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
+import type { Fleet } from './fleet.ts'
+import type { ImageUses } from './image-uses.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { Settings } from './settings.ts'
+import type { Tunnels } from './tunnels.ts'
+import type { Waits } from './waits.ts'
+import type { Growth } from './wishes.ts'
 
 export interface Services {
   readonly store: Store
@@ -24,6 +31,14 @@ export interface Services {
   /** Only without a provider of the organisation's own. */
   readonly localIssuer?: LocalIssuer
   readonly certificates: Certificates
+  readonly nodeKeys: NodeKeys
+  /** The agents that are connected. */
+  readonly fleet: Fleet
+  readonly tunnels: Tunnels
+  readonly growth: Growth
+  /** For those who wait for a VM. */
+  readonly waits: Waits<VmRecord>
+  readonly imageUses: ImageUses
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
   readonly limits: Limits

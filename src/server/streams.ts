@@ -1,11 +1,11 @@
-// A watch as an HTTP stream: counted, bounded, and ended as soon as its caller may not see it any more.
+// Answers that go on: counted, bounded, and ended as soon as their caller may not see them any more.
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey } from '../auth/principal.ts'
 import { mayStill } from './authenticate.ts'
-import type { Listing } from './handlers.ts'
+import type { ByteStream, Listing } from './handlers.ts'
 import type { Lists } from './lists.ts'
 import type { Services } from './services.ts'
 import { openWatch } from './watches.ts'
@@ -26,29 +26,69 @@ export async function streamChanges(
   reply: FastifyReply,
   services: Services,
 ): Promise<FastifyReply> {
-  const { watches } = services.metrics
-  const { limits } = services.settings
-  const caller = request.principal ? callerKey(request.principal) : request.ip
-  if (watches.open >= limits.watches || watches.openOf(caller) >= limits.watchesPerCaller) {
-    throw new ApiError('TooManyRequests', 'too many watches are open on this server', {
-      retryAfterSeconds: 10,
-      hint: 'close some, or watch fewer lists',
-    })
-  }
+  const sawRev = listing.visibleRev?.()
+  const open = (signal: AbortSignal) => openWatch(services, { lists, listing, query, signal })
+  const isOver = (): boolean => listing.visibleRev?.() !== sawRev
+  return stream({ operation, type: 'application/x-ndjson', open, isOver }, request, reply, services)
+}
+
+/** What a handler hands out as it comes. */
+export function streamBytes(
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  services: Services,
+  handler: (signal: AbortSignal) => unknown,
+): Promise<FastifyReply> {
+  const open = async (signal: AbortSignal): Promise<ByteStream> => (await handler(signal)) as ByteStream
+  const type = operation.produces ?? 'application/octet-stream'
+  return stream({ operation, type, open, isOver: () => false }, request, reply, services)
+}
+
+interface Source {
+  readonly operation: Operation
+  readonly type: string
+  /** MUST throw before the first byte what the caller should be told. */
+  open(signal: AbortSignal): Promise<ByteStream>
+  isOver(): boolean
+}
+
+async function stream(
+  { operation, type, open, isOver }: Source,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  services: Services,
+): Promise<FastifyReply> {
+  const caller = admit(operation, request, services)
   const closed = new AbortController()
   reply.raw.once('close', () => closed.abort())
-  const signal = AbortSignal.any([closed.signal, services.stopping])
-  const changes = await openWatch(services, { lists, listing, query, signal })
-  const sawRev = listing.visibleRev?.()
+  const source = await open(AbortSignal.any([closed.signal, services.stopping]))
   const recheck = setInterval(async () => {
-    if (listing.visibleRev?.() !== sawRev || !(await mayStill(operation, request, services))) closed.abort()
+    if (isOver() || !(await mayStill(operation, request, services))) closed.abort()
   }, recheckMs).unref()
+  const { watches } = services.metrics
   watches.enter(caller)
-  const stream = Readable.from(changes, { objectMode: false, highWaterMark: 65_536 })
-  stream.once('close', () => {
+  const bytes =
+    source instanceof Readable ? source : Readable.from(source, { objectMode: false, highWaterMark: 65_536 })
+  closed.signal.addEventListener('abort', () => bytes.destroy(), { once: true })
+  services.stopping.addEventListener('abort', () => closed.abort(), { once: true, signal: closed.signal })
+  bytes.once('close', () => {
     closed.abort()
     clearInterval(recheck)
     watches.leave(caller)
   })
-  return reply.type('application/x-ndjson').header('cache-control', 'no-store').send(stream)
+  return reply.type(type).header('cache-control', 'no-store').send(bytes)
+}
+
+/** Agents keep one stream each, as many as there are nodes. */
+function admit(operation: Operation, request: FastifyRequest, { metrics, settings }: Services): string {
+  const { watches } = metrics
+  const { limits } = settings
+  const caller = request.principal ? callerKey(request.principal) : request.ip
+  const isFull = watches.open >= limits.watches || watches.openOf(caller) >= limits.watchesPerCaller
+  if (!isFull || operation.allow === 'agent') return caller
+  throw new ApiError('TooManyRequests', 'too many watches are open on this server', {
+    retryAfterSeconds: 10,
+    hint: 'close some, or watch fewer lists',
+  })
 }

@@ -1,5 +1,6 @@
 // The records that svc3 keeps, one line a kind: what it is called in the store, and what it holds.
 import { Collection } from './collection.ts'
+import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
 import type { Store } from './store.ts'
 import { View } from './view.ts'
 
@@ -112,6 +113,11 @@ const kinds = {
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
   roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
   events: kind<EventRecord>('/events/'),
+  vms: kind<VmRecord>('/vms/'),
+  vmSecrets: kind<VmSecretRecord>('/vm-secrets/'),
+  vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
+  nodes: kind<NodeRecord>('/nodes/'),
+  images: kind<ImageRecord>('/images/'),
 }
 
 export type Collections = { readonly [Name in keyof typeof kinds]: ReturnType<(typeof kinds)[Name]> } & AsyncDisposable

@@ -6,23 +6,25 @@ import { type Entry, ignoreLost, isFault } from './store.ts'
 /** As in rules/names.ts, which the store may not import. */
 const defaultNamespace = 'svc-default'
 
-/** Kinds that keep a namespace from being deleted. VMs and nodes will stand here. */
-const blocking: readonly { readonly kind: string; readonly of: (collections: Collections) => Collection<unknown> }[] =
-  []
+/** Kinds that keep a namespace from being deleted: how they are called, and which there are. */
+const blocking: Readonly<Record<string, (collections: Collections, namespace: string) => readonly string[]>> = {
+  vm: ({ vms }, namespace) => vms.list(namespace).map(({ value }) => value.name),
+  node: ({ nodes }, namespace) =>
+    nodes.list().flatMap(({ value }) => (value.namespace === namespace ? [value.name] : [])),
+}
 
 /** Kinds that go with their namespace. */
 const inside = (collections: Collections): readonly Collection<unknown>[] => [
   collections.registryCredentials as Collection<unknown>,
   collections.serviceAccounts as Collection<unknown>,
   collections.roleBindings as Collection<unknown>,
+  collections.vmConfigs as Collection<unknown>,
 ]
 
 /** What keeps it from being deleted, by name. */
 export const blockersOf = (collections: Collections, namespace: string): string[] =>
-  blocking.flatMap(({ kind, of }) =>
-    of(collections)
-      .list(namespace)
-      .map(({ key }) => `${kind} ${key.split('/').at(-1)}`),
+  Object.entries(blocking).flatMap(([kind, namesIn]) =>
+    namesIn(collections, namespace).map((name) => `${kind} ${name}`),
   )
 
 /**

@@ -22,7 +22,13 @@ const rules: Readonly<Record<string, Rule>> = {
     ours: ['api', 'rules', 'store', 'platform'],
     packages: { jose: everywhere, 'oidc-provider': /^(local-provider|local-issuer|login-adapter)\.ts$/ },
   },
-  client: { ours: ['api'], packages: {} },
+  client: { ours: ['api'], packages: { ws: 'tunnel.ts' } },
+  images: { ours: ['api', 'rules', 'platform'], packages: {} },
+  drivers: { ours: ['api', 'platform'], packages: {} },
+  agent: {
+    ours: ['api', 'rules', 'client', 'drivers', 'images', 'oci', 'platform'],
+    packages: { ssh2: /^grow/, typebox: everywhere },
+  },
   server: {
     ours: ['api', 'rules', 'store', 'auth', 'oci', 'images', 'legacy', 'platform'],
     packages: {
@@ -33,11 +39,17 @@ const rules: Readonly<Record<string, Rule>> = {
       'fast-json-stringify': 'render.ts',
       'prom-client': 'metrics.ts',
       typebox: everywhere,
+      ws: 'upgrades.ts',
     },
   },
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
   cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'oidc.ts' } },
-  bin: { ours: ['api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli'], packages: {} },
+  bin: {
+    ours: [
+      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images',
+    ], // biome-ignore format: a list to read
+    packages: {},
+  },
 }
 
 const files = fs

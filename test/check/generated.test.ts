@@ -13,7 +13,12 @@ describe('generated files', () => {
   it('the API document passes the OpenAPI linter', async () => {
     const source = await currentText('docs/openapi.json')
     const config = await createConfig({ extends: ['recommended-strict'] })
-    const problems = await lintFromString({ source, absoluteRef: 'docs/openapi.json', config })
+    const found = await lintFromString({ source, absoluteRef: 'docs/openapi.json', config })
+    // A WebSocket's success is 101.
+    const problems = found.filter(
+      ({ ruleId, location }) =>
+        ruleId !== 'operation-2xx-response' || !location[0]?.pointer?.endsWith('~1connect/get/responses'),
+    )
     assert.deepEqual(
       problems.map(({ ruleId, message, location }) => `${ruleId}: ${message} at ${location[0]?.pointer}`),
       [],

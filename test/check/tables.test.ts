@@ -51,6 +51,7 @@ describe('the table of operations', () => {
       const request: Record<string, Record<string, unknown> | undefined> = {
         params: example.params,
         body: example.body as Record<string, unknown>,
+        answer: example.response as Record<string, unknown>,
       }
       assert.ok(request[part]?.[name], `${id} involves ${involves}`)
     }

@@ -6,6 +6,7 @@ import { ApiError } from '../../src/api/errors.ts'
 import { exchangeToken } from '../../src/api/tokens.ts'
 import { createAccounts } from '../../src/auth/accounts.ts'
 import { makeKeyring } from '../../src/auth/keyring.ts'
+import { createNodeKeys } from '../../src/auth/node-keys.ts'
 import type { Identity } from '../../src/auth/oidc.ts'
 import type { Principal } from '../../src/auth/principal.ts'
 import { createRoles } from '../../src/auth/roles.ts'
@@ -15,6 +16,7 @@ import { createTokens } from '../../src/auth/tokens.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
+import { createFleetServices } from '../../src/server/fleet-services.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { ensureDefaultNamespace } from '../../src/server/namespace.ts'
@@ -68,7 +70,10 @@ export async function startService(
   const stopping = new AbortController()
   const settings = parseSettings(JSON.stringify(options.settings ?? {}))
   const log = createLog(options.logLevel ?? 'debug', (line) => logLines.push(line))
+  const fleetServices = createFleetServices({ collections, secrets, log })
   const services: Services = {
+    ...fleetServices,
+    nodeKeys: createNodeKeys(signingKeys, clock),
     store,
     collections,
     secrets,
@@ -118,6 +123,7 @@ export async function startService(
     [Symbol.asyncDispose]: async () => {
       stopping.abort()
       await app.close()
+      fleetServices[Symbol.dispose]()
       await collections[Symbol.asyncDispose]()
       await store.close()
     },

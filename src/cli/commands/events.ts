@@ -59,6 +59,11 @@ const kinds: Readonly<Record<string, string>> = {
   rolebinding: 'role-bindings',
   rb: 'role-bindings',
   certificate: 'certificates',
+  vm: 'vms',
+  'vm-config': 'vm-configs',
+  vmc: 'vm-configs',
+  node: 'nodes',
+  image: 'images',
 }
 
 function selectorOf(text: string | undefined): string | undefined {

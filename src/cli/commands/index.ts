@@ -23,6 +23,60 @@ const login: Leaf = {
 }
 
 export const commands: CommandTable = {
+  vm: {
+    summary: 'Virtual machines: deploy, look, log in, power, resize, delete',
+    commands: {
+      deploy: { summary: 'Deploy a VM', load: () => import('./vms/deploy.ts') },
+      list: { summary: 'List the VMs of a namespace', load: () => import('./vms/list.ts') },
+      delete: { summary: 'Delete VMs and their disks', load: () => import('./vms/delete.ts') },
+      ssh: { summary: 'Log in to a VM, or run a command in it', load: () => import('./vms/ssh.ts') },
+      vnc: { summary: 'Open a local port to the screen of a VM', load: () => import('./vms/vnc.ts') },
+      logs: { summary: 'Show what a VM wrote to its serial console', load: () => import('./vms/logs.ts') },
+      start: { summary: 'Power on a stopped VM (Intel)', load: () => import('./vms/start.ts') },
+      stop: { summary: 'Power off a running VM (Intel)', load: () => import('./vms/stop.ts') },
+      suspend: { summary: 'Freeze a running VM (Intel)', load: () => import('./vms/suspend.ts') },
+      resume: { summary: 'Let a suspended VM go on (Intel)', load: () => import('./vms/resume.ts') },
+      revert: { summary: 'Return a VM to its image (Intel)', load: () => import('./vms/revert.ts') },
+      resize: { summary: 'Enlarge the disk of a VM', load: () => import('./vms/resize.ts') },
+      extend: { summary: 'Set when a VM ends by itself', load: () => import('./vms/extend.ts') },
+      connect: {
+        summary: 'Join standard input and output with a port of a VM',
+        load: () => import('./vms/connect.ts'),
+      },
+    },
+  },
+  'vm-config': {
+    summary: 'VM configurations: named sets of values for deployments',
+    aliases: ['vmc'],
+    commands: {
+      list: { summary: 'List the VM configurations of a namespace', load: () => import('./vm-configs/list.ts') },
+      create: { summary: 'Create a VM configuration', load: () => import('./vm-configs/create.ts') },
+      delete: { summary: 'Delete VM configurations', load: () => import('./vm-configs/delete.ts') },
+    },
+  },
+  image: {
+    summary: 'Images that VMs are deployed from',
+    commands: {
+      list: { summary: 'List the images of the cluster', load: () => import('./images/list.ts') },
+    },
+  },
+  node: {
+    summary: 'Nodes, the hosts that VMs run on',
+    commands: {
+      list: { summary: 'List the nodes of a namespace', load: () => import('./nodes/list.ts') },
+      tag: { summary: 'Give a node a tag', load: () => import('./nodes/tag.ts') },
+      untag: { summary: 'Take a tag from a node', load: () => import('./nodes/untag.ts') },
+      namespace: { summary: 'Move a node to another namespace', load: () => import('./nodes/namespace.ts') },
+      cordon: { summary: 'Keep new VMs off a node', load: () => import('./nodes/cordon.ts') },
+      uncordon: { summary: 'Let new VMs onto a node again', load: () => import('./nodes/uncordon.ts') },
+      drain: { summary: 'Empty a node', load: () => import('./nodes/drain.ts') },
+      delete: { summary: 'Remove a node from the cluster', load: () => import('./nodes/delete.ts') },
+      'join-token': {
+        summary: 'Make a token with which hosts join as nodes',
+        load: () => import('./nodes/join-token.ts'),
+      },
+    },
+  },
   registrycredential: {
     summary: 'Credentials for OCI registries, one set per registry and namespace',
     aliases: ['regcred'],
@@ -109,6 +163,10 @@ export const commands: CommandTable = {
         },
       },
     },
+  },
+  agent: {
+    summary: 'Run a node: join a cluster and run VMs on this host',
+    load: () => import('./agent.ts'),
   },
   version: { summary: 'Show the versions of this program and of the server', load: () => import('./version.ts') },
   help: { summary: 'Show help for a command', load: () => import('./help.ts') },

@@ -3,16 +3,25 @@ import type { Cause } from '../../api/errors.ts'
 import type { OperationId } from '../../api/index.ts'
 import type { Handlers } from '../handlers.ts'
 import type { Services } from '../services.ts'
+import { agent } from './agent.ts'
 import { certificates } from './certificates.ts'
 import { events } from './events.ts'
+import { images } from './images.ts'
 import { namespaces } from './namespaces.ts'
+import { nodes } from './nodes.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
 import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
 import { tokens } from './tokens.ts'
+import { vmConfigs } from './vm-configs.ts'
+import { vms } from './vms.ts'
 
 export const handlers = (services: Services): Handlers => ({
+  ...vms(services),
+  ...vmConfigs(services),
+  ...images(services),
+  ...nodes(services),
   ...registryCredentials(services),
   ...namespaces(services),
   ...serviceAccounts(services),
@@ -21,6 +30,7 @@ export const handlers = (services: Services): Handlers => ({
   ...certificates(services),
   ...tokens(services),
   ...service(services),
+  ...agent(services),
 })
 
 /** Rules that are told together with what a schema finds, so that one answer names all faulty fields. */

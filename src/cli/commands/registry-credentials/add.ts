@@ -1,8 +1,7 @@
 // svc3 regcred add
 import { addRegistryCredential } from '../../../api/registry-credentials.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import type { Context } from '../../context.ts'
-import { readPassword } from '../../password.ts'
+import { choosePassword } from '../../password.ts'
 import { UsageError } from '../../usage.ts'
 import { checkServer, serverArgument } from './server.ts'
 
@@ -50,7 +49,11 @@ export const command = defineCommand({
     if (scheme === 'http' && !allowInsecure) {
       throw new UsageError(`the registry ${server} uses HTTP`, 'use https, or add --allow-insecure')
     }
-    const password = await choosePassword(context, server, options.password, options['password-stdin'])
+    const password = await choosePassword(context, {
+      given: options.password,
+      fromStdin: options['password-stdin'],
+      question: `Password for ${server}: `,
+    })
     const { username, replace } = options
     const { client, namespace } = await context.connect()
     const { status, value: record } = await client.exchange(addRegistryCredential, {
@@ -63,21 +66,3 @@ export const command = defineCommand({
     return 0
   },
 })
-
-async function choosePassword(
-  context: Context,
-  server: string,
-  given: string | undefined,
-  fromStdin: boolean,
-): Promise<string> {
-  const advice = 'use --password-stdin to read it from a pipe or a file'
-  if (given !== undefined && fromStdin)
-    throw new UsageError('--password and --password-stdin exclude each other', advice)
-  if (given === '') throw new UsageError('the password is empty', advice)
-  if (given !== undefined) {
-    context.note('--password can be seen by others on this machine; --password-stdin is safer.')
-    return given
-  }
-  if (!fromStdin && !context.host.stdin.isTerminal) throw new UsageError('the password is missing', advice)
-  return readPassword(context, `Password for ${server}: `)
-}

@@ -1,0 +1,320 @@
+// The agent against a stand-in for the server, with a driver that does what the test says.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { AgentRig } from '../../test/support/agent-rig.ts'
+import type { AgentServer } from '../../test/support/agent-server.ts'
+import { eventually } from '../../test/support/eventually.ts'
+import type { World } from '../../test/support/scripted-driver.ts'
+import { PortTaken } from '../drivers/driver.ts'
+
+describe('the agent', () => {
+  let rig: AgentRig
+  let server: AgentServer
+  let world: World
+
+  const deploy = async (uid: string) => {
+    const report = await rig.deploy(uid)
+    assert.equal(report.power, 'running')
+    return report
+  }
+
+  beforeEach(async () => {
+    rig = await AgentRig.start()
+    server = rig.server
+    world = rig.world
+  })
+  afterEach(() => rig[Symbol.asyncDispose]())
+
+  it('joins once, with a key of its own that nobody else can read', async () => {
+    assert.deepEqual(server.joins, ['node-1'])
+    const file = path.join(rig.folder, 'node', 'node.json')
+    assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
+    await rig.restart()
+    assert.deepEqual(server.joins, ['node-1'])
+  })
+
+  it('reports the node before it opens the stream', async () => {
+    const [join, token, node, stream] = server.requests
+    assert.deepEqual([join, token, node, stream], ['POST /join', 'POST /token', 'POST /node', 'GET /stream'])
+    const report = server.nodes[0]
+    assert.ok(report)
+    assert.equal(report.ip, '127.0.0.1')
+    assert.equal(report.driver, 'simulated')
+    assert.ok(report.cpu >= 1 && report.memoryMiB > 100 && report.diskFreeGb >= 0)
+  })
+
+  it('deploys, and keeps no secret', async () => {
+    const report = await deploy('a')
+    assert.deepEqual(report, {
+      uid: 'a',
+      namespace: 'svc-default',
+      name: 'vm-a',
+      generation: 1,
+      power: 'running',
+      diskGb: 10,
+    })
+    assert.deepEqual(world.calls, ['create a', 'start a'])
+    assert.deepEqual(world.vms.get('a')?.spec.metadata, { token: 'metadata-canary' })
+    await rig.stop()
+    const text = await fs.readFile(path.join(rig.vmFolder('a'), 'svc3.json'), 'utf8')
+    assert.ok(!text.includes('canary') && !text.includes(Buffer.from('userdata-canary').toString('base64')))
+    assert.equal(JSON.parse(text).fulfilled, 1)
+  })
+
+  it('stops, starts, suspends, resumes', async () => {
+    await deploy('a')
+    for (const power of ['stopped', 'running', 'suspended', 'running'] as const) {
+      const report = await server.fulfilled(server.want({ uid: 'a', power }))
+      assert.equal(report.power, power)
+      assert.equal(report.problem, undefined)
+    }
+    assert.deepEqual(world.calls.slice(2), ['stop a', 'start a', 'suspend a', 'resume a'])
+  })
+
+  it('reverts the disk once', async () => {
+    await deploy('a')
+    assert.equal((await server.fulfilled(server.want({ uid: 'a', diskGeneration: 2 }))).power, 'running')
+    assert.equal(world.vms.get('a')?.disk, 2)
+    assert.deepEqual(world.calls.slice(2), ['kill a', 'revert a', 'start a'])
+    await server.fulfilled(server.want({ uid: 'a', power: 'stopped' }))
+    assert.equal(world.count('revert a'), 1)
+  })
+
+  it('resizes, and brings the VM back with its old disk when that fails', async () => {
+    await deploy('a')
+    const grown = await server.fulfilled(server.want({ uid: 'a', diskGb: 20 }))
+    assert.deepEqual([grown.power, grown.diskGb, grown.problem], ['running', 20, undefined])
+    assert.deepEqual(world.calls.slice(2), ['stop a', 'grow a', 'start a'])
+    world.failNext('grow', new Error('no space is left'))
+    const failed = await server.fulfilled(server.want({ uid: 'a', diskGb: 30 }))
+    assert.equal(failed.power, 'running')
+    assert.equal(failed.diskGb, 20)
+    assert.match(failed.problem ?? '', /could not be resized on node "node-1": no space is left/)
+    assert.equal(world.vms.get('a')?.observed.state, 'running')
+  })
+
+  it('leaves nothing of a deployment that fails, and does not try it again by itself', async () => {
+    world.failNext('start', new Error('qemu is ill'))
+    const report = await server.fulfilled(server.want({ uid: 'a' }))
+    assert.equal(report.power, 'failed')
+    assert.match(report.problem ?? '', /qemu is ill.*nothing of it is left/)
+    assert.equal(world.vms.size, 0)
+    const again = server.next('a')
+    await rig.restart()
+    assert.equal((await again).power, 'failed')
+    assert.equal(world.vms.size, 0)
+    // A new wish is a new try.
+    assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).power, 'running')
+  })
+
+  it('asks for other ports when they are taken, and goes on with those', async () => {
+    world.failNext('start', new PortTaken([42_022]))
+    const wish = server.want({ uid: 'a' })
+    const report = await server.until('a', ({ portsTaken }) => portsTaken !== undefined)
+    assert.deepEqual([report.generation, report.power, report.portsTaken], [0, 'starting', [42_022]])
+    const again = await server.fulfilled(server.want({ uid: 'a', ssh: 42_023 }))
+    assert.deepEqual([again.power, again.portsTaken], ['running', undefined])
+    assert.equal(world.vms.get('a')?.spec.forwards[0]?.hostPort, 42_023)
+    assert.ok(again.generation > wish.generation)
+  })
+
+  it('ends a start under way when the VM is to be deleted', async () => {
+    const { reached } = world.block('start')
+    server.want({ uid: 'a' })
+    await reached
+    const report = await server.fulfilled(server.want({ uid: 'a', power: 'deleted' }))
+    assert.equal(report.power, 'removed')
+    assert.equal(world.vms.size, 0)
+    await assert.rejects(fs.stat(rig.vmFolder('a')))
+  })
+
+  it('does only the latest of several wishes', async () => {
+    await deploy('a')
+    const { reached, release } = world.block('stop')
+    server.want({ uid: 'a', power: 'stopped' })
+    await reached
+    server.want({ uid: 'a', power: 'running' })
+    const last = server.want({ uid: 'a', power: 'stopped' })
+    server.send({ type: 'PING' })
+    release()
+    assert.equal((await server.fulfilled(last)).power, 'stopped')
+    assert.ok(world.count('start a') <= 2)
+  })
+
+  it('tries a removal again until nothing is left', async () => {
+    await deploy('a')
+    world.failNext('destroy', new Error('busy'))
+    const wish = server.want({ uid: 'a', power: 'deleted' })
+    const first = await server.until('a', ({ problem }) => problem !== undefined)
+    assert.match(first.problem ?? '', /could not be removed.*busy/)
+    assert.equal((await server.until('a', ({ power }) => power === 'removed')).generation, wish.generation)
+    assert.equal(world.vms.size, 0)
+  })
+
+  it('tells what VMs do by themselves, and leaves them so', async () => {
+    await deploy('a')
+    world.becomes('a', { state: 'stopped' })
+    await server.until('a', ({ power }) => power === 'stopped')
+    assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).power, 'running')
+    world.becomes('a', { state: 'failed', problem: 'killed by signal 9' })
+    const report = await server.until('a', ({ power }) => power === 'failed')
+    assert.equal(report.problem, 'killed by signal 9')
+    assert.equal(world.count('start a'), 2)
+  })
+
+  it('starts again what ended with the host, and says so', async () => {
+    await deploy('a')
+    await rig.stop()
+    world.becomes('a', { state: 'gone' })
+    await rig.launch()
+    const report = await server.until('a', ({ warning }) => warning?.includes('started again') ?? false)
+    assert.equal(report.power, 'running')
+    assert.equal(world.count('create a'), 1)
+  })
+
+  it('says that a disk is lost rather than making a new one', async () => {
+    await deploy('a')
+    world.vms.delete('a')
+    const report = await server.fulfilled(server.want({ uid: 'a' }))
+    assert.equal(report.power, 'failed')
+    assert.match(report.problem ?? '', /its disk is not on node "node-1" any more/)
+    assert.equal(world.count('create a'), 1)
+  })
+
+  it('takes over VMs of an earlier agent without touching them', async () => {
+    await deploy('a')
+    await rig.stop()
+    const before = world.calls.length
+    const report = server.next('a')
+    await rig.launch()
+    assert.equal((await report).power, 'running')
+    assert.equal(world.calls.length, before)
+    // And it listens to them.
+    world.becomes('a', { state: 'stopped' })
+    await server.until('a', ({ power }) => power === 'stopped')
+  })
+
+  it('removes what the server does not know, and only after it has said so', async () => {
+    await deploy('a')
+    await deploy('b')
+    await rig.stop()
+    await fs.mkdir(rig.vmFolder('half-made'))
+    server.wanted.delete('a')
+    await server.goAway()
+    await rig.launch()
+    assert.equal(world.vms.size, 2)
+    await server.comeBack()
+    await eventually(async () => assert.deepEqual(await fs.readdir(rig.vmFolder()), ['b']))
+    assert.deepEqual([...world.vms.keys()], ['b'])
+  })
+
+  it('removes a VM about which the server says that it should not be here', async () => {
+    await deploy('a')
+    server.unknown.add('a')
+    world.becomes('a', { state: 'stopped' })
+    await server.until('a', ({ power }) => power === 'stopped')
+    await eventually(async () => assert.equal(world.vms.size, 0))
+  })
+
+  it('comes back after the server was away, and reports everything again', async () => {
+    await deploy('a')
+    await server.goAway()
+    world.becomes('a', { state: 'failed', problem: 'meanwhile' })
+    server.vms.clear()
+    const stream = server.stream()
+    await server.comeBack()
+    await stream
+    const report = await server.until('a', ({ power }) => power === 'failed')
+    assert.equal(report.problem, 'meanwhile')
+  })
+
+  it('repeats a report until the server takes it', async () => {
+    await deploy('a')
+    server.refuseReports = true
+    world.becomes('a', { state: 'stopped' })
+    await eventually(async () => assert.ok(server.requests.filter((route) => route === 'POST /vms').length > 3))
+    server.refuseReports = false
+    await server.until('a', ({ power }) => power === 'stopped')
+  })
+
+  it('gets a new token when the server does not take the old one', async () => {
+    await deploy('a')
+    server.forgetTokens()
+    world.becomes('a', { state: 'stopped' })
+    await server.until('a', ({ power }) => power === 'stopped')
+    assert.equal(server.tokensIssued, 2)
+  })
+
+  it('joins again when it was removed and may', async () => {
+    server.forgetNode('node-1')
+    const stream = server.stream()
+    server.dropStreams()
+    await stream
+    assert.deepEqual(server.joins, ['node-1', 'node-1'])
+  })
+
+  it('gives up when it was removed and may not join', async () => {
+    await rig.stop()
+    server.forgetNode('node-1')
+    const agent = await rig.launch({ joinToken: undefined })
+    assert.match((await agent.failed).message, /is not known/)
+  })
+
+  it('does not start when the cluster does not take it', async () => {
+    await rig.stop()
+    const folder = path.join(rig.folder, 'other')
+    await assert.rejects(rig.launch({ folder, joinToken: async () => 'wrong' }), /join token is not good/)
+    await assert.rejects(rig.launch({ folder, joinToken: undefined }), /not part of the cluster/)
+    await assert.rejects(rig.launch({ name: 'another' }), /belongs to the node "node-1"/)
+  })
+
+  it('tries the next address when one does not answer', async () => {
+    await rig.stop()
+    const agent = await rig.launch({ apiUrls: ['http://127.0.0.1:1', server.apiUrl] })
+    await agent.ready
+  })
+
+  it('warns about a file system that nobody grew because the agent died', async () => {
+    await deploy('a')
+    const { reached } = world.block('start')
+    const growth = { user: 'admin', password: 'password-canary' }
+    const wish = server.want({ uid: 'a', diskGb: 20, growth })
+    await reached
+    await rig.stop()
+    const text = await fs.readFile(path.join(rig.vmFolder('a'), 'svc3.json'), 'utf8')
+    assert.ok(!text.includes('canary'))
+    world.unblock('start')
+    await rig.launch()
+    const report = await server.fulfilled(wish)
+    assert.deepEqual([report.power, report.diskGb], ['running', 20])
+    assert.match(report.warning ?? '', /the disk has grown, but its partition and file system have not/)
+  })
+
+  it('goes on with a deployment that an agent did not finish', async () => {
+    const { reached } = world.block('start')
+    const wish = server.want({ uid: 'a' })
+    await reached
+    await rig.stop()
+    world.unblock('start')
+    await rig.launch()
+    assert.equal((await server.fulfilled(wish)).power, 'running')
+    assert.equal(world.vms.get('a')?.disk, 1)
+  })
+
+  it('takes over a VM whose record cannot be read, and does not touch its disk', async () => {
+    await deploy('a')
+    await rig.stop()
+    await fs.writeFile(path.join(rig.vmFolder('a'), 'svc3.json'), '{')
+    const before = world.calls.length
+    await rig.launch()
+    const report = await server.next('a')
+    assert.deepEqual([report.power, report.generation], ['running', 1])
+    assert.equal(world.calls.length, before)
+  })
+
+  it('has its folder for itself', async () => {
+    await assert.rejects(rig.launch(), /held by process/)
+  })
+})

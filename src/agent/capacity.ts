@@ -1,0 +1,131 @@
+// What this node is and has: what it reports to the server.
+import dgram from 'node:dgram'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import type { NodeReport } from '../api/agent.ts'
+import type { Architecture, Driver, Probe } from '../drivers/driver.ts'
+import { busyPorts, listeners } from './listening-ports.ts'
+
+/** What the operator says in place of what is found. */
+export interface CapacityOptions {
+  readonly architecture?: Architecture | undefined
+  readonly ip?: string | undefined
+  readonly cpu?: number | undefined
+  readonly memoryMiB?: number | undefined
+  readonly maxVms?: number | undefined
+}
+
+export interface CapacityInput {
+  readonly options: CapacityOptions
+  readonly driver: Driver
+  readonly version: string
+  readonly folder: string
+  /** Where the server is, by which the node's own address is found. */
+  readonly apiUrl: string
+  readonly images: readonly string[]
+  readonly ownPorts: ReadonlySet<number>
+}
+
+const probeEveryMs = 30_000
+const mib = 2 ** 20
+/** The rest is for the host itself. */
+const memoryShare = 0.9
+
+export interface Capacity {
+  report(
+    input: Omit<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>,
+    signal: AbortSignal,
+  ): Promise<NodeReport>
+}
+
+export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>): Capacity {
+  const { options, driver, version, folder } = fixed
+  const isSimulated = driver.name === 'simulated'
+  let probed: { readonly atMs: number; readonly probe: Probe } | undefined
+  const found = new Map<string, Promise<string>>()
+
+  const probe = async (signal: AbortSignal): Promise<Probe> => {
+    if (!probed || performance.now() - probed.atMs > probeEveryMs)
+      probed = { atMs: performance.now(), probe: await driver.probe(signal) }
+    return probed.probe
+  }
+  const addressTowards = (apiUrl: string): Promise<string> => {
+    if (options.ip !== undefined) return Promise.resolve(options.ip)
+    const known = found.get(apiUrl) ?? ownAddress(apiUrl)
+    found.set(apiUrl, known)
+    return known
+  }
+
+  return {
+    async report({ apiUrl, images, ownPorts }, signal) {
+      const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit } = await probe(signal)
+      const architecture = options.architecture ?? chooseArchitecture(architectures)
+      const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'the hypervisor does not work')
+      const ip = await addressTowards(apiUrl)
+      const maxVms = smallest(options.maxVms, driverLimit)
+      return {
+        ip,
+        architecture,
+        cpu: options.cpu ?? os.availableParallelism(),
+        memoryMiB: options.memoryMiB ?? Math.floor((os.totalmem() * memoryShare) / mib),
+        gpus,
+        ...(maxVms !== undefined && { maxVms }),
+        diskFreeGb: await freeGb(folder),
+        driver: driver.name,
+        driverVersion: driverVersion.slice(0, 256),
+        version,
+        os: `${os.type()} ${os.release()}`.slice(0, 256),
+        ...(trouble !== undefined && { problem: trouble.slice(0, 2_048) }),
+        images: [...images],
+        // Nobody listens for simulated VMs.
+        busyPorts: isSimulated ? [] : busyPorts(await listeners(), ip, ownPorts).slice(0, 20_000),
+      }
+    },
+  }
+}
+
+const hostArchitectures: Readonly<Record<string, Architecture>> = { arm64: 'arm64', x64: 'amd64' }
+
+/** The host's own, on which VMs are fast, when the hypervisor has it. */
+function chooseArchitecture(known: readonly Architecture[]): Architecture {
+  const own = hostArchitectures[process.arch]
+  return (own && known.includes(own) ? own : known[0]) ?? own ?? 'amd64'
+}
+
+const mismatch = (wanted: Architecture, known: readonly Architecture[]): string | undefined =>
+  known.includes(wanted)
+    ? undefined
+    : `the hypervisor runs ${known.join(' and ') || 'nothing'}, and the node is to run ${wanted}; install what is missing, or start the agent with another --architecture`
+
+const smallest = (a: number | undefined, b: number | undefined): number | undefined =>
+  a === undefined ? b : b === undefined ? a : Math.min(a, b)
+
+async function freeGb(folder: string): Promise<number> {
+  const { bavail, bsize } = await fs.statfs(folder)
+  return Math.floor((bavail * bsize) / 2 ** 30)
+}
+
+/** The address of the interface by which the server is reached. Nothing is sent: connecting UDP only asks for the route. */
+export async function ownAddress(apiUrl: string): Promise<string> {
+  const { hostname, port, protocol } = new URL(apiUrl)
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const socket = dgram.createSocket({ type: host.includes(':') ? 'udp6' : 'udp4' })
+  try {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    socket.once('error', reject)
+    socket.connect(Number(port) || (protocol === 'https:' ? 443 : 80), host, resolve)
+    await promise
+    const { address } = socket.address()
+    // A server on this machine reached by IPv6: forwarded ports are IPv4.
+    return address === '::1' ? '127.0.0.1' : address
+  } catch {
+    return firstAddress()
+  } finally {
+    socket.close()
+  }
+}
+
+function firstAddress(): string {
+  const all = Object.values(os.networkInterfaces()).flat()
+  return all.find((one) => one !== undefined && !one.internal && one.family === 'IPv4')?.address ?? '127.0.0.1'
+}

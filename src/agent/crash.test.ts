@@ -1,0 +1,122 @@
+// The agent is killed at every point of every kind of work, as a process, and the next one finishes what was begun: the
+// VM is as it was wanted, a removal leaves nothing, and nothing is done that was not wanted.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { AgentServer } from '../../test/support/agent-server.ts'
+import type { VmReport, WantedVm } from '../api/agent.ts'
+import type { Driver } from '../drivers/driver.ts'
+import { openDriver } from '../drivers/index.ts'
+import { silentLog } from '../platform/log.ts'
+import { startAgent } from './agent.ts'
+import { failPoints, type Kind } from './steps.ts'
+
+const program = path.resolve(import.meta.dirname, '../../test/support/agent-process.ts')
+
+/** Wishes that lead to each kind of work: those before it are fulfilled first. */
+const wishes: Readonly<Record<Kind, readonly Partial<WantedVm>[]>> = {
+  deploy: [{}],
+  start: [{}, { power: 'stopped' }, { power: 'running' }],
+  stop: [{}, { power: 'stopped' }],
+  suspend: [{}, { power: 'suspended' }],
+  resume: [{}, { power: 'suspended' }, { power: 'running' }],
+  revert: [{}, { diskGeneration: 2 }],
+  resize: [{}, { diskGb: 20 }],
+  delete: [{}, { power: 'deleted' }],
+}
+/** Where a step is rarer than its kind. */
+const rare: Readonly<Record<string, readonly Partial<WantedVm>[]>> = {
+  'agent.revert.suspend': [{}, { diskGeneration: 2, power: 'suspended' }],
+  'agent.resize.suspend': [{}, { diskGb: 20, power: 'suspended' }],
+  'agent.resize.partition': [{}, { diskGb: 20, growth: { user: 'admin', password: 'password-canary' } }],
+}
+/** Steps that need a VM whose disk somebody took away: only a revert may make a new one. */
+const withoutDisk = new Set(['agent.revert.create'])
+
+describe('an agent that is killed', { concurrency: 4 }, () => {
+  let root: string
+  const children = new Set<ChildProcess>()
+  before(async () => {
+    root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
+  })
+  after(async () => {
+    for (const child of children) child.kill('SIGKILL')
+    await fs.rm(root, { recursive: true, force: true })
+  })
+
+  for (const [index, point] of failPoints.entries()) {
+    it(`at ${point}`, { timeout: 60_000 }, async () => {
+      await using server = await AgentServer.start()
+      const folder = path.join(root, point)
+      const before = [...(rare[point] ?? wishes[point.split('.')[1] as Kind])]
+      const fatal = before.pop()
+      const vm = { uid: 'a', ssh: 42_000 + index }
+      await work(server, folder, async () => {
+        for (const wish of before) await server.fulfilled(server.want({ ...vm, ...wish }))
+      })
+      if (withoutDisk.has(point)) await fs.rm(path.join(folder, 'vms', 'a', 'simulated.json'))
+
+      const child = spawn(process.execPath, [program, server.apiUrl, server.joinToken, folder], {
+        env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: point, NODE_COMPILE_CACHE: path.join(root, 'cache') },
+        stdio: 'inherit',
+      })
+      children.add(child)
+      const ended = once(child, 'exit')
+      await server.stream()
+      const last = server.want({ ...vm, ...fatal })
+      assert.deepEqual(await ended, [null, 'SIGKILL'])
+      children.delete(child)
+
+      server.vms.clear()
+      await work(server, folder, async (driver) => {
+        check(await server.fulfilled(last), last, point)
+        const handle = { version: 1, driver: 'simulated', uid: 'a', folder: path.join(folder, 'vms', 'a') } as const
+        assert.equal((await driver.inspect(handle)).state, states[last.power])
+        assert.ok(!(await contents(folder)).includes('canary'), 'a secret is on disk')
+        if (last.power !== 'deleted') await server.fulfilled(server.want({ ...vm, power: 'deleted' }))
+        assert.deepEqual(await fs.readdir(path.join(folder, 'vms')), [])
+      })
+    })
+  }
+})
+
+const states = { running: 'running', stopped: 'stopped', suspended: 'suspended', deleted: 'absent' } as const
+
+/** With an agent in this process. */
+async function work(server: AgentServer, folder: string, what: (driver: Driver) => Promise<void>): Promise<void> {
+  const driver = openDriver('simulated')
+  const agent = await startAgent({
+    apiUrls: [server.apiUrl],
+    folder,
+    imageFolder: path.join(folder, 'images'),
+    name: path.basename(folder),
+    version: '3.0.0-test',
+    driver,
+    joinToken: async () => server.joinToken,
+    log: silentLog,
+  })
+  try {
+    await agent.ready
+    await what(driver)
+  } finally {
+    await agent.stop()
+  }
+}
+
+function check(report: VmReport, { power, generation, diskGb }: WantedVm, point: string): void {
+  assert.equal(report.power, power === 'deleted' ? 'removed' : power)
+  assert.equal(report.generation, generation)
+  assert.equal(report.problem, undefined)
+  if (diskGb !== undefined) assert.equal(report.diskGb, diskGb)
+  assert.equal(report.warning !== undefined, point === 'agent.resize.partition', report.warning)
+}
+
+async function contents(folder: string): Promise<string> {
+  const files = await fs.readdir(folder, { recursive: true, withFileTypes: true })
+  const texts = files.filter((file) => file.isFile()).map((file) => fs.readFile(path.join(file.parentPath, file.name)))
+  return (await Promise.all(texts)).join('\n')
+}

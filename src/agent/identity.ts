@@ -1,0 +1,101 @@
+// Who this node is: an Ed25519 key of its own, made here and never sent, with which it joined the cluster once and gets
+// tokens for an hour since.
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { issueAgentToken, joinCluster } from '../api/agent.ts'
+import type { Client } from '../client/client.ts'
+import { timestamp } from '../platform/clock.ts'
+import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+
+export interface Identity {
+  readonly name: string
+  /** Given by the cluster; missing until it was joined. */
+  readonly uid: string | undefined
+  /** Takes up the node's place in the cluster. Again with the same key: fine. */
+  join(client: Client, token: string, signal: AbortSignal): Promise<void>
+  /** For the operations of agents. */
+  issueToken(client: Client, signal: AbortSignal): Promise<AgentToken>
+}
+
+export interface AgentToken {
+  readonly token: string
+  /** By this machine's monotonic clock, performance.now(): whatever its time of day is set to meanwhile. */
+  readonly renewAtMs: number
+}
+
+interface NodeFile {
+  readonly version: 1
+  readonly name: string
+  /** PKCS #8 in base64. */
+  readonly privateKey: string
+  readonly uid?: string
+  readonly apiUrl?: string
+}
+
+export class IdentityError extends Error {
+  override readonly name = 'IdentityError'
+}
+
+const callTimeoutMs = 15_000
+
+/** The identity in a folder; a new one when there is none. */
+export async function openIdentity(folder: string, wantedName: string): Promise<Identity> {
+  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  const file = path.join(folder, 'node.json')
+  const text = await readFileIfPresent(file)
+  // Written before it is used: a join that was cut off is repeated with the same key.
+  let node = text === undefined ? await makeNode(file, wantedName) : parseNode(text, file)
+  if (node.uid === undefined && node.name !== wantedName) node = await keep(file, { ...node, name: wantedName })
+  if (node.name !== wantedName)
+    throw new IdentityError(
+      `${folder} belongs to the node "${node.name}", not to "${wantedName}"; start it under that name, or with another folder`,
+    )
+  const key = createPrivateKey({ key: Buffer.from(node.privateKey, 'base64'), format: 'der', type: 'pkcs8' })
+
+  return {
+    name: node.name,
+    get uid() {
+      return node.uid
+    },
+    async join(client, token, signal) {
+      const body = { token, name: node.name, publicKey: publicKeyOf(key) }
+      const { uid } = await client.call(joinCluster, { body, signal, timeoutMs: callTimeoutMs })
+      node = await keep(file, { ...node, uid, apiUrl: client.baseUrl })
+    },
+    async issueToken(client, signal) {
+      const at = timestamp(new Date())
+      const signature = sign(null, Buffer.from(`svc3-agent\n${node.name}\n${at}`), key).toString('base64')
+      const body = { name: node.name, at, signature }
+      const { token, expiresAt } = await client.call(issueAgentToken, { body, signal, timeoutMs: callTimeoutMs })
+      return { token, renewAtMs: performance.now() + usableMs(Date.parse(expiresAt) - Date.now()) }
+    },
+  }
+}
+
+/** Of what is left of a token, the first three quarters. A clock that is far off must not make a token for every call. */
+const usableMs = (leftMs: number): number => 0.75 * Math.min(Math.max(leftMs, 60_000), 3_600_000)
+
+const publicKeyOf = (key: KeyObject): string =>
+  createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64')
+
+function makeNode(file: string, name: string): Promise<NodeFile> {
+  const { privateKey } = generateKeyPairSync('ed25519')
+  const der = privateKey.export({ type: 'pkcs8', format: 'der' })
+  return keep(file, { version: 1, name, privateKey: der.toString('base64') })
+}
+
+async function keep(file: string, node: NodeFile): Promise<NodeFile> {
+  await writeFileAtomically(file, `${JSON.stringify(node, null, 2)}\n`, { mode: 0o600 })
+  return node
+}
+
+function parseNode(text: string, file: string): NodeFile {
+  try {
+    const node = JSON.parse(text) as NodeFile
+    if (node.version === 1 && typeof node.name === 'string' && typeof node.privateKey === 'string') return node
+  } catch {
+    // said below
+  }
+  throw new IdentityError(`${file} cannot be read as a node's identity; restore it, or remove it and join again`)
+}

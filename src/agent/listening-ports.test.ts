@@ -1,0 +1,44 @@
+// Which ports others listen on, from tables as Linux writes them and from this host.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import net from 'node:net'
+import { describe, it } from 'node:test'
+import { busyPorts, listeners, parseListeners } from './listening-ports.ts'
+
+const tcp = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0000000000000000 100 0 0 10 0
+   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 2 1 0000000000000000 100 0 0 10 0
+   2: 00000000:2260 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 3 1 0000000000000000 100 0 0 10 0
+   3: 0100007F:C350 0100007F:1F90 01 00000000:00000000 00:00000000 00000000     0        0 4 1 0000000000000000 100 0 0 10 0
+`
+const tcp6 = `   0: 00000000000000000000000000000000:22B8 00000000000000000000000000000000:0000 0A 00000000:00000000 00:0 0 0 0
+   1: 0000000000000000FFFF00000700000A:22B9 00000000000000000000000000000000:0000 0A 00000000:00000000 00:0 0 0 0
+`
+
+describe('listening ports', () => {
+  const all = [...parseListeners(tcp), ...parseListeners(tcp6)]
+
+  it('are read with their addresses, connections left out', () =>
+    assert.deepEqual(all, [
+      { address: '127.0.0.1', port: 8080 },
+      { address: '0.0.0.0', port: 22 },
+      { address: '0.0.0.0', port: 8800 },
+      { address: '::', port: 8888 },
+      { address: '10.0.0.7', port: 8889 },
+    ]))
+
+  it('are busy on the address that they are bound to, or on all, but not when they are ours or below 1024', () => {
+    assert.deepEqual(busyPorts(all, '10.0.0.7', new Set()), [8800, 8888, 8889])
+    assert.deepEqual(busyPorts(all, '127.0.0.1', new Set([8800])), [8080, 8888])
+    assert.deepEqual(busyPorts(all, '0.0.0.0', new Set()), [8080, 8800, 8888, 8889])
+  })
+
+  it('are found on this host', async () => {
+    const server = net.createServer().listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const { port } = server.address() as net.AddressInfo
+    const found = busyPorts(await listeners(), '127.0.0.1', new Set())
+    server.close()
+    assert.equal(found.includes(port), process.platform === 'linux')
+  })
+})

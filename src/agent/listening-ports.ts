@@ -1,0 +1,61 @@
+// The TCP ports that programs of this host listen on, from /proc. Elsewhere none are known: a taken port is then met when
+// a VM starts.
+import { readFileIfPresent } from '../platform/files.ts'
+
+export interface Listener {
+  readonly address: string
+  readonly port: number
+}
+
+const firstPort = 1_024
+const listening = '0A'
+const any = new Set(['0.0.0.0', '::'])
+/** Several agents of one process share one look. */
+const keptMs = 2_000
+let last: { readonly atMs: number; readonly listeners: Promise<readonly Listener[]> } | undefined
+
+export function listeners(): Promise<readonly Listener[]> {
+  const atMs = performance.now()
+  if (!last || atMs - last.atMs > keptMs) last = { atMs, listeners: read() }
+  return last.listeners
+}
+
+async function read(): Promise<readonly Listener[]> {
+  const tables = await Promise.all(
+    ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFileIfPresent(file).catch(() => undefined)),
+  )
+  return tables.flatMap((table) => parseListeners(table ?? ''))
+}
+
+/** Lines such as `0: 0100007F:1F90 00000000:0000 0A …`: address in the byte order of the machine, port, state. */
+export function parseListeners(table: string): Listener[] {
+  const found: Listener[] = []
+  for (const match of table.matchAll(/^\s*\d+: ([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4}) \S+ ([0-9A-F]{2}) /gm)) {
+    const [, address = '', port = '', state] = match
+    if (state === listening) found.push({ address: addressOf(address), port: Number.parseInt(port, 16) })
+  }
+  return found
+}
+
+/** Only little-endian machines run svc3. Of IPv6 addresses only the forms that concern IPv4 are told apart. */
+function addressOf(hex: string): string {
+  if (hex.length === 8) return ipv4Of(hex)
+  if (/^0+$/.test(hex)) return '::'
+  return hex.startsWith('0000000000000000FFFF0000') ? ipv4Of(hex.slice(24)) : hex
+}
+
+const ipv4Of = (hex: string): string =>
+  (hex.match(/../g) ?? [])
+    .reverse()
+    .map((pair) => Number.parseInt(pair, 16))
+    .join('.')
+
+/** The ports that cannot be bound on an address, without those in `own`. */
+export function busyPorts(all: readonly Listener[], ip: string, own: ReadonlySet<number>): number[] {
+  const ports = all
+    .filter(
+      ({ address, port }) => port >= firstPort && !own.has(port) && (address === ip || any.has(address) || any.has(ip)),
+    )
+    .map(({ port }) => port)
+  return [...new Set(ports)].sort((a, b) => a - b)
+}

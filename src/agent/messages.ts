@@ -1,0 +1,35 @@
+// What people read about a VM when something did not work: what happened, why, and what to do next.
+import type { Kind } from './steps.ts'
+
+const texts: Readonly<Record<Kind, { readonly what: string; readonly next: string }>> = {
+  deploy: { what: 'could not be deployed', next: 'nothing of it is left on the node; deploy it again' },
+  start: { what: 'could not be started', next: 'its disk is as it was; start it again, or look at its logs' },
+  stop: { what: 'could not be stopped', next: 'try again' },
+  suspend: { what: 'could not be suspended', next: 'try again' },
+  resume: { what: 'could not be resumed', next: 'try again, or stop and start it' },
+  revert: { what: 'could not be reverted', next: 'try again' },
+  resize: { what: 'could not be resized', next: 'check the free space of the node and try again' },
+  delete: { what: 'could not be removed', next: 'the node tries again by itself' },
+}
+
+export function problemOf(kind: Kind, node: string, error: unknown, leftovers: readonly unknown[]): string {
+  const { what, next } = texts[kind]
+  const more = leftovers.length > 0 ? `; taking it back failed, too (${leftovers.map(reasonOf).join('; ')})` : ''
+  return `it ${what} on node "${node}": ${reasonOf(error)}${more} (${next})`
+}
+
+export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+export const lostProblem = (node: string): string =>
+  `its disk is not on node "${node}" any more; delete it and deploy it again`
+
+export const notRunningProblem = 'only a VM that runs can be suspended, and it does not; start it first'
+
+export const restartedWarning = 'its host was restarted; it was started again from its disk'
+export const endedWithHost = 'its host was restarted, and it ended with it'
+
+/** The disk has grown and the file system in it has not. */
+export const manualGrowth = (why: string): string =>
+  `the disk has grown, but its partition and file system have not: ${why}. Grow them in the guest: on macOS with ` +
+  '"diskutil repairDisk disk0", then "diskutil apfs resizeContainer disk0s2 0"; on Linux with "growpart /dev/vda 1", ' +
+  'then "resize2fs /dev/vda1" or "xfs_growfs /" (names as "diskutil list" or "lsblk" show them)'

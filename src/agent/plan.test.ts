@@ -1,0 +1,131 @@
+// The table, cell by cell, and what holds for all of it.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { type Actual, type Desired, type Plan, planFor, type Situation } from './plan.ts'
+import { failPoints, kinds, steps } from './steps.ts'
+
+const desires: readonly Desired[] = ['running', 'stopped', 'suspended', 'deleted']
+const actuals: readonly Actual[] = ['absent', 'stopped', 'running', 'suspended', 'failed', 'gone']
+const flags = [false, true]
+
+const every: readonly Situation[] = desires.flatMap((desired) =>
+  actuals.flatMap((actual) =>
+    flags.flatMap((isFulfilled) =>
+      flags.flatMap((isDeployed) =>
+        flags.flatMap((needsRevert) =>
+          flags.flatMap((needsGrowth) =>
+            flags.map((hasCredentials) => ({
+              desired,
+              actual,
+              isFulfilled,
+              isDeployed,
+              needsRevert,
+              needsGrowth,
+              hasCredentials,
+            })),
+          ),
+        ),
+      ),
+    ),
+  ),
+)
+
+const shown = (plan: Plan): string => ('kind' in plan ? `${plan.kind}: ${plan.steps.join(' ')}` : plan.as)
+const plain = { isFulfilled: false, isDeployed: true, needsRevert: false, needsGrowth: false, hasCredentials: false }
+const row = (desired: Desired, more: Partial<Situation> = {}): string[] =>
+  actuals.map((actual) => shown(planFor({ ...plain, desired, actual, ...more })))
+
+const start = 'start: image start'
+const deploy = 'deploy: image create start'
+const stop = 'stop: stop'
+const remove = 'delete: destroy'
+
+describe('a new wish', () => {
+  //                                              absent, stopped, running, suspended, failed, gone
+  const table: Readonly<Record<Desired, readonly string[]>> = {
+    running: ['lost', start, 'done', 'resume: resume', start, start],
+    stopped: ['lost', 'done', stop, stop, stop, stop],
+    suspended: ['lost', 'not-running', 'suspend: suspend', 'done', 'not-running', 'not-running'],
+    deleted: [remove, remove, remove, remove, remove, remove],
+  }
+  for (const desired of desires) it(desired, () => assert.deepEqual(row(desired), table[desired]))
+
+  it('about a VM that is not deployed makes it, and calls nothing lost', () => {
+    const more = { isDeployed: false }
+    assert.deepEqual(row('running', more), [deploy, deploy, 'done', 'resume: resume', deploy, deploy])
+    assert.deepEqual(row('stopped', more), ['done', 'done', stop, stop, stop, stop])
+    assert.equal(row('suspended', more)[0], 'not-running')
+  })
+})
+
+describe('a wish that was carried out', () => {
+  const more = { isFulfilled: true }
+  it('lets be what ended by itself, and brings back what ended with the host', () =>
+    assert.deepEqual(row('running', more), ['lost', 'done', 'done', 'done', 'done', start]))
+  it('keeps down what is to be down', () =>
+    assert.deepEqual(row('stopped', more), ['lost', 'done', stop, stop, 'done', 'done']))
+  it('keeps frozen what is to be frozen', () =>
+    assert.deepEqual(row('suspended', more), ['lost', 'done', 'suspend: suspend', 'done', 'done', 'done']))
+  it('does not try a failed deployment again', () =>
+    assert.equal(row('running', { ...more, isDeployed: false })[0], 'done'))
+})
+
+describe('a disk that is to change', () => {
+  it('is reverted without mercy, and the VM is what it should be afterwards', () => {
+    const more = { needsRevert: true }
+    const down = 'revert: image revert start'
+    const up = 'revert: image kill revert start'
+    assert.deepEqual(row('running', more), ['revert: image create start', down, up, up, down, down])
+    assert.equal(row('stopped', more)[2], 'revert: image kill revert')
+  })
+
+  it('grows while the VM is down, and partition and file system when it is up again', () => {
+    const more = { needsGrowth: true, hasCredentials: true }
+    const up = 'resize: image stop grow start partition'
+    const down = 'resize: image grow start partition'
+    assert.deepEqual(row('running', more), ['lost', down, up, up, down, down])
+    assert.equal(row('running', { needsGrowth: true })[2], 'resize: image stop grow start')
+    assert.equal(row('stopped', more)[2], 'resize: image stop grow')
+  })
+
+  it('is not touched again once the wish was carried out or failed', () =>
+    assert.equal(row('running', { isFulfilled: true, needsGrowth: true, needsRevert: true })[2], 'done'))
+})
+
+describe('the whole table', () => {
+  it('has only steps that their kind of work names, in that order', () => {
+    for (const situation of every) {
+      const plan = planFor(situation)
+      if (!('kind' in plan)) continue
+      const places = plan.steps.map((step) => (kinds[plan.kind] as readonly string[]).indexOf(step))
+      assert.ok(!places.includes(-1), shown(plan))
+      assert.deepEqual(
+        places,
+        [...places].sort((a, b) => a - b),
+        shown(plan),
+      )
+    }
+  })
+
+  it('uses every step, and every step has a point to fail at', () => {
+    const used = new Set(every.map(planFor).flatMap((plan) => [...plan.steps]))
+    assert.deepEqual([...used].sort(), [...steps].sort())
+    for (const step of steps)
+      assert.ok(
+        failPoints.some((name) => name.endsWith(`.${step}`)),
+        step,
+      )
+  })
+
+  it('never makes or changes a disk under a VM that runs, and never starts one that is to be down', () => {
+    for (const situation of every) {
+      const plan = planFor(situation)
+      const list: readonly string[] = plan.steps
+      const isUp = situation.actual === 'running' || situation.actual === 'suspended'
+      const change = list.findIndex((step) => step === 'grow' || step === 'revert')
+      if (isUp && change !== -1) assert.ok(list.slice(0, change).some((step) => step === 'stop' || step === 'kill'))
+      if (situation.desired === 'stopped' || situation.desired === 'deleted') assert.ok(!list.includes('start'))
+      if (situation.desired !== 'deleted') assert.ok(!list.includes('destroy'))
+    }
+  })
+})

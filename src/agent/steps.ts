@@ -1,0 +1,55 @@
+// The steps that work on a VM is made of, the kinds of work, and the points at which tests let the agent die.
+
+/**
+ * image: the node's copy of the image. create: the disk. kill: end it at once. partition: grow partition and file system
+ * in the guest. Each can be done again after it was cut off.
+ */
+export const steps = [
+  'image',
+  'create',
+  'start',
+  'stop',
+  'kill',
+  'suspend',
+  'resume',
+  'revert',
+  'grow',
+  'partition',
+  'destroy',
+] as const
+export type Step = (typeof steps)[number]
+
+/** What is shown of a step while it lasts. */
+export const phases: Readonly<Record<Step, string>> = {
+  image: 'getting the image',
+  create: 'making the disk',
+  start: 'starting',
+  stop: 'stopping',
+  kill: 'stopping',
+  suspend: 'freezing',
+  resume: 'resuming',
+  revert: 'making a new disk',
+  grow: 'growing the disk',
+  partition: 'growing the file system in the guest',
+  destroy: 'removing',
+}
+
+/** Kinds of work, with every step that they may have, in order. */
+export const kinds = {
+  deploy: ['image', 'create', 'start'],
+  start: ['image', 'start'],
+  stop: ['stop'],
+  suspend: ['suspend'],
+  resume: ['resume'],
+  revert: ['image', 'kill', 'create', 'revert', 'start', 'suspend'],
+  resize: ['image', 'stop', 'grow', 'start', 'suspend', 'partition'],
+  delete: ['destroy'],
+} as const satisfies Readonly<Record<string, readonly Step[]>>
+export type Kind = keyof typeof kinds
+
+/** `agent.<kind>.<step>` stands before a step; `done` after the last one, before it is written down. */
+export const failPointOf = (kind: Kind, step: Step | 'done'): string => `agent.${kind}.${step}`
+
+export const failPoints: readonly string[] = Object.entries(kinds).flatMap(([kind, list]) =>
+  [...list, 'done' as const].map((step) => failPointOf(kind as Kind, step)),
+)

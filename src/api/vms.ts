@@ -1,0 +1,312 @@
+// Virtual machines on the wire: deploy, look, power, resize, delete. Shapes as public clients send and read them.
+import * as t from 'typebox'
+import { Status } from './errors.ts'
+import { inNamespace, listOperation, operation } from './operation.ts'
+import { Architecture, Flag, ResourceVersion, Timestamp, VmShape } from './records.ts'
+
+export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
+export const powerStates = ['pending', 'starting', 'running', 'stopped', 'suspended', 'failed', 'unknown'] as const
+
+export const Condition = t.Object(
+  {
+    type: t.String({ description: 'What it is about, such as `Scheduled`' }),
+    status: t.Enum(['True', 'False']),
+    reason: t.String(),
+    message: t.String(),
+    at: Timestamp,
+  },
+  { title: 'Condition' },
+)
+export type Condition = t.Static<typeof Condition>
+
+export const VmOperation = t.Object(
+  {
+    kind: t.String({ description: 'Such as `deploy`, `resize`, `revert`, `delete`' }),
+    phase: t.String(),
+    percent: t.Optional(t.Integer({ minimum: 0, maximum: 100 })),
+  },
+  { title: 'VmOperation' },
+)
+export type VmOperation = t.Static<typeof VmOperation>
+
+export const ReservedPort = t.Object(
+  { nodePort: t.Integer(), vmPort: t.Integer(), protocol: t.Enum(['tcp', 'udp']) },
+  { title: 'ReservedPort' },
+)
+
+export const Vm = t.Object(
+  {
+    name: t.String(),
+    namespace: t.String(),
+    uid: t.String({ description: 'Another one when a VM of the same name is deployed again' }),
+    status: t.Enum(vmStatuses, {
+      description: 'A stopped or suspended Intel-based VM shows `Running`; `powerState` tells the truth',
+    }),
+    powerState: t.Enum(powerStates),
+    node: t.Optional(t.String()),
+    ip: t.Optional(t.String({ description: 'Where its ports are reached: the address of its node' })),
+    ssh: t.Optional(t.Integer()),
+    vnc: t.Optional(t.Integer()),
+    screenshare: t.Optional(t.Integer()),
+    reservedPorts: t.Array(ReservedPort),
+    portWarnings: t.Optional(t.String()),
+    cpu: t.Integer(),
+    memory: t.String({ description: 'Such as `4.80Gi`; `auto` until a node is chosen' }),
+    diskGb: t.Optional(t.Integer()),
+    image: t.String(),
+    architecture: Architecture,
+    gpuPassthrough: t.Boolean(),
+    owner: t.String(),
+    deployDate: Timestamp,
+    expiresAt: t.Optional(Timestamp),
+    labels: t.Record(t.String(), t.String()),
+    metadataKeys: t.Array(t.String(), { description: 'Values are read in the guest only' }),
+    errorMessage: t.Optional(t.String()),
+    conditions: t.Array(Condition),
+    operation: t.Optional(VmOperation),
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'Vm' },
+)
+export type Vm = t.Static<typeof Vm>
+
+const Text = t.String({ maxLength: 1024 })
+/** Values are taken as text; some clients send numbers. */
+const Metadata = t.Record(t.String({ maxLength: 128 }), t.Union([t.String(), t.Number(), t.Boolean()]))
+const Labels = t.Record(t.String({ maxLength: 128 }), t.String({ maxLength: 256 }))
+
+export const VmDeployment = t.Object(
+  {
+    image: t.Optional(t.String({ maxLength: 512, description: 'An image, or for arm64 an OCI reference' })),
+    vmConfig: t.Optional(t.String({ maxLength: 64, description: 'A VM configuration; the other fields override it' })),
+    name: t.Optional(t.String({ maxLength: 256 })),
+    shouldGenerateName: t.Optional(t.Boolean({ description: '`name` is a prefix' })),
+    ...VmShape,
+    reservedPorts: t.Optional(
+      t.String({ maxLength: 2048, description: '`NODE:VM[,NODE:VM]`, each may end in `/udp`' }),
+    ),
+    customVMMetadata: t.Optional(Metadata),
+    metadata: t.Optional(Metadata),
+    vm_metadata: t.Optional(
+      t.Object({
+        items: t.Optional(
+          t.Array(t.Object({ key: t.String(), value: t.Union([t.String(), t.Number(), t.Boolean()]) })),
+        ),
+      }),
+    ),
+    userdata: t.Optional(t.String({ maxLength: 350_000, writeOnly: true, description: 'First-boot script, base64' })),
+    labels: t.Optional(Labels),
+    ttl: t.Optional(t.String({ maxLength: 64, description: 'Such as `2h`: deleted when it has passed' })),
+    timeout: t.Optional(t.Number({ minimum: 0, maximum: 100_000, description: 'Minutes; 10 when left out' })),
+  },
+  { title: 'VmDeployment' },
+)
+export type VmDeployment = t.Static<typeof VmDeployment>
+
+export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
+
+const DeployQuery = t.Object({ wait: t.Optional(t.Boolean({ description: '`false`: answer at once' })) })
+const DeleteQuery = t.Object({
+  force: Flag('Administrators: forget a VM whose node does not answer; it is removed there when the node is back'),
+})
+const LogsQuery = t.Object({
+  follow: Flag('Go on as it writes more'),
+  tail: t.Optional(t.Integer({ minimum: 0, maximum: 100_000, description: 'Only so many lines from the end' })),
+})
+const ConnectQuery = t.Object({
+  port: t.Optional(t.String({ maxLength: 16, description: '`ssh` (default), `vnc`, `screenshare`' })),
+})
+
+const noun = 'vms'
+const path = `${inNamespace}/vms` as const
+const params = { namespace: 'svc-default', vm: 'vm-cznfv' }
+const example = {
+  name: 'vm-cznfv',
+  namespace: 'svc-default',
+  uid: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11',
+  status: 'Running',
+  powerState: 'running',
+  node: 'mini-arm-13',
+  ip: '10.221.189.13',
+  ssh: 8822,
+  vnc: 5999,
+  screenshare: 5900,
+  reservedPorts: [],
+  cpu: 3,
+  memory: '4.80Gi',
+  diskGb: 90,
+  image: 'sonoma',
+  architecture: 'arm64',
+  gpuPassthrough: false,
+  owner: 'ada@example.com',
+  deployDate: '2026-11-15T09:00:00Z',
+  labels: {},
+  metadataKeys: [],
+  conditions: [],
+  resourceVersion: '42',
+}
+
+export const listVms = listOperation({
+  id: 'listVms',
+  noun,
+  path,
+  allow: 'dev',
+  summary: 'List the VMs of a namespace',
+  item: Vm,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+export const getVm = operation({
+  id: 'getVm',
+  noun,
+  method: 'GET',
+  path: `${path}/{vm}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show a VM',
+  response: Vm,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const deployVm = operation({
+  id: 'deployVm',
+  noun,
+  method: 'POST',
+  path,
+  allow: 'dev',
+  status: 201,
+  also: { 202: 'With `wait=false`: the VM is on its way' },
+  summary: 'Deploy a VM',
+  description:
+    'Answers when the VM runs. One that fails or is not placed within `timeout` minutes leaves nothing behind.',
+  involves: 'answer.name',
+  tells: ['image', 'vmConfig'],
+  query: DeployQuery,
+  body: VmDeployment,
+  response: Vm,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'Timeout'],
+  example: { params: { namespace: 'svc-default' }, body: { image: 'sonoma', cpu: 3 }, response: example },
+})
+
+export const deleteVm = operation({
+  id: 'deleteVm',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{vm}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Delete a VM and its disk',
+  involves: 'params.vm',
+  query: DeleteQuery,
+  response: Status,
+  refuses: ['NotFound', 'Forbidden', 'Timeout'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'vm "vm-cznfv" deleted from namespace "svc-default"',
+      details: { name: 'vm-cznfv', kind: 'vms' },
+      code: 200,
+    },
+  },
+})
+
+export const execVm = operation({
+  id: 'execVm',
+  noun,
+  method: 'POST',
+  path: `${path}/{vm}/exec`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Start, stop, suspend, resume or revert an Intel-based VM',
+  description: 'Answers when it is done. Revert returns the disk to the latest state of the image: the rest is lost.',
+  involves: 'params.vm',
+  tells: ['command'],
+  body: t.Object({ command: t.Enum(vmCommands) }, { title: 'VmCommand' }),
+  response: Vm,
+  refuses: ['NotFound', 'Conflict', 'Invalid', 'Timeout'],
+  example: {
+    params,
+    body: { command: 'stop' },
+    response: { ...example, powerState: 'stopped', architecture: 'amd64', node: 'xeon-2' },
+  },
+})
+
+export const resizeVm = operation({
+  id: 'resizeVm',
+  noun,
+  method: 'POST',
+  path: `${path}/{vm}/resize`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Enlarge the disk of a VM, and restart it',
+  description:
+    'Intel-based VMs: with `user` and `password` partition and file system are grown through SSH. When that does not ' +
+    'work the disk is larger all the same, and `errorMessage` tells how to go on by hand.',
+  involves: 'params.vm',
+  tells: ['size'],
+  body: t.Object(
+    {
+      size: t.Number({ description: 'In GB, an integer, larger than now' }),
+      user: t.Optional(Text),
+      password: t.Optional(t.String({ maxLength: 1024, writeOnly: true })),
+    },
+    { title: 'VmResize' },
+  ),
+  response: Vm,
+  refuses: ['NotFound', 'Conflict', 'Invalid', 'Timeout'],
+  example: { params, body: { size: 120 }, response: { ...example, diskGb: 120 } },
+})
+
+export const extendVm = operation({
+  id: 'extendVm',
+  noun,
+  method: 'POST',
+  path: `${path}/{vm}/extend`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Set when a VM ends by itself',
+  involves: 'params.vm',
+  tells: ['ttl'],
+  body: t.Object({ ttl: t.String({ maxLength: 64, description: 'From now, such as `2h`; `0` for never' }) }),
+  response: Vm,
+  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  example: { params, body: { ttl: '2h' }, response: { ...example, expiresAt: '2026-11-15T11:00:00Z' } },
+})
+
+export const getVmLogs = operation({
+  id: 'getVmLogs',
+  noun,
+  method: 'GET',
+  path: `${path}/{vm}/logs`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show what a VM wrote to its serial console',
+  query: LogsQuery,
+  produces: 'text/plain; charset=utf-8',
+  isStream: true,
+  response: t.String(),
+  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  example: { params, response: 'tiny login:\n' },
+})
+
+export const connectVm = operation({
+  id: 'connectVm',
+  noun,
+  method: 'GET',
+  path: `${path}/{vm}/connect`,
+  allow: 'dev',
+  status: 101,
+  summary: 'Open a connection to a port of a VM, through the service',
+  description: 'A WebSocket whose binary messages are the bytes of the connection. Nodes need not be reachable.',
+  query: ConnectQuery,
+  isUpgrade: true,
+  response: t.String(),
+  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  example: { params, response: '' },
+})

@@ -1,0 +1,72 @@
+// How hosts become nodes: a join token, signed by the service, lets a host register its own key; from then on the key
+// speaks for the node. The service keeps the public half only.
+import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { errors, jwtVerify, SignJWT } from 'jose'
+import type { Clock } from '../platform/clock.ts'
+import type { SigningKeys } from './signing-keys.ts'
+import { skewSeconds } from './tokens.ts'
+
+const issuer = 'svc3'
+/** Another audience than that of tokens: neither can be used as the other. */
+const audience = 'svc3-join'
+/** A signature of a node is good for so long, so that one that was overheard is soon worth nothing. */
+const signatureSeconds = 300
+
+export interface NodeKeys {
+  issueJoinToken(namespace: string, seconds: number): Promise<{ token: string; expiresAt: Date }>
+  /** The namespace that a host may join; undefined for every token that is not good. */
+  joinedNamespace(token: string): Promise<string | undefined>
+  /** Whether the node signed its name and that time, just now. */
+  isSignedBy(publicKey: string, signed: { name: string; at: string; signature: string }): boolean
+}
+
+export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
+  return {
+    async issueJoinToken(namespace, seconds) {
+      const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
+      const { kid, privateKey } = keys.active
+      const token = await new SignJWT({ namespace })
+        .setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' })
+        .setIssuer(issuer)
+        .setAudience(audience)
+        .setIssuedAt(nowSeconds)
+        .setExpirationTime(nowSeconds + seconds)
+        .sign(privateKey)
+      return { token, expiresAt: new Date((nowSeconds + seconds) * 1_000) }
+    },
+    async joinedNamespace(token) {
+      try {
+        const { payload } = await jwtVerify(token, ({ kid }) => keys.publicKey(kid), {
+          algorithms: ['EdDSA'],
+          issuer,
+          audience,
+          requiredClaims: ['exp', 'namespace'],
+          clockTolerance: skewSeconds,
+          currentDate: clock.now(),
+        })
+        return typeof payload.namespace === 'string' ? payload.namespace : undefined
+      } catch (error) {
+        if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined
+        throw error
+      }
+    },
+    isSignedBy(publicKey, { name, at, signature }) {
+      const key = parseNodeKey(publicKey)
+      const ageSeconds = Math.abs(clock.now().getTime() - Date.parse(at)) / 1_000
+      if (!key || !(ageSeconds <= signatureSeconds)) return false
+      return verify(null, signedText(name, at), key, Buffer.from(signature, 'base64'))
+    },
+  }
+}
+
+const signedText = (name: string, at: string): Buffer => Buffer.from(`svc3-agent\n${name}\n${at}`)
+
+/** Undefined for what is no Ed25519 key. */
+export function parseNodeKey(text: string): KeyObject | undefined {
+  try {
+    const key = createPublicKey({ key: Buffer.from(text, 'base64'), format: 'der', type: 'spki' })
+    return key.asymmetricKeyType === 'ed25519' ? key : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,111 @@
+// `svc3 agent`: one node. VMs outlive it; the next one takes them over.
+import path from 'node:path'
+import { type Agent, startAgent } from '../agent/agent.ts'
+import { IdentityError } from '../agent/identity.ts'
+import { ApiError } from '../api/errors.ts'
+import type { AgentOptions } from '../cli/programs.ts'
+import { ConnectionError } from '../client/transport.ts'
+import type { Driver } from '../drivers/driver.ts'
+import { openDriver } from '../drivers/index.ts'
+import { readFileIfPresent } from '../platform/files.ts'
+import { LockedError } from '../platform/lock-file.ts'
+import { createLog } from '../platform/log.ts'
+import { version } from './version.ts'
+
+/** Returns the exit code, once the agent has stopped or could not start. */
+export async function runAgent(options: AgentOptions): Promise<number> {
+  // Nobody who looks at this process, and no child of it, needs to see it.
+  delete process.env.SVC3_JOIN_TOKEN
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+  const stopping = new AbortController()
+  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stopping.abort())
+  process.on('SIGHUP', () => process.stdin.isTTY && stopping.abort())
+
+  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : await rememberedUrls(options.dataDir)
+  if (apiUrls.length === 0)
+    return fail('no address of a service is known', 'name it with --api-url URL; the agent remembers it')
+  let agent: Agent
+  try {
+    agent = await start(options, apiUrls, stopping.signal)
+  } catch (error) {
+    if (stopping.signal.aborted) return 0
+    return fail(...explain(error, options))
+  }
+  process.stdout.write(`svc3 agent "${agent.name}" works for ${apiUrls.join(', ')}; Ctrl-C ends it, its VMs run on\n`)
+  void agent.ready.then(() => process.stdout.write(`svc3 agent "${agent.name}" is connected\n`))
+  const failure = await Promise.race([aborted(stopping.signal), agent.failed])
+  await agent.stop()
+  if (failure) return fail(...explain(failure, options))
+  process.stdout.write('svc3 agent stopped; VMs run on\n')
+  return 0
+}
+
+function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortSignal): Promise<Agent> {
+  const { dataDir, imageDir, name, architecture, ip, cpu, memoryGib, maxVms, joinToken, trust } = options
+  const memoryMiB = memoryGib === undefined ? undefined : memoryGib * 1024
+  return startAgent(
+    {
+      apiUrls,
+      folder: dataDir,
+      imageFolder: imageDir,
+      name,
+      driver: driverFor(options),
+      version,
+      capacity: { architecture, ip, cpu, memoryMiB, maxVms },
+      // What a driver that only pretends has made need not survive a power cut.
+      durability: options.driver === 'simulated' ? 'written' : 'synced',
+      joinToken,
+      log: createLog(process.env.SVC3_DEBUG ? 'debug' : 'info'),
+      trust: trust(apiUrls),
+    },
+    signal,
+  )
+}
+
+const driverFor = ({ driver, architecture }: AgentOptions): Driver => {
+  const only = architecture === undefined ? {} : { architectures: [architecture] }
+  return driver === 'qemu' ? openDriver('qemu', only) : openDriver('simulated', only)
+}
+
+/** The address that the node joined by. */
+async function rememberedUrls(dataDir: string): Promise<readonly string[]> {
+  try {
+    const { apiUrl } = JSON.parse((await readFileIfPresent(path.join(dataDir, 'node.json'))) ?? '{}')
+    return typeof apiUrl === 'string' ? [apiUrl] : []
+  } catch {
+    return []
+  }
+}
+
+const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }))
+
+const systemFaults: Readonly<Record<string, string>> = {
+  EACCES: 'choose a folder of yours with --data DIR, or run this as its owner',
+  EROFS: 'it is on a read-only file system; choose another with --data DIR',
+  ENOSPC: 'no space is left there; free some, or choose another with --data DIR',
+  ENOTDIR: 'it is not a folder; choose another with --data DIR',
+  EEXIST: 'it is not a folder; choose another with --data DIR',
+}
+
+function explain(error: unknown, { dataDir, name }: AgentOptions): [what: string, next: string] {
+  if (error instanceof LockedError)
+    return [`an agent already works in ${dataDir} (process ${error.pid})`, 'stop that one, or use another --data DIR']
+  if (error instanceof IdentityError) return [error.message, 'nothing was started']
+  if (error instanceof ConnectionError) return [error.message, error.hint]
+  if (error instanceof ApiError)
+    return [
+      `the cluster refuses node "${name}": ${error.message}`,
+      error.options.hint ?? 'make a join token with "svc3 node join-token" and start with --join-token-file FILE',
+    ]
+  const { code = '', message } = error as NodeJS.ErrnoException
+  const next = systemFaults[code]
+  if (next !== undefined) return [`cannot use ${dataDir} (${code})`, next]
+  if (process.env.SVC3_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`)
+  return [`the agent did not start: ${message}`, 'run it with SVC3_DEBUG=1 for details']
+}
+
+function fail(what: string, next: string): number {
+  process.stderr.write(`svc3: ${what}\nsvc3: ${next}\n`)
+  return 1
+}

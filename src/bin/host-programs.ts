@@ -1,0 +1,34 @@
+// What this host needs to run VMs with QEMU, and how it comes. `svc3 dev` asks; the tests install the same.
+import { canInstall, type DebianProgram, install, installLine, missingOf } from '../platform/debian.ts'
+
+export const hostPrograms: readonly DebianProgram[] = [
+  { name: 'qemu-system-x86', program: 'qemu-system-x86_64', why: 'runs amd64 VMs' },
+  { name: 'qemu-system-arm', program: 'qemu-system-aarch64', why: 'runs arm64 VMs' },
+  { name: 'qemu-utils', program: 'qemu-img', why: 'makes their disks' },
+  { name: 'passt', program: 'passt', why: 'connects them to the network, and keeps them off this host' },
+  { name: 'e2fsprogs', program: 'mke2fs', why: 'builds the small images' },
+  { name: 'xz-utils', program: 'xz', why: 'the same' },
+  { name: 'openssh-client', program: 'ssh', why: 'svc3 vm ssh' },
+]
+
+type Say = (line: string) => void
+
+/** Whether VMs can run here. Installs what is missing where it may, and says what it does or what somebody has to do. */
+export async function ensureHostPrograms(say: Say): Promise<boolean> {
+  const missing = missingOf(hostPrograms)
+  if (missing.length === 0) return true
+  const list = missing.map(({ name, why }) => `  ${name}: ${why}`).join('\n')
+  if (process.platform !== 'linux' || !canInstall()) {
+    const line = process.platform === 'darwin' ? 'brew install qemu' : `sudo ${installLine(missing)}`
+    say(`virtual machines need these programs, and only root may install them:\n${list}\nrun: ${line}`)
+    return false
+  }
+  say(`installing with apt what virtual machines need:\n${list}`)
+  try {
+    await install(missing)
+    return true
+  } catch (error) {
+    say(`that did not work: ${(error as Error).message}\nrun: ${installLine(missing)}`)
+    return false
+  }
+}

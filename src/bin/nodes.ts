@@ -1,0 +1,108 @@
+// The nodes of `svc3 dev`: agents in this process, which reach the server as agents everywhere do.
+import os from 'node:os'
+import path from 'node:path'
+import { type Agent, startAgent } from '../agent/agent.ts'
+import type { DevOptions } from '../cli/programs.ts'
+import { openDriver } from '../drivers/index.ts'
+import { timestamp } from '../platform/clock.ts'
+import { defaultNamespace } from '../rules/names.ts'
+import { isFault } from '../store/store.ts'
+import type { ControlPlane } from './control-plane.ts'
+import { ensureHostPrograms } from './host-programs.ts'
+import { version } from './version.ts'
+
+type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'log'>
+
+/** As many cores as the smallest Mac has, so that a VM of the usual size fits on any machine. */
+const fewestCores = 8
+const mib = 2 ** 20
+const simulatedCores = 12
+const simulatedMemoryMiB = 32_768
+const joinSeconds = 300
+
+/** Small Linux images that nodes build themselves at the first use: listed from the first second. */
+const tinyImages = [
+  { name: 'tiny-amd64', architecture: 'amd64' },
+  { name: 'tiny-arm64', architecture: 'arm64' },
+] as const
+
+export interface Nodes {
+  readonly driver: DevOptions['driver']
+  readonly count: number
+  stop(): Promise<void>
+}
+
+/** Returns when every node is connected. */
+export async function startNodes(
+  plane: Plane,
+  options: Pick<DevOptions, 'dataDir' | 'driver' | 'nodes'>,
+): Promise<Nodes> {
+  await listTinyImages(plane)
+  const driver = await usableDriver(options.driver)
+  const names = Object.entries(options.nodes).flatMap(([architecture, count]) =>
+    Array.from({ length: count }, (_, index) => ({
+      name: `dev-${architecture}-${index + 1}`,
+      architecture: architecture as keyof DevOptions['nodes'],
+      index,
+    })),
+  )
+  const agents = await Promise.all(
+    names.map((each, place) => startNode(plane, { ...options, driver }, each, place, names.length)),
+  )
+  await Promise.all(agents.map(({ ready }) => ready))
+  return {
+    driver,
+    count: agents.length,
+    stop: async () => {
+      await Promise.all(agents.map((agent) => agent.stop()))
+    },
+  }
+}
+
+/** Real VMs where they can be; otherwise simulated ones, which is said loudly. */
+async function usableDriver(wanted: DevOptions['driver']): Promise<DevOptions['driver']> {
+  const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
+  if (wanted !== 'qemu' || (await ensureHostPrograms(say))) return wanted
+  say('until then VMs are SIMULATED: they are listed and can be operated, but nothing runs and nobody answers by SSH')
+  return 'simulated'
+}
+
+function startNode(
+  { localUrl, nodeKeys, log }: Plane,
+  { dataDir, driver }: Pick<DevOptions, 'dataDir' | 'driver'>,
+  { name, architecture }: { name: string; architecture: keyof DevOptions['nodes'] },
+  place: number,
+  count: number,
+): Promise<Agent> {
+  const isSimulated = driver === 'simulated'
+  return startAgent({
+    apiUrls: [localUrl],
+    folder: path.join(dataDir, 'nodes', name),
+    imageFolder: path.join(dataDir, 'images'),
+    name,
+    driver: openDriver(driver),
+    version,
+    capacity: {
+      architecture,
+      // They share this machine; a simulated one is a Mac mini at an address of its own.
+      cpu: isSimulated ? simulatedCores : Math.max(os.availableParallelism(), fewestCores),
+      memoryMiB: isSimulated ? simulatedMemoryMiB : Math.floor((os.totalmem() * 0.9) / mib / count),
+      ip: isSimulated ? `127.1.${Math.floor(place / 250)}.${(place % 250) + 1}` : '127.0.0.1',
+    },
+    ...(isSimulated && { durability: 'written' as const }),
+    joinToken: async () => (await nodeKeys.issueJoinToken(defaultNamespace, joinSeconds)).token,
+    log,
+  })
+}
+
+async function listTinyImages({ collections }: Plane): Promise<void> {
+  for (const { name, architecture } of tinyImages) {
+    if (collections.images.get('', name)) continue
+    const at = timestamp(new Date())
+    const description = 'A small Linux to try things with: admin / admin'
+    const record = { name, description, architecture, sizeBytes: 2 ** 30, owner: 'svc3', createdAt: at, updatedAt: at }
+    await collections.images.create('', name, { ...record, recipe: name }).catch((error: unknown) => {
+      if (!isFault(error, 'AlreadyExists')) throw error
+    })
+  }
+}

@@ -1,0 +1,166 @@
+// svc3 agent
+import type { Trust } from '../../client/tls.ts'
+import { defineCommand } from '../command.ts'
+import { checkUrl, isLoopback } from '../connection.ts'
+import type { Context } from '../context.ts'
+import type { Host } from '../host.ts'
+import { readPassword } from '../password.ts'
+import { architectures, drivers } from '../programs.ts'
+import { UsageError } from '../usage.ts'
+
+const defaultDataDir = '/var/lib/svc3-agent'
+const tokenAdvice =
+  'make one with "svc3 node join-token", and give it with --join-token-file FILE or --join-token-stdin'
+
+export const command = defineCommand({
+  description:
+    'Joins the cluster once, with a token of "svc3 node join-token", and by a key of its own ever after. Only reaches out:\nnothing needs to reach this host. Ctrl-C ends the agent; its VMs run on, and the next one takes them over.',
+  ownSignals: true,
+  arguments: {},
+  options: {
+    'api-url': {
+      type: 'string',
+      short: 'a',
+      value: 'URL',
+      repeatable: true,
+      description: 'Address of the service, the last one if left out; several: the next is tried when one fails',
+    },
+    'join-token-file': { type: 'string', value: 'FILE', description: 'Read the join token from a file' },
+    'join-token-stdin': { type: 'boolean', description: 'Read the join token from standard input' },
+    join: {
+      type: 'string',
+      value: 'TOKEN',
+      secret: true,
+      description: 'The join token; others can see it in the list of processes',
+    },
+    name: { type: 'string', value: 'NAME', defaultText: 'the name of this host', description: 'Name of the node' },
+    data: {
+      type: 'string',
+      value: 'DIR',
+      defaultText: `$SVC3_AGENT_DATA, or ${defaultDataDir}`,
+      description: 'Folder of the identity of the node, and its VMs',
+    },
+    images: { type: 'string', value: 'DIR', defaultText: 'images in the data folder', description: 'Folder of images' },
+    driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
+    architecture: { type: 'choice', choices: architectures, description: "Of the VMs; this host's if left out" },
+    ip: {
+      type: 'string',
+      value: 'ADDRESS',
+      defaultText: 'the one that reaches the service',
+      description: 'Address of this host at which its VMs are reached',
+    },
+    cpu: { type: 'integer', value: 'CORES', min: 1, max: 4_096, description: 'Cores for VMs; all if left out' },
+    memory: { type: 'integer', value: 'GIB', min: 1, max: 900_000, description: 'Memory for VMs; 90 % if left out' },
+    'max-vms': { type: 'integer', value: 'COUNT', min: 0, max: 100_000, description: 'So many VMs at once' },
+    ca: { type: 'string', value: 'FILE', description: 'PEM file of the authorities that may vouch for the service' },
+    fingerprint: {
+      type: 'string',
+      value: 'SHA256',
+      defaultText: '$SVC3_FINGERPRINT',
+      description: 'Accept the server whose public key has this fingerprint, and no other',
+    },
+  },
+  examples: [
+    {
+      line: 'svc3 agent --api-url https://svc3.example.com --join-token-file token.txt',
+      does: 'Join, and run VMs; the token is not needed again',
+    },
+    { line: 'svc3 agent', does: 'Go on as the node that this host is' },
+    {
+      line: 'svc3 agent --name fake-1 --driver simulated --data ./fake-1 --join-token-file token.txt -a http://127.0.0.1:8080',
+      does: 'A node that only pretends',
+    },
+  ],
+  async run(context, { options }) {
+    const { host, note } = context
+    const path = process.getBuiltinModule('node:path')
+    const dataDir = path.resolve(host.workingDir, options.data ?? (host.env.SVC3_AGENT_DATA || defaultDataDir))
+    const given = options['api-url'].length > 0 ? options['api-url'] : (host.env.SVC3_API_URL?.split(',') ?? [])
+    const apiUrls = given.filter((url) => url !== '').map((url) => checkUrl(url, '--api-url'))
+    for (const url of apiUrls) {
+      const isClear = url.startsWith('http:') && !isLoopback(new URL(url).hostname)
+      if (isClear) note(`the node's token travels in clear to ${url}, and who listens in can use it; https:// is safer`)
+    }
+    return host.programs.agent({
+      apiUrls,
+      dataDir,
+      imageDir:
+        options.images === undefined ? path.join(dataDir, 'images') : path.resolve(host.workingDir, options.images),
+      name: options.name ?? hostName(),
+      driver: options.driver,
+      architecture: options.architecture,
+      ip: options.ip === undefined ? undefined : checkedAddress(options.ip),
+      cpu: options.cpu,
+      memoryGib: options.memory,
+      maxVms: options['max-vms'],
+      joinToken: await joinTokenFrom(context, {
+        token: options.join,
+        file: options['join-token-file'],
+        fromStdin: options['join-token-stdin'],
+      }),
+      trust: await trustOf(host, apiUrls, options.ca, options.fingerprint),
+    })
+  },
+})
+
+interface TokenSources {
+  readonly token: string | undefined
+  readonly file: string | undefined
+  readonly fromStdin: boolean
+}
+
+/** Asked for only when the node has to join: a file may be gone by then. */
+async function joinTokenFrom(
+  context: Context,
+  { token, file, fromStdin }: TokenSources,
+): Promise<(() => Promise<string>) | undefined> {
+  const { host, note, secrets } = context
+  if ([token, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
+    throw new UsageError('--join, --join-token-file and --join-token-stdin exclude each other', tokenAdvice)
+  const keep = (value: string) => {
+    secrets.add(value)
+    return async () => value
+  }
+  if (fromStdin) return keep((await readPassword(context, 'Join token: ')).trim())
+  if (file !== undefined) {
+    const { resolve } = process.getBuiltinModule('node:path')
+    const { readFile } = process.getBuiltinModule('node:fs/promises')
+    const place = resolve(host.workingDir, file)
+    return async () => (await readFile(place, 'utf8')).trim()
+  }
+  if (token !== undefined) note('--join can be seen by others on this machine; --join-token-file is safer.')
+  const value = (token ?? host.env.SVC3_JOIN_TOKEN)?.trim()
+  return value ? keep(value) : undefined
+}
+
+/** As the command line judges servers: by what is given here, by what was accepted before, by authorities. */
+async function trustOf(
+  host: Host,
+  apiUrls: readonly string[],
+  ca: string | undefined,
+  fingerprint: string | undefined,
+): Promise<(apiUrls: readonly string[]) => Trust | undefined> {
+  const { readAuthorities, trustFor } = await import('../trust.ts')
+  const file = ca === undefined ? undefined : process.getBuiltinModule('node:path').resolve(host.workingDir, ca)
+  if (file !== undefined) readAuthorities(file)
+  const judge: Host = { ...host, env: { ...host.env, ...(fingerprint && { SVC3_FINGERPRINT: fingerprint }) } }
+  const make = (urls: readonly string[]): Trust | undefined => {
+    const byOrigin = new Map(
+      urls.map((apiUrl) => [new URL(apiUrl).origin, trustFor(judge, { apiUrl, ca: file, source: '--api-url' })]),
+    )
+    const first = [...byOrigin.values()].find((trust) => trust !== undefined)
+    return first && { ca: first.ca, judge: (peer) => byOrigin.get(peer.origin)?.judge(peer) }
+  }
+  make(apiUrls)
+  return make
+}
+
+function hostName(): string {
+  const name = process.getBuiltinModule('node:os').hostname().split('.')[0]?.toLowerCase() ?? ''
+  return name.replace(/[^a-z0-9-]+/g, '-').replace(/^-+|-+$/g, '') || 'node'
+}
+
+function checkedAddress(text: string): string {
+  if (process.getBuiltinModule('node:net').isIPv4(text)) return text
+  throw new UsageError(`--ip "${text}" is not an IPv4 address`, 'for example --ip 10.0.0.7')
+}

@@ -1,0 +1,60 @@
+// svc3 node drain
+import { drainNode, listNodes, type Node } from '../../../api/nodes.ts'
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import type { Context, Session } from '../../context.ts'
+import { startProgress } from '../../progress.ts'
+import { Interrupted } from '../../usage.ts'
+import { nodeArgument } from './node-argument.ts'
+
+export const command = defineCommand({
+  description:
+    'No new VMs come onto it. Those on it cannot move: they are left to end by themselves, or deleted with --delete-vms.',
+  arguments: nodeArgument,
+  options: {
+    'delete-vms': { type: 'boolean', description: 'Delete the VMs on it, with their disks' },
+    wait: { type: 'boolean', description: 'Answer when it is empty' },
+    ...namespaced,
+    ...printed,
+  },
+  examples: [
+    { line: 'svc3 node drain mini-arm-13 --wait', does: 'Wait until its VMs have ended' },
+    { line: 'svc3 node drain mini-arm-13 --delete-vms --wait', does: 'Empty it now' },
+  ],
+  async run(context, { args: { node: name }, options }) {
+    const { signal } = context
+    const session = await context.connect()
+    const params = { namespace: session.namespace, name }
+    const body = { ...(options['delete-vms'] && { deleteVms: true }) }
+    const drained = await session.client.call(drainNode, { params, body, signal })
+    const node = options.wait && drained.vms.length > 0 ? await untilEmpty(context, session, name) : drained
+    const { vms } = node
+    if (vms.length > 0) context.note(`still on it: ${vms.join(', ')}`)
+    await context.done(`Node ${name} takes no new VMs${vms.length === 0 ? ', and none is on it' : ''}.`, node)
+    return 0
+  },
+})
+
+async function untilEmpty(context: Context, { client, namespace }: Session, name: string): Promise<Node> {
+  const { watch } = await import('../../../client/watch.ts')
+  const over = new AbortController()
+  const stop = (): void => over.abort()
+  context.signal.addEventListener('abort', stop, { once: true })
+  if (context.signal.aborted) stop()
+  const progress = startProgress(context, `node ${name}`)
+  const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
+  try {
+    for await (const { type, object } of watch(client, listNodes, input, { signal: over.signal })) {
+      if (type === 'BOOKMARK') continue
+      if (type === 'DELETED' || object.vms.length === 0) return object
+      progress.show({ text: `waits for ${object.vms.join(', ')}` })
+    }
+  } finally {
+    progress.end()
+    context.signal.removeEventListener('abort', stop)
+    over.abort()
+  }
+  throw new Interrupted(
+    'interrupted',
+    `it goes on being emptied; "${context.host.calledAs} node list ${name}" shows it`,
+  )
+}

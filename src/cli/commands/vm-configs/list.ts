@@ -1,0 +1,23 @@
+// svc3 vm-config list
+import { listVmConfigs } from '../../../api/vm-configs.ts'
+import { printChosen } from '../../chosen.ts'
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import { columns } from './columns.ts'
+
+export const command = defineCommand({
+  arguments: { names: { value: 'NAME', description: 'only these configurations', repeatable: true } },
+  options: { ...namespaced, ...printed },
+  examples: [{ line: 'svc3 vm-config list -o wide', does: 'The configurations of the default namespace' }],
+  async run(context, { args: { names } }) {
+    const { client, namespace } = await context.connect()
+    return printChosen(context, {
+      kind: 'vmconfigs',
+      items: await client.listAll(listVmConfigs, { params: { namespace }, signal: context.signal }),
+      nameOf: (config) => config.name,
+      wanted: names,
+      columns,
+      none: `No VM configurations in namespace ${namespace}.`,
+      listCommand: `vm-config list -n ${namespace}`,
+    })
+  },
+})

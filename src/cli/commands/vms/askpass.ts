@@ -1,0 +1,38 @@
+// Hands a password to ssh: ssh starts a small script, which fetches it from a socket that only this user can reach. The
+// password is in no argument, no environment and no file.
+import { shellWord } from './ssh-line.ts'
+
+export interface Askpass extends AsyncDisposable {
+  /** For the environment of ssh. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+const fetchProgram = 'require("node:net").connect(process.argv[1]).pipe(process.stdout)'
+
+export async function offerPassword(password: string, node = process.execPath): Promise<Askpass> {
+  const fs = process.getBuiltinModule('node:fs')
+  const os = process.getBuiltinModule('node:os')
+  // Readable by its owner only, and so is what is in it.
+  const folder = fs.mkdtempSync(`${os.tmpdir()}/svc3-ssh-`)
+  const socket = `${folder}/s`
+  const script = `${folder}/askpass`
+  const server = process.getBuiltinModule('node:net').createServer((client) => {
+    client.on('error', () => undefined)
+    client.end(`${password}\n`)
+  })
+  const discard = async (): Promise<void> => {
+    server.close()
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
+  try {
+    const line = [node, '-e', fetchProgram, socket].map(shellWord).join(' ')
+    fs.writeFileSync(script, `#!/bin/sh\nexec ${line}\n`, { mode: 0o700 })
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    server.once('error', reject).listen(socket, resolve)
+    await promise
+  } catch (error) {
+    await discard()
+    throw error
+  }
+  return { env: { SSH_ASKPASS: script, SSH_ASKPASS_REQUIRE: 'force' }, [Symbol.asyncDispose]: discard }
+}

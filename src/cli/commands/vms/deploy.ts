@@ -1,0 +1,129 @@
+// svc3 vm deploy
+import { ApiError } from '../../../api/errors.ts'
+import { deployVm, type Vm, type VmDeployment } from '../../../api/vms.ts'
+import { parseDuration } from '../../../rules/durations.ts'
+import { isVmName, nameSuffix, vmNameRule } from '../../../rules/names.ts'
+import { parseReservedPorts } from '../../../rules/ports.ts'
+import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
+import type { Context, Session } from '../../context.ts'
+import { longRequest } from '../../long-request.ts'
+import { UsageError } from '../../usage.ts'
+import { columns } from './columns.ts'
+import { whileFollowing } from './follow.ts'
+import { pairsOf } from './pairs.ts'
+import { defined, shapeOf, shapeOptions } from './shape.ts'
+import { readUserdata } from './userdata.ts'
+
+export const command = defineCommand({
+  description: 'Answers when the VM runs. One that fails, or is not placed in time, leaves nothing behind.',
+  arguments: { name: { value: 'NAME', description: `${vmNameRule.split(',')[0]}; made up when left out` } },
+  options: {
+    image: { type: 'string', short: 'i', value: 'IMAGE', description: 'An image, or for arm64 an OCI reference' },
+    config: { type: 'string', value: 'CONFIG', description: 'A VM configuration; other options go before its values' },
+    'generate-name': { type: 'boolean', description: 'NAME is a prefix, to which five characters are added' },
+    ...shapeOptions,
+    ports: { type: 'string', short: 'p', value: 'NODE:VM[,…]', description: 'Ports of the node that lead to the VM' },
+    metadata: {
+      type: 'string',
+      value: 'KEY=VALUE[,…]',
+      repeatable: true,
+      secret: true,
+      description: 'What the guest can read of itself',
+    },
+    userdata: { type: 'string', value: 'FILE', description: 'Script for the first boot; - is standard input' },
+    label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels to find it by' },
+    ttl: { type: 'string', value: 'DURATION', description: 'Delete it after so long, such as 2h' },
+    ...waiting,
+    'no-wait': { type: 'boolean', description: 'Answer at once; a VM that fails stays, to be looked at' },
+    ...namespaced,
+    ...printed,
+  },
+  examples: [
+    { line: 'svc3 vm deploy demo -i tiny-amd64', does: 'A VM from an image' },
+    { line: 'svc3 vm deploy ci --generate-name --config ios-build --ttl 2h', does: 'One of many, for two hours' },
+    { line: 'svc3 vm deploy -i sonoma -c 4 -m 8 -p 9000:80 -o json', does: 'For a program, with a port of its own' },
+  ],
+  async run(context, { args, options }) {
+    const { image, config: vmConfig, ttl } = options
+    if (image === undefined && vmConfig === undefined)
+      throw new UsageError('what to deploy is missing', 'add --image IMAGE or --config CONFIG')
+    if (options['tag-required'] && options.tag === undefined && vmConfig === undefined)
+      throw new UsageError('--tag-required needs a tag', 'add --tag TAG')
+    if (ttl !== undefined && !parseDuration(ttl))
+      throw new UsageError(`"${ttl}" is not a duration`, 'for example 2h or 30m')
+    const isGenerated = args.name === undefined || options['generate-name']
+    const prefix = checkPrefix(args.name ?? 'vm', isGenerated)
+    const body = defined({
+      image,
+      vmConfig,
+      ...shapeOf(options),
+      reservedPorts: checkPorts(options.ports),
+      customVMMetadata: pairsOf(options.metadata, { option: '--metadata', isSecret: true }),
+      labels: pairsOf(options.label, { option: '--label' }),
+      userdata: await readUserdata(context, options.userdata),
+      ttl,
+      timeout: options.timeout,
+    }) satisfies VmDeployment
+    const session = await context.connect({ attempts: 1 })
+    const how = { isWaiting: !options['no-wait'], timeoutMs: options.timeout * 60_000 + graceMs }
+    const vm = isGenerated
+      ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
+      : await deploy(context, session, { ...body, name: prefix }, how)
+    await context.print([vm], columns, '')
+    return 0
+  },
+})
+
+/** The service tells about its own timeout, with the reasons; only one that does not is cut off. */
+const graceMs = 30_000
+const suffixLength = 5
+const maxTries = 5
+
+interface How {
+  readonly isWaiting: boolean
+  readonly timeoutMs: number
+}
+
+/**
+ * One request that answers when the VM runs, and not a request and a watch of the outcome: so the service knows that
+ * somebody waits, and takes a VM that fails away again. The watch beside it needs the name, which is therefore made here.
+ */
+async function deploy(
+  context: Context,
+  { client, namespace }: Session,
+  body: VmDeployment & { readonly name: string },
+  { isWaiting, timeoutMs }: How,
+): Promise<Vm> {
+  const { name } = body
+  const request = { timeoutMs, lookAgain: `vm list ${name} -n ${namespace}` }
+  const params = { namespace }
+  if (!isWaiting) return longRequest(context, client, deployVm, { params, query: { wait: false }, body }, request)
+  // Scripts look for this line as it stands.
+  if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
+  const followed = { client, namespace, name }
+  return whileFollowing(context, followed, () => longRequest(context, client, deployVm, { params, body }, request))
+}
+
+async function underFreeName(prefix: string, attempt: (name: string) => Promise<Vm>): Promise<Vm> {
+  for (let tries = 1; ; tries++) {
+    const chance = Uint8Array.from({ length: suffixLength }, () => Math.random() * 256)
+    try {
+      return await attempt(`${prefix}-${nameSuffix(chance)}`)
+    } catch (error) {
+      const isTaken = error instanceof ApiError && error.reason === 'AlreadyExists'
+      if (!isTaken || tries === maxTries) throw error
+    }
+  }
+}
+
+function checkPrefix(name: string, isGenerated: boolean): string {
+  if (isVmName(isGenerated ? `${name}-${'x'.repeat(suffixLength)}` : name)) return name
+  const what = isGenerated ? 'the beginning of a name for a VM' : 'a name for a VM'
+  throw new UsageError(`"${name}" is not ${what}`, vmNameRule)
+}
+
+function checkPorts(text: string | undefined): string | undefined {
+  const [cause] = text === undefined ? [] : parseReservedPorts(text).causes
+  if (!cause) return text
+  throw new UsageError(cause.message.replace(/^reservedPorts/, '--ports'), 'for example --ports 9000:80,5353:53/udp')
+}

@@ -1,0 +1,27 @@
+// What the power commands share: one request that answers when it is done.
+import { execVm, type vmCommands } from '../../../api/vms.ts'
+import type { Context } from '../../context.ts'
+import { longRequest } from '../../long-request.ts'
+import { whileFollowing } from './follow.ts'
+
+type PowerCommand = (typeof vmCommands)[number]
+
+const timeoutMs = 10 * 60_000
+const outcomes: Readonly<Record<PowerCommand, string>> = {
+  start: 'started',
+  stop: 'stopped; it still lists as Running',
+  suspend: 'suspended; it still lists as Running',
+  resume: 'resumed',
+  revert: 'reverted to its image',
+}
+
+export async function changePower(context: Context, name: string, power: PowerCommand): Promise<number> {
+  const { client, namespace } = await context.connect({ attempts: 1 })
+  const input = { params: { namespace, vm: name }, body: { command: power } }
+  const request = { timeoutMs, lookAgain: `vm list ${name} -o wide -n ${namespace}` }
+  const vm = await whileFollowing(context, { client, namespace, name }, () =>
+    longRequest(context, client, execVm, input, request),
+  )
+  await context.done(`VM ${name} ${outcomes[power]}.`, vm)
+  return 0
+}

@@ -1,0 +1,68 @@
+// Deletes what was named, one after the other in the answer, several at a time on the way. One that fails does not keep
+// the others; the worst failure is the exit code.
+import { ApiError, type Status } from '../api/errors.ts'
+import type { Context } from './context.ts'
+import { exitCodes, reportFailure } from './failure.ts'
+import { Interrupted } from './usage.ts'
+
+export interface Deletion {
+  readonly names: readonly string[]
+  /** What they are in the answer, such as `vm`. */
+  readonly kind: string
+  /** The command that shows what is left, without the program's name. */
+  readonly lookAgain: string
+  remove(name: string): Promise<Status>
+}
+
+const atOnce = 8
+/** From the least to the worst: what is gone already hurts nobody. */
+const badness: readonly number[] = [
+  exitCodes.done,
+  exitCodes.notFound,
+  exitCodes.conflict,
+  exitCodes.timedOut,
+  exitCodes.forbidden,
+  exitCodes.failed,
+]
+
+export async function deleteEach(context: Context, { names, kind, lookAgain, remove }: Deletion): Promise<number> {
+  const { host, secrets, isTalking } = context
+  const deleted: Status[] = []
+  let worst: number = exitCodes.done
+  for await (const { name, outcome } of inOrder([...new Set(names)], remove)) {
+    if (!(outcome instanceof Error)) {
+      deleted.push(outcome)
+      if (isTalking) host.stdout.write(`Successfully deleted ${kind} ${name}\n`)
+      continue
+    }
+    if (context.signal.aborted)
+      throw new Interrupted('interrupted', `what was begun goes on; "${host.calledAs} ${lookAgain}" shows what is left`)
+    // Who is not let in, or finds nobody there, need not hear it for every name.
+    if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
+    const exitCode = reportFailure(outcome, { host, helpLine: '', secrets, interrupted: false })
+    if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
+  }
+  const isData = context.format === 'json' || context.format === 'yaml'
+  if (isData) await context.print(deleted, [], '')
+  return worst
+}
+
+interface Outcome {
+  readonly name: string
+  readonly outcome: Status | Error
+}
+
+async function* inOrder(names: readonly string[], remove: Deletion['remove']): AsyncGenerator<Outcome> {
+  const started: Promise<Outcome>[] = []
+  const start = (name: string): void => {
+    const outcome = remove(name).catch((error: unknown) => (error instanceof Error ? error : new Error(String(error))))
+    started.push(outcome.then((outcome) => ({ name, outcome })))
+  }
+  for (const name of names.slice(0, atOnce)) start(name)
+  for (let index = 0; index < names.length; index++) {
+    const settled = (await started[index]) as Outcome
+    const next = names[index + atOnce]
+    if (next !== undefined) start(next)
+    yield settled
+  }
+}

@@ -1,0 +1,264 @@
+// The node, image and vm-config commands against a stand-in service.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { type Answer, type Asked, change, changes, nodeOf, serve } from '../../test/support/fleet-stand-in.ts'
+import { ApiError, success } from '../api/errors.ts'
+import type { Image } from '../api/images.ts'
+import type { VmConfig } from '../api/vm-configs.ts'
+
+let service: FakeService
+before(async () => {
+  service = await startFakeService()
+})
+after(() => service[Symbol.asyncDispose]())
+let asked: Asked[] = []
+beforeEach(() => {
+  asked = []
+})
+
+const svc3 = (line: string, options: FakeHostOptions = {}) =>
+  run(line.split(' '), { ...options, env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token } })
+const lines = (text: string): string[] => text.split('\n').slice(0, -1)
+const answers =
+  (value: unknown): Answer =>
+  (request) => {
+    asked.push(request)
+    return value
+  }
+
+describe('node list', () => {
+  const nodes = [
+    nodeOf({ name: 'mini-1', orkaTags: ['ios', 'fast'] }),
+    nodeOf({ name: 'mini-2', phase: 'NOT READY', reason: 'its agent is not connected', cordoned: true }),
+  ]
+  beforeEach(() => serve(service, { 'GET nodes': answers({ items: nodes }) }))
+
+  it('shows what is left, and whether it takes VMs', async () => {
+    assert.deepEqual(lines((await svc3('node list')).stdout), [
+      'NAME\tAVAILABLE-CPU\tAVAILABLE-MEMORY\tSTATUS',
+      'mini-1\t5\t11.20G\tREADY',
+      'mini-2\t5\t11.20G\tNOT READY,CORDONED',
+    ])
+    const [header, first] = lines((await svc3('node list -o wide')).stdout)
+    assert.equal(
+      header?.split('\t').slice(4).join(' '),
+      'IP ALLOCATABLE-CPU ALLOCATABLE-MEMORY VERSION OS ARCHITECTURE TAGS',
+    )
+    assert.equal(first?.split('\t').slice(4).join(' '), '10.0.0.7 8 16.00G 3.0.0 Linux 6.1 arm64 ios,fast')
+    assert.equal(JSON.parse((await svc3('node list -o json')).stdout).length, 2)
+  })
+
+  it('says of a node that was named what is wrong with it', async () => {
+    const { stdout, stderr } = await svc3('node list mini-2')
+    assert.equal(lines(stdout).length, 2)
+    assert.equal(stderr, 'svc3: node mini-2: its agent is not connected\n')
+    assert.equal((await svc3('node list mini-3')).exitCode, 5)
+  })
+})
+
+describe('node changes', () => {
+  const node = nodeOf({ name: 'mini-1', namespace: 'svc-ios' })
+  /** Each: the command, the route, what is sent, what is said. */
+  const changesOfNodes = [
+    ['node tag mini-1 ios', 'POST nodes/mini-1/tag', { tag: 'ios' }, 'Node mini-1 has the tag ios.'],
+    ['node untag mini-1 ios', 'POST nodes/mini-1/untag', { tag: 'ios' }, 'Node mini-1 does not have the tag ios.'],
+    [
+      'node namespace mini-1 svc-ios',
+      'POST nodes/mini-1/namespace',
+      { namespace: 'svc-ios' },
+      'Node mini-1 is in namespace svc-ios.',
+    ],
+    ['node cordon mini-1', 'POST nodes/mini-1/cordon', {}, 'Node mini-1 takes no new VMs.'],
+    ['node uncordon mini-1', 'POST nodes/mini-1/uncordon', {}, 'Node mini-1 takes new VMs again.'],
+    ['node drain mini-1', 'POST nodes/mini-1/drain', {}, 'Node mini-1 takes no new VMs, and none is on it.'],
+    [
+      'node drain mini-1 --delete-vms',
+      'POST nodes/mini-1/drain',
+      { deleteVms: true },
+      'Node mini-1 takes no new VMs, and none is on it.',
+    ],
+  ] as const
+  for (const [line, route, body, sentence] of changesOfNodes) {
+    it(line, async () => {
+      serve(service, { [route]: answers(node) })
+      const { exitCode, stdout, stderr } = await svc3(line)
+      assert.deepEqual([exitCode, stdout, stderr], [0, `${sentence}\n`, ''])
+      assert.deepEqual(asked[0]?.body, body)
+      assert.deepEqual(JSON.parse((await svc3(`${line} -o json`)).stdout), [node])
+    })
+  }
+
+  it('refuses what is no tag, before it asks', async () => {
+    serve(service, {})
+    for (const tag of ['a b'.replace(' ', '/'), 'x'.repeat(64), 'a-']) {
+      const { exitCode, stderr } = await svc3(`node tag mini-1 ${tag}`)
+      assert.equal(exitCode, 2)
+      assert.match(stderr, /is not a tag\n/)
+    }
+  })
+
+  it('delete removes, and shows why not', async () => {
+    serve(service, { 'DELETE nodes/mini-1': answers(success('removed', { kind: 'nodes', name: 'mini-1' })) })
+    assert.equal((await svc3('node delete mini-1')).stdout, 'Node mini-1 is removed from the cluster.\n')
+    const refuse = () => {
+      throw new ApiError('Conflict', 'VMs are on it', { hint: 'drain it' })
+    }
+    serve(service, { 'DELETE nodes/mini-1': refuse })
+    const refused = await svc3('node delete mini-1')
+    assert.deepEqual([refused.exitCode, refused.stderr], [6, 'svc3: VMs are on it\nsvc3: drain it\n'])
+  })
+
+  it('join-token prints the token and nothing else', async () => {
+    serve(service, { 'POST jointokens': answers({ token: 'abc.def.ghi', expiresAt: '2026-11-15T12:00:00Z' }) })
+    const { stdout, stderr } = await svc3('node join-token --duration 7d')
+    assert.deepEqual([stdout, stderr, asked[0]?.body], ['abc.def.ghi\n', '', { duration: '7d' }])
+    const [json] = JSON.parse((await svc3('node join-token -o json')).stdout)
+    assert.equal(json.expiresAt, '2026-11-15T12:00:00Z')
+    assert.equal((await svc3('node join-token --duration soon')).exitCode, 2)
+  })
+})
+
+describe('node drain', () => {
+  const full = nodeOf({ name: 'mini-1', cordoned: true, vms: ['svc-default/a', 'svc-default/b'] })
+  const half = { ...full, vms: ['svc-default/b'] }
+
+  it('names the VMs that are left', async () => {
+    serve(service, { 'POST nodes/mini-1/drain': answers(full) })
+    const { stdout, stderr } = await svc3('node drain mini-1')
+    assert.equal(stdout, 'Node mini-1 takes no new VMs.\n')
+    assert.equal(stderr, 'svc3: still on it: svc-default/a, svc-default/b\n')
+  })
+
+  it('waits by a watch until it is empty', async () => {
+    serve(service, {
+      'POST nodes/mini-1/drain': answers(full),
+      'WATCH nodes': (request, response) => {
+        asked.push(request)
+        changes(
+          change('ADDED', full),
+          change('MODIFIED', half),
+          change('MODIFIED', { ...full, vms: [] }),
+        )(request, response)
+      },
+    })
+    const { exitCode, stdout, stderr } = await svc3('node drain mini-1 --wait')
+    assert.deepEqual([exitCode, stdout], [0, 'Node mini-1 takes no new VMs, and none is on it.\n'])
+    assert.deepEqual(lines(stderr), [
+      'svc3: node mini-1: waits for svc-default/a, svc-default/b',
+      'svc3: node mini-1: waits for svc-default/b',
+    ])
+    assert.equal(asked[1]?.query.get('fieldSelector'), 'name=mini-1')
+  })
+
+  it('says how to look again after Ctrl-C', async () => {
+    const controller = new AbortController()
+    serve(service, { 'POST nodes/mini-1/drain': answers(full), 'WATCH nodes': changes(change('ADDED', full)) })
+    const { exitCode, stderr } = await svc3('node drain mini-1 --wait', {
+      interruption: controller.signal,
+      onWrite: ({ stderr }) => stderr.includes('waits for') && controller.abort(),
+    })
+    assert.equal(exitCode, 130)
+    assert.match(stderr, /\nsvc3: interrupted\nsvc3: it goes on being emptied; "svc3 node list mini-1" shows it\n$/)
+  })
+})
+
+describe('image list', () => {
+  const image: Image = {
+    name: 'tiny-arm64',
+    description: 'A small Linux',
+    type: 'arm64',
+    size: '1G',
+    state: 'Ready',
+    owner: 'svc3',
+    source: 'built-in',
+    sourceType: 'local',
+    usedBy: [],
+    lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
+    resourceVersion: '7',
+  }
+
+  it('has the columns that scripts know', async () => {
+    serve(service, { 'GET images': answers({ items: [image] }) })
+    assert.equal(
+      (await svc3('image list')).stdout,
+      'NAME\tDESCRIPTION\tSIZE\tTYPE\tSTATE\ntiny-arm64\tA small Linux\t1G\tarm64\tReady\n',
+    )
+    const [header, row] = lines((await svc3('image list tiny-arm64 -o wide')).stdout)
+    assert.equal(header?.split('\t').slice(5).join(' '), 'STORAGE-SIZE SOURCE OWNER ERROR')
+    assert.deepEqual(row?.split('\t').slice(5), ['', 'built-in', 'svc3', ''])
+    assert.equal((await svc3('image list sonoma')).exitCode, 5)
+  })
+})
+
+describe('vm-config', () => {
+  const config: VmConfig = {
+    name: 'ios-build',
+    namespace: 'svc-default',
+    image: 'sonoma',
+    type: 'arm64',
+    cpu: 4,
+    memory: 0,
+    vncConsole: true,
+    netBoost: true,
+    legacyIO: false,
+    gpuPassthrough: false,
+    tagRequired: false,
+    scheduler: 'default',
+    displayWidth: 1920,
+    displayHeight: 1080,
+    displayDPI: 96,
+    owner: 'ada@example.com',
+    createdAt: '2026-11-15T09:00:00Z',
+    resourceVersion: '40',
+  }
+
+  it('create sends what was asked for', async () => {
+    serve(service, { 'POST vmconfigs': answers(config) })
+    const { stdout } = await svc3('vmc create ios-build -i sonoma -c 4 -m 8 --tag ios --tag-required --disable-vnc')
+    assert.equal(stdout, 'VM configuration ios-build created in namespace svc-default.\n')
+    const wanted = { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8, tag: 'ios', tagRequired: true }
+    assert.deepEqual(asked[0]?.body, { ...wanted, vncConsole: false })
+  })
+
+  const slips = {
+    'vm-config create ios-build': /--image IMAGE is missing/,
+    'vm-config create Ios -i x': /"Ios" is not a name for a VM configuration/,
+    [`vm-config create ${'a'.repeat(51)} -i x`]: /is not a name/,
+    'vm-config create ios -i x --tag-required': /needs a tag/,
+    'vm-config create ios -i x --ports 1:2': /unknown option --ports/,
+  }
+  for (const [line, text] of Object.entries(slips)) {
+    it(`${line.slice(0, 50)} is wrong usage`, async () => {
+      const { exitCode, stderr } = await svc3(line)
+      assert.equal(exitCode, 2)
+      assert.match(stderr, text)
+    })
+  }
+
+  it('list has the columns that scripts know', async () => {
+    serve(service, { 'GET vmconfigs': answers({ items: [config] }) })
+    assert.equal((await svc3('vm-config list')).stdout, 'NAME\tIMAGE\tCPU\tMEMORY\nios-build\tsonoma\t4\tauto\n')
+    const [header] = lines((await svc3('vmc list ios-build -o wide')).stdout)
+    assert.equal(
+      header?.split('\t').slice(4).join(' '),
+      'ISO VNC SCHEDULER TAG TAG-REQUIRED NODE GPU NET-BOOST SERIAL OWNER',
+    )
+  })
+
+  it('delete takes several', async () => {
+    serve(service, { 'DELETE vmconfigs/a': answers(success('deleted', { kind: 'vmconfigs', name: 'a' })) })
+    const { exitCode, stdout } = await svc3('vm-config delete a b')
+    assert.deepEqual([exitCode, stdout], [5, 'Successfully deleted vm config a\n'])
+  })
+})
+
+it('events --for knows the new kinds', async () => {
+  serve(service, { 'GET events': answers({ items: [] }) })
+  for (const what of ['vm/demo', 'node/mini-1', 'vm-config/ios', 'image/tiny']) await svc3(`events --for ${what}`)
+  assert.deepEqual(
+    asked.map(({ query }) => query.get('fieldSelector')?.split(',')[0]),
+    ['vms', 'nodes', 'vm-configs', 'images'].map((kind) => `involved.kind=${kind}`),
+  )
+})

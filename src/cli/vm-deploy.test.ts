@@ -1,0 +1,285 @@
+// vm deploy against a stand-in service: what is sent, what is shown meanwhile, names, restarts, Ctrl-C, exit codes.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { type Answer, type Asked, change, changes, pendingVm, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { ApiError } from '../api/errors.ts'
+
+let service: FakeService
+let env: Record<string, string>
+before(async () => {
+  service = await startFakeService()
+  env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }
+})
+after(() => service[Symbol.asyncDispose]())
+let asked: Asked[] = []
+beforeEach(() => {
+  asked = []
+  service.requests.length = 0
+  serve(service, { 'POST vms': deployed, 'WATCH vms': changes() })
+})
+
+const deployed: Answer = (request) => {
+  asked.push(request)
+  return vmOf({ name: String(request.body.name) })
+}
+const deploy = (words: string, options: FakeHostOptions = {}) =>
+  run(['vm', 'deploy', ...words.split(' ')], { ...options, env: { ...env, ...options.env } })
+/** Watches of earlier tests may still arrive: they ask about other namespaces. */
+const requestsTo = (namespace: string): number =>
+  service.requests.filter(({ path }) => path.includes(`/${namespace}/`)).length
+const lines = (text: string): string[] => text.split('\n').slice(0, -1)
+
+describe('what vm deploy sends', () => {
+  it('is nothing but what was asked for', async () => {
+    const { exitCode, stdout } = await deploy('demo -i tiny-amd64')
+    assert.equal(exitCode, 0)
+    assert.deepEqual(asked[0]?.body, { name: 'demo', image: 'tiny-amd64', timeout: 10 })
+    assert.equal(asked[0]?.query.toString(), '')
+    assert.match(stdout, /^NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS\ndemo\t10\.0\.0\.7\t8822\t5999\t5900\tRunning\n$/)
+  })
+
+  it('is every option, in the words of the API', async () => {
+    const words =
+      'demo --config ios -i sonoma -c 4 -m 4.8 --node mini-1 --tag ios --tag-required --scheduler most-allocated ' +
+      '-p 9000:80,5353:53/udp --metadata a=1,b=x=y --metadata c= --iso x.iso --system-serial S1 -g --disable-vnc ' +
+      '--disable-net-boost --legacy-io --display-width 800 --display-height 600 --display-dpi 72 --label team=ios ' +
+      '--ttl 2h --timeout 3 -n svc-ios'
+    await deploy(words)
+    assert.match(asked[0]?.path ?? '', /namespaces\/svc-ios\/vms$/)
+    assert.deepEqual(asked[0]?.body, {
+      name: 'demo',
+      vmConfig: 'ios',
+      image: 'sonoma',
+      cpu: 4,
+      memory: 4.8,
+      node: 'mini-1',
+      tag: 'ios',
+      tagRequired: true,
+      scheduler: 'most-allocated',
+      reservedPorts: '9000:80,5353:53/udp',
+      customVMMetadata: { a: '1', b: 'x=y', c: '' },
+      iso: 'x.iso',
+      systemSerial: 'S1',
+      gpuPassthrough: true,
+      vncConsole: false,
+      netBoost: false,
+      legacyIO: true,
+      displayWidth: 800,
+      displayHeight: 600,
+      displayDPI: 72,
+      labels: { team: 'ios' },
+      ttl: '2h',
+      timeout: 3,
+    })
+  })
+
+  it('has the script of the first boot as base64, from a file or standard input', async () => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-userdata-'))
+    try {
+      fs.writeFileSync(path.join(folder, 'boot.sh'), '#!/bin/sh\necho ä\n')
+      await deploy('demo -i x --userdata boot.sh', { workingDir: folder })
+      await deploy('demo -i x --userdata -', { input: '#!/bin/sh\necho ä\n' })
+      for (const { body } of asked)
+        assert.equal(Buffer.from(String(body.userdata), 'base64').toString(), '#!/bin/sh\necho ä\n')
+      const missing = await deploy('demo -i x --userdata nothing.sh', { workingDir: folder })
+      assert.equal(missing.exitCode, 1)
+      assert.match(missing.stderr, /cannot read .*nothing\.sh \(ENOENT\)/)
+      assert.equal((await deploy('demo -i x --userdata -', { input: 'x'.repeat(300_000) })).exitCode, 2)
+      assert.equal((await deploy('demo -i x --userdata -')).exitCode, 2)
+    } finally {
+      fs.rmSync(folder, { recursive: true })
+    }
+  })
+
+  it('is wait=false with --no-wait, and nothing is waited for', async () => {
+    const { stdout, stderr } = await deploy('demo -i x --no-wait -n svc-still')
+    assert.equal(asked[0]?.query.get('wait'), 'false')
+    assert.deepEqual([lines(stdout).length, stderr, requestsTo('svc-still')], [2, '', 1])
+  })
+
+  const slips: Readonly<Record<string, RegExp>> = {
+    demo: /what to deploy is missing\n.*--image IMAGE or --config/,
+    'Demo -i x': /"Demo" is not a name for a VM\n.*lowercase/,
+    'demo- -i x': /"demo-" is not a name/,
+    [`${'a'.repeat(60)} -i x --generate-name`]: /is not the beginning of a name for a VM/,
+    'demo -i x -c 0': /--cpu "0" is not a whole number/,
+    'demo -i x -m lots': /--memory "lots" is not a number of GiB/,
+    'demo -i x -m 4.85': /--memory "4\.85"/,
+    'demo -i x -m 0': /--memory "0"/,
+    'demo -i x -p 80': /--ports: "80" is not of the form NODE:VM/,
+    'demo -i x -p 22:22': /--ports: port 22 of a node cannot be reserved/,
+    'demo -i x --metadata planted-secret': /part 1 of --metadata is not of the form KEY=VALUE/,
+    'demo -i x --metadata =planted-secret': /part 1 of --metadata/,
+    'demo -i x --label a=1,a=2': /--label names "a" twice/,
+    'demo -i x --ttl soon': /"soon" is not a duration/,
+    'demo -i x --ttl 0s': /"0s" is not a duration/,
+    'demo -i x --tag -x': /--tag needs a value/,
+    'demo -i x --tag a/b': /--tag "a\/b" is not a tag/,
+    'demo -i x --tag-required': /--tag-required needs a tag/,
+    'demo -i x --scheduler best': /--scheduler "best" is not one of default, most-allocated/,
+    'demo -i x --timeout 0': /--timeout "0"/,
+  }
+  for (const [words, text] of Object.entries(slips)) {
+    it(`${words.slice(0, 60)} is wrong usage`, async () => {
+      const { exitCode, stderr } = await deploy(words)
+      assert.equal(exitCode, 2)
+      assert.match(stderr, text)
+      assert.ok(!stderr.includes('planted-secret'))
+      assert.equal(service.requests.length, 0)
+    })
+  }
+})
+
+describe('names', () => {
+  it('are made up when there is none, or to a prefix', async () => {
+    const { stderr } = await deploy('-i x')
+    const name = String(asked[0]?.body.name)
+    assert.match(name, /^vm-[a-z0-9]{5}$/)
+    assert.equal(stderr, `Waiting for VM ${name} to be deployed.\n`)
+    await deploy('ci --generate-name -i x')
+    assert.match(String(asked[1]?.body.name), /^ci-[a-z0-9]{5}$/)
+    assert.equal(asked[1]?.body.shouldGenerateName, undefined)
+  })
+
+  it('that are taken are replaced only when they were made up', async () => {
+    const taken: Answer = (request) => {
+      asked.push(request)
+      if (asked.length < 3) throw new ApiError('AlreadyExists', 'there is one')
+      return vmOf({ name: String(request.body.name) })
+    }
+    serve(service, { 'POST vms': taken, 'WATCH vms': changes() })
+    assert.equal((await deploy('-i x')).exitCode, 0)
+    assert.equal(new Set(asked.map(({ body }) => body.name)).size, 3)
+    asked = []
+    assert.equal((await deploy('demo -i x')).exitCode, 6)
+    assert.equal(asked.length, 1)
+  })
+})
+
+describe('while vm deploy waits', () => {
+  /** Answers when these changes have been shown. */
+  function steps(...texts: readonly string[]) {
+    const shown = Promise.withResolvers<void>()
+    const step = (phase: string, percent?: number) =>
+      change(
+        'MODIFIED',
+        vmOf({
+          name: 'demo',
+          status: 'Pending',
+          operation: { kind: 'deploy', phase, ...(percent !== undefined && { percent }) },
+        }),
+      )
+    serve(service, {
+      'POST vms': async (request) => {
+        await shown.promise
+        return deployed(request, undefined as never)
+      },
+      'WATCH vms': (request, response) => {
+        asked.push(request)
+        const waits = change('ADDED', pendingVm('demo', 'node a: is cordoned'))
+        changes(waits, step('building the image'), step('building the image', 40), step('starting'))(request, response)
+      },
+    })
+    const onWrite = ({ stderr }: { stderr: string }): void => {
+      if (texts.every((text) => stderr.includes(text))) shown.resolve()
+    }
+    return { onWrite }
+  }
+
+  it('a pipe gets a plain line per step', async () => {
+    const { stdout, stderr } = await deploy('demo -i x', steps('starting'))
+    assert.equal(asked[0]?.query.get('fieldSelector'), 'name=demo')
+    assert.deepEqual(lines(stderr), [
+      'Waiting for VM demo to be deployed.',
+      'svc3: vm demo: waits for a node: node a: is cordoned',
+      'svc3: vm demo: building the image',
+      'svc3: vm demo: starting',
+    ])
+    assert.equal(lines(stdout).length, 2)
+  })
+
+  it('a terminal gets one line that changes, with a bar, and is taken away', async () => {
+    const { stderr } = await deploy('demo -i x', { ...steps('starting'), terminal: { stdout: true } })
+    assert.ok(stderr.includes('\r\x1b[2Kvm demo: building the image [########------------] 40 %'), stderr)
+    assert.ok(stderr.endsWith('\r\x1b[2Kvm demo: starting\r\x1b[2K'), JSON.stringify(stderr))
+    assert.equal(lines(stderr).length, 1)
+  })
+
+  for (const words of ['demo -i x -o json', 'demo -i x -o yaml', 'demo -i x --quiet']) {
+    it(`nothing is said with ${words}`, async () => {
+      const { stdout, stderr } = await deploy(`${words} -n svc-quiet`, { terminal: { stdout: true } })
+      assert.equal(stderr, '')
+      assert.equal(requestsTo('svc-quiet'), 1)
+      if (words.includes('json')) assert.deepEqual(JSON.parse(stdout), [vmOf({ name: 'demo' })])
+    })
+  }
+
+  it('a watch that fails does no harm', async () => {
+    serve(service, { 'POST vms': deployed })
+    assert.equal((await deploy('demo -i x')).exitCode, 0)
+  })
+
+  it('Ctrl-C ends the waiting, and says how to look again', async () => {
+    const controller = new AbortController()
+    serve(service, { 'POST vms': () => controller.abort(), 'WATCH vms': changes() })
+    const { exitCode, stdout, stderr } = await deploy('demo -i x', { interruption: controller.signal })
+    assert.deepEqual([exitCode, stdout], [130, ''])
+    assert.match(
+      stderr,
+      /\nsvc3: interrupted\nsvc3: what was begun goes on; "svc3 vm list demo -n svc-default" shows it\n$/,
+    )
+  })
+})
+
+describe('when vm deploy fails', () => {
+  const refusals = [
+    ['Timeout', 7, 'vm "demo" was not placed within 10 minutes: node a: is cordoned'],
+    ['AlreadyExists', 6, 'vm "demo" exists already'],
+    ['NotFound', 5, 'image "x" not found'],
+    ['Forbidden', 4, 'no'],
+    ['Invalid', 1, 'GPU needs a node that has one'],
+  ] as const
+  for (const [reason, exitCode, message] of refusals) {
+    it(`${reason} exits ${exitCode}, with the reason`, async () => {
+      const refuse = () => {
+        throw new ApiError(reason, message)
+      }
+      serve(service, { 'POST vms': refuse, 'WATCH vms': changes() })
+      const failed = await deploy('demo -i x')
+      assert.deepEqual([failed.exitCode, failed.stdout], [exitCode, ''])
+      // A fault of the service's own side is told with the name of the request.
+      const request = exitCode === 7 ? ' (request request-1)' : ''
+      assert.equal(lines(failed.stderr)[1], `svc3: ${message}${request}`)
+    })
+  }
+
+  it('a service that restarts is asked again, for the same VM', async () => {
+    const keys: unknown[] = []
+    serve(service, {
+      'POST vms': (request, response) => {
+        keys.push([request.headers['idempotency-key'], request.body.name])
+        if (keys.length === 1) throw new ApiError('ServiceUnavailable', 'restarting')
+        if (keys.length === 2) return void response.destroy()
+        if (keys.length === 3) throw new ApiError('ServiceUnavailable', 'starting')
+        return deployed(request, response)
+      },
+      'WATCH vms': changes(),
+    })
+    assert.equal((await deploy('-i x')).exitCode, 0)
+    assert.equal(keys.length, 4)
+    for (const key of keys) assert.deepEqual(key, keys[0])
+  })
+
+  it('nobody there is told at once', async () => {
+    const gone = await startFakeService()
+    await gone[Symbol.asyncDispose]()
+    const { exitCode, stderr } = await deploy('demo -i x -o json', { env: { SVC3_API_URL: gone.apiUrl } })
+    assert.equal(exitCode, 1)
+    assert.match(stderr, /no server answers/)
+  })
+})

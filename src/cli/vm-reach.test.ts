@@ -1,0 +1,344 @@
+// Shells and screens through the service: real WebSockets to a guest that the tests play, a stand-in for ssh.
+import assert from 'node:assert/strict'
+import { execFile, spawn } from 'node:child_process'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { Duplex } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { startTunnelService, type TunnelService } from '../../test/support/tunnel-stand-in.ts'
+import { ApiError } from '../api/errors.ts'
+import { ConnectionError } from '../client/transport.ts'
+import { offerPassword } from './commands/vms/askpass.ts'
+import { dialUntilGreeted } from './commands/vms/greeting.ts'
+import { knownHostsFile } from './commands/vms/known-hosts.ts'
+import { shellWord, sshArguments } from './commands/vms/ssh-line.ts'
+
+let service: TunnelService
+let folder: string
+before(async () => {
+  service = await startTunnelService()
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-reach-'))
+})
+after(async () => {
+  await service[Symbol.asyncDispose]()
+  fs.rmSync(folder, { recursive: true })
+})
+beforeEach(() => {
+  service.asked.length = 0
+  service.refuse = undefined
+})
+
+const environment = () => ({ SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token })
+const svc3 = (words: readonly string[], options: FakeHostOptions = {}) =>
+  run(['vm', ...words], { ...options, env: { ...environment(), ...options.env } })
+const greeting = 'SSH-2.0-tiny\r\n'
+
+describe('vm connect', () => {
+  it('joins standard input and output with the guest', async () => {
+    service.guest = (guest) => {
+      guest.send(greeting)
+      guest.on('message', (bytes: Buffer) => guest.send(`echo ${bytes}`))
+    }
+    const { exitCode, stdout, stderr } = await svc3(['connect', 'demo'], { input: 'SSH-2.0-me\r\n' })
+    assert.deepEqual([exitCode, stdout, stderr], [0, `${greeting}echo SSH-2.0-me\r\n`, ''])
+    assert.deepEqual(service.asked, ['ssh'])
+  })
+
+  it('dials again until the SSH server speaks', async () => {
+    service.refuse = (count) => (count === 2 ? new ApiError('ServiceUnavailable', 'nothing listens yet') : undefined)
+    service.guest = (guest, _, count) => {
+      if (count < 3) return guest.close()
+      guest.send(greeting)
+      guest.close()
+    }
+    const { exitCode, stdout } = await svc3(['connect', 'demo'])
+    assert.deepEqual([exitCode, stdout, service.asked.length], [0, greeting, 3])
+  })
+
+  it('does not wait for the screen to speak first', async () => {
+    service.guest = (guest) => guest.on('message', (bytes: Buffer) => guest.send(bytes))
+    const { stdout } = await svc3(['connect', 'demo', '--port', 'vnc'], { input: 'RFB 003.008\n' })
+    assert.deepEqual([stdout, service.asked], ['RFB 003.008\n', ['vnc']])
+  })
+
+  it('tells refusals at once', async () => {
+    const missing = await svc3(['connect', 'nobody'])
+    assert.equal(missing.exitCode, 5)
+    assert.match(missing.stderr, /^svc3: vms "nobody" not found\nsvc3: svc3 vm list shows what is there\n$/)
+    assert.equal((await svc3(['connect', 'demo'], { env: { SVC3_TOKEN: 'bad' } })).exitCode, 3)
+    service.refuse = () => new ApiError('Conflict', 'vm "demo" is stopped', { hint: 'svc3 vm start starts it' })
+    const stopped = await svc3(['connect', 'demo'])
+    assert.deepEqual(
+      [stopped.exitCode, stopped.stderr],
+      [6, 'svc3: vm "demo" is stopped\nsvc3: svc3 vm start starts it\n'],
+    )
+    const nobody = await svc3(['connect', 'demo'], { env: { SVC3_API_URL: 'http://127.0.0.1:1' } })
+    assert.equal(nobody.exitCode, 1)
+    assert.match(nobody.stderr, /cannot reach http:\/\/127\.0\.0\.1:1/)
+  })
+
+  it('carries every byte in both directions, as a process', { timeout: 20_000 }, async () => {
+    const bytes = randomBytes(2_000_000)
+    const hash = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
+    const received = Promise.withResolvers<string>()
+    service.guest = (guest) => {
+      const chunks: Buffer[] = []
+      let length = 0
+      guest.send(bytes)
+      guest.on('message', (chunk: Buffer) => {
+        chunks.push(chunk)
+        length += chunk.length
+        if (length === bytes.length) received.resolve(hash(Buffer.concat(chunks)))
+      })
+    }
+    const entry = path.resolve(import.meta.dirname, '../bin/svc3.ts')
+    const child = spawn(process.execPath, [entry, 'vm', 'connect', 'demo', '--port', 'vnc'], {
+      env: { ...environment(), NODE_NO_WARNINGS: '1' },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    child.stdin.write(bytes)
+    const chunks: Buffer[] = []
+    let length = 0
+    for await (const chunk of child.stdout) {
+      chunks.push(chunk)
+      length += (chunk as Buffer).length
+      if (length === bytes.length) break
+    }
+    assert.equal(hash(Buffer.concat(chunks)), hash(bytes))
+    assert.equal(await received.promise, hash(bytes))
+    child.stdin.end()
+    const [code] = await once(child, 'exit')
+    assert.equal(code, 0)
+  })
+})
+
+describe('the greeting', () => {
+  const silent = (): Duplex => new Duplex({ read: () => undefined, write: (_, __, done) => done() })
+  const patience = { vm: 'demo', signal: new AbortController().signal, totalMs: 60, tryMs: 10, pauseMs: 5 }
+
+  it('that never comes is a timeout, and no connection is left open', async () => {
+    const streams: Duplex[] = []
+    const dial = async () => {
+      streams.push(silent())
+      return streams.at(-1) as Duplex
+    }
+    await assert.rejects(dialUntilGreeted(dial, patience), { reason: 'Timeout', message: /vm "demo" within 0\.06 s/ })
+    assert.ok(streams.length > 1 && streams.every((stream) => stream.destroyed))
+  })
+
+  it('keeps the last reason, and gives up at once on what cannot change', async () => {
+    const lost = async () => {
+      throw new ConnectionError('lost', 'x', 'the connection was lost', 'try again')
+    }
+    await assert.rejects(dialUntilGreeted(lost, patience), { reason: 'Timeout', message: /the connection was lost$/ })
+    let tries = 0
+    const refused = async () => {
+      tries++
+      throw new ConnectionError('refused', 'x', 'nobody there', 'start it')
+    }
+    await assert.rejects(dialUntilGreeted(refused, patience), { fault: 'refused' })
+    assert.equal(tries, 1)
+  })
+
+  it('can still be read', async () => {
+    const stream = silent()
+    stream.push('SSH-2.0-a\r\n')
+    const greeted = await dialUntilGreeted(async () => stream, patience)
+    stream.push('more')
+    stream.push(null)
+    assert.equal(await text(greeted), 'SSH-2.0-a\r\nmore')
+  })
+})
+
+describe('the command line of ssh', () => {
+  const line = {
+    self: ['/opt/my node/bin/node', '/opt/100%/svc3.mjs'],
+    vm: { name: 'demo', uid: 'uid-1' },
+    namespace: 'svc-ios',
+    user: 'admin',
+    knownHosts: '/home/a b/known',
+    hasPassword: false,
+    wantsTerminal: false,
+    command: [],
+  }
+
+  it('goes through this program, and keeps the key by uid', () => {
+    const words = sshArguments(line)
+    assert.ok(words.every((word, index) => word !== '-o' || words[index + 1]?.includes('=')))
+    const options = words.filter((word) => word.includes('='))
+    assert.deepEqual(options, [
+      "ProxyCommand='/opt/my node/bin/node' '/opt/100%%/svc3.mjs' vm connect demo --port ssh --namespace svc-ios --quiet",
+      'HostKeyAlias=uid-1',
+      'UserKnownHostsFile="/home/a b/known"',
+      'GlobalKnownHostsFile=/dev/null',
+      'StrictHostKeyChecking=accept-new',
+      'ControlPath=none',
+      'LogLevel=ERROR',
+    ])
+    assert.deepEqual(words.slice(-3), ['-l', 'admin', 'demo'])
+  })
+
+  it('takes commands as they stand, and asks once for a password that is given', () => {
+    const words = sshArguments({ ...line, command: ['-x', 'a b'], wantsTerminal: true, hasPassword: true })
+    assert.deepEqual(words.slice(-7), ['-t', '-l', 'admin', 'demo', '--', '-x', 'a b'])
+    assert.ok(words.includes('PubkeyAuthentication=no') && words.includes('NumberOfPasswordPrompts=1'))
+    assert.ok(sshArguments({ ...line, knownHosts: undefined }).includes('UserKnownHostsFile="/dev/null"'))
+  })
+
+  it('quotes for a shell', async () => {
+    const odd = ["it's", 'a b', '$(id)', '', 'x"y', 'back\\slash', '*', 'plain-1.2']
+    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `printf '%s\\n' ${odd.map(shellWord).join(' ')}`])
+    assert.deepEqual(stdout.split('\n').slice(0, -1), odd)
+  })
+})
+
+describe('vm ssh', () => {
+  /** A stand-in for ssh: notes what it was given, asks for the password when there is a helper, ends with 7. */
+  function standIn(): Record<string, string> {
+    const bin = fs.mkdtempSync(path.join(folder, 'bin-'))
+    const script = `#!/bin/sh
+printf '%s\\n' "$@" > "${bin}/words"
+env > "${bin}/env"
+if [ -n "$SSH_ASKPASS" ]; then
+  cat > "${bin}/input"
+  "$SSH_ASKPASS" "admin's password: " > "${bin}/password"
+fi
+exit 7
+`
+    fs.writeFileSync(path.join(bin, 'ssh'), script, { mode: 0o755 })
+    return { PATH: `${bin}:${process.env.PATH}`, XDG_CONFIG_HOME: path.join(bin, 'config'), BIN: bin }
+  }
+  const noted = (env: Record<string, string>, name: string): string =>
+    fs.readFileSync(path.join(env.BIN ?? '', name), 'utf8')
+
+  it('runs ssh for the VM of that uid, and exits as it does', async () => {
+    const env = standIn()
+    const { exitCode, stdout, stderr } = await svc3(['ssh', 'demo', '-u', 'ci', '--', 'ls', '-la', '/a b'], {
+      env,
+      terminal: { stdin: true },
+    })
+    assert.deepEqual([exitCode, stdout, stderr], [7, '', ''])
+    const words = noted(env, 'words').split('\n').slice(0, -1)
+    assert.deepEqual(words.slice(-7), ['-l', 'ci', 'demo', '--', 'ls', '-la', '/a b'])
+    assert.ok(words.includes('HostKeyAlias=uid-of-demo'))
+    assert.ok(words.includes(`UserKnownHostsFile="${env.XDG_CONFIG_HOME}/svc3/known-hosts/uid-of-demo"`))
+    assert.ok(
+      words.includes(
+        'ProxyCommand=/nowhere/node /nowhere/svc3/dist/svc3.mjs vm connect demo --port ssh --namespace svc-default --quiet',
+      ),
+    )
+    assert.doesNotMatch(noted(env, 'env'), /SSH_ASKPASS/)
+  })
+
+  it('hands a password over by askpass: not in words, environment or files', async () => {
+    const env = standIn()
+    const { exitCode } = await svc3(['ssh', 'demo', '--password-stdin', '--', 'true'], {
+      env,
+      input: 'planted-secret\n',
+    })
+    assert.equal(exitCode, 7)
+    assert.equal(noted(env, 'password'), 'planted-secret\n')
+    assert.equal(noted(env, 'input'), '')
+    for (const name of ['words', 'env']) assert.doesNotMatch(noted(env, name), /planted-secret/)
+    const [, helper = ''] = /^SSH_ASKPASS=(.*)$/m.exec(noted(env, 'env')) ?? []
+    assert.ok(helper && !fs.existsSync(path.dirname(helper)), helper)
+  })
+
+  it('says so when there is no ssh, no VM, or a word too many', async () => {
+    const none = await svc3(['ssh', 'demo'], { env: { PATH: folder } })
+    assert.deepEqual([none.exitCode, none.stderr.split('\n')[0]], [1, 'svc3: cannot run ssh (ENOENT)'])
+    assert.equal((await svc3(['ssh', 'nobody'])).exitCode, 5)
+    const running = service.vm
+    service.vm = { ...running, powerState: 'stopped' }
+    const stopped = await svc3(['ssh', 'demo'])
+    service.vm = running
+    assert.deepEqual(
+      [stopped.exitCode, stopped.stderr.split('\n')[0]],
+      [6, 'svc3: vm "demo" is stopped: nobody answers there'],
+    )
+    const slip = await svc3(['ssh', 'demo', 'uname'])
+    assert.equal(slip.exitCode, 2)
+    assert.match(slip.stderr, /unexpected argument "uname" \(expected VM \[-- COMMAND…\]\)/)
+  })
+})
+
+describe('askpass', () => {
+  it('is private, and gone afterwards', async () => {
+    const askpass = await offerPassword('planted secret')
+    const script = askpass.env.SSH_ASKPASS ?? ''
+    assert.equal(fs.statSync(path.dirname(script)).mode & 0o777, 0o700)
+    assert.ok(!fs.readFileSync(script, 'utf8').includes('planted'))
+    const { stdout } = await promisify(execFile)(script, ['Password: '])
+    assert.equal(stdout, 'planted secret\n')
+    await askpass[Symbol.asyncDispose]()
+    assert.ok(!fs.existsSync(path.dirname(script)))
+  })
+})
+
+describe('known hosts', () => {
+  it('are one file for each VM, and not too many', () => {
+    const home = fs.mkdtempSync(path.join(folder, 'home-'))
+    const file = knownHostsFile({ env: { HOME: home } }, 'uid/1') ?? ''
+    assert.equal(file, `${home}/.config/svc3/known-hosts/uid%2F1`)
+    const place = path.dirname(file)
+    assert.equal(fs.statSync(place).mode & 0o777, 0o700)
+    for (let index = 0; index < 500; index++) {
+      fs.writeFileSync(path.join(place, `old-${index}`), '')
+      fs.utimesSync(path.join(place, `old-${index}`), index, index)
+    }
+    knownHostsFile({ env: { HOME: home } }, 'uid-2')
+    const left = fs.readdirSync(place)
+    assert.deepEqual([left.length, left.includes('old-499'), left.includes('old-0')], [250, true, false])
+    assert.equal(knownHostsFile({ env: {} }, 'uid-1'), undefined)
+    assert.equal(knownHostsFile({ env: { HOME: '/dev/null' } }, 'uid-1'), undefined)
+  })
+})
+
+describe('vm vnc', () => {
+  it('serves several viewers on a loopback port until Ctrl-C', { timeout: 10_000 }, async () => {
+    service.guest = (guest, port, count) => {
+      guest.send(`${port} ${count} `)
+      guest.on('message', (bytes: Buffer) => guest.send(bytes))
+    }
+    const controller = new AbortController()
+    const address = Promise.withResolvers<number>()
+    const ended = svc3(['vnc', 'demo'], {
+      interruption: controller.signal,
+      onWrite: ({ stdout }) => {
+        const [, port] = /^vnc:\/\/127\.0\.0\.1:(\d+)\n/.exec(stdout) ?? []
+        if (port) address.resolve(Number(port))
+      },
+    })
+    const port = await address.promise
+    for (const count of [1, 2]) {
+      const viewer = net.connect(port, '127.0.0.1')
+      viewer.write('RFB')
+      const wanted = `vnc ${count} RFB`
+      let seen = ''
+      for await (const chunk of viewer) {
+        seen += chunk
+        if (seen.length >= wanted.length) break
+      }
+      assert.equal(seen, wanted)
+    }
+    controller.abort()
+    const { exitCode, stdout } = await ended
+    assert.deepEqual([exitCode, stdout], [130, `vnc://127.0.0.1:${port}\n`])
+  })
+
+  it('says why there is no screen', async () => {
+    const { vnc: _, ...blind } = service.vm
+    const seeing = service.vm
+    service.vm = blind
+    const { exitCode, stderr } = await svc3(['vnc', 'demo'])
+    service.vm = seeing
+    assert.deepEqual([exitCode, stderr], [6, 'svc3: vm "demo" has no screen\nsvc3: deploy it without --disable-vnc\n'])
+  })
+})

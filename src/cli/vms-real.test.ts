@@ -1,0 +1,109 @@
+// The vm and node commands against the real API, on a node that says it did what it was told.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { run } from '../../test/support/cli-host.ts'
+import { addImage, startNode, startScheduler } from '../../test/support/node-stand-in.ts'
+import { startService, type TestService } from '../../test/support/service.ts'
+
+let service: TestService
+let scheduler: AsyncDisposable
+before(async () => {
+  service = await startService()
+  scheduler = startScheduler(service)
+  await addImage(service, 'intel', 'amd64')
+  await addImage(service, 'silicon', 'arm64')
+  await startNode(service, { name: 'xeon-1' })
+  await service.listen()
+})
+after(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const svc3 = (line: string, token = service.adminToken) =>
+  run(line.split(' '), { env: { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: token } })
+
+/** Each line: the command, its exit code, what it prints, what it says. */
+const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
+  ['image list intel', 0, /^NAME\tDESCRIPTION\tSIZE\tTYPE\tSTATE\nintel\t/],
+  ['node list', 0, /\nxeon-1\t8\t16\.00G\tREADY\n$/],
+  ['vm list', 0, /^NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS\n$/],
+  [
+    'vm deploy demo -i intel --label team=ios',
+    0,
+    /\ndemo\t127\.0\.0\.1\t8822\t5999\t5900\tRunning\n$/,
+    /^Waiting for VM demo to be deployed\.\n/,
+  ],
+  ['vm deploy demo -i intel -o json', 6, /^$/, /vm "demo" exists already/],
+  ['vm deploy other -i nothing --quiet', 5, /^$/, /"nothing" not found/],
+  ['vm deploy -i intel -c 1 -o json', 0, /"name": "vm-[a-z0-9]{5}"/],
+  ['vm deploy ci --generate-name -i intel -c 1 -o json', 0, /"name": "ci-[a-z0-9]{5}"/],
+  ['vm list demo -o wide', 0, /\tintel\t3\t\d+\.\d\dGi\txeon-1\tamd64\trunning\tadmin@example\.com\t/],
+  ['vm list --label team=ios', 0, /^NAME.*\ndemo\t.*\n$/],
+  ['vm list --owner me -o json', 0, /"name": "demo"/],
+  ['vm stop demo', 0, /^VM demo stopped/],
+  ['vm list demo -o wide', 0, /\tRunning\t.*\tstopped\t/],
+  ['vm stop demo', 6, /^$/, /is stopped: only a running VM can be stopped/],
+  ['vm start demo', 0, /^VM demo started/],
+  ['vm suspend demo', 0, /^VM demo suspended/],
+  ['vm resume demo', 0, /^VM demo resumed/],
+  ['vm revert demo', 0, /^VM demo reverted/],
+  ['vm resize demo 120', 0, /^VM demo has a disk of 120 GB\.\n$/, /growpart/],
+  ['vm resize demo 100', 1, /^$/, /disks only grow/],
+  ['vm extend demo 2h', 0, /^VM demo is deleted at 2026-11-15T11:00:00Z\.\n$/],
+  ['vm extend demo 0', 0, /^VM demo does not end by itself/],
+  ['vm deploy big -i intel -c 64 --no-wait', 0, /\nbig\t\t\t\t\tPending\n$/],
+  ['vm-config create small -i intel -c 1 -m 0.5', 0, /^VM configuration small created/],
+  ['vmc list small', 0, /\nsmall\tintel\t1\t0\.5\n$/],
+  ['vm deploy tiny --config small --quiet', 0, /\ntiny\t127\.0\.0\.1\t/],
+  ['vm-config delete small none', 5, /^Successfully deleted vm config small\n$/, /"none" not found/],
+  ['node tag xeon-1 ios', 0, /has the tag ios/],
+  ['node list -o wide', 0, /\tios\n$/],
+  ['node untag xeon-1 ios', 0, /does not have the tag/],
+  ['node cordon xeon-1', 0, /takes no new VMs/],
+  ['node list', 0, /READY,CORDONED/],
+  ['node uncordon xeon-1', 0, /takes new VMs again/],
+  ['node namespace xeon-1 svc-nowhere', 5, /^$/, /not found/],
+  ['node delete xeon-1', 6, /^$/, /xeon-1/],
+  ['node join-token --duration 1h', 0, /^[\w-]+\.[\w-]+\.[\w-]+\n$/],
+  ['vm delete demo nobody', 5, /^Successfully deleted vm demo\n$/, /"nobody" not found/],
+  ['events --for vm/demo', 0, /DeployVm\tvms\/demo\t[\s\S]*DeleteVm\tvms\/demo\t/],
+  [
+    'node drain xeon-1 --delete-vms --wait',
+    0,
+    /takes no new VMs, and none is on it\.\n$/,
+    /^(svc3: node xeon-1: .*\n)*$/,
+  ],
+  ['node delete xeon-1', 0, /removed from the cluster/],
+]
+
+describe('VMs and nodes from the command line', () => {
+  for (const [line, exitCode, stdout, stderr = /^(svc3: vm \w+: .*\n)*$/] of steps) {
+    it(`svc3 ${line}: exit ${exitCode}`, async () => {
+      const ran = await svc3(line)
+      assert.equal(ran.exitCode, exitCode, ran.stderr)
+      assert.match(ran.stdout, stdout)
+      assert.match(ran.stderr, stderr)
+    })
+  }
+
+  it('shows why a VM waits, meanwhile and afterwards', async () => {
+    const controller = new AbortController()
+    const env = { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: service.adminToken }
+    const { exitCode, stderr } = await run(['vm', 'deploy', 'waits', '-i', 'silicon'], {
+      env,
+      interruption: controller.signal,
+      onWrite: ({ stderr }) => stderr.includes('waits for a node: ') && controller.abort(),
+    })
+    assert.equal(exitCode, 130)
+    assert.match(stderr, /vm waits: waits for a node: .+\n(.*\n)*svc3: interrupted\nsvc3: what was begun goes on/)
+    const list = await svc3('vm list waits')
+    assert.match(list.stdout, /\nwaits\t\t\t\t\tPending\n$/)
+    assert.match(list.stderr, /^svc3: vm waits is pending: .+\n$/)
+  })
+
+  it('is refused with 4 to developers and with 3 to strangers', async () => {
+    assert.equal((await svc3('node join-token', service.devToken)).exitCode, 4)
+    assert.equal((await svc3('vm list', 'nonsense')).exitCode, 3)
+  })
+})

@@ -1,0 +1,324 @@
+// The vm commands against a stand-in service: what is sent, answers in each format, several at once, exit codes.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { type Asked, change, changes, pendingVm, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { ApiError, notFound, success } from '../api/errors.ts'
+
+let service: FakeService
+let env: Record<string, string>
+before(async () => {
+  service = await startFakeService()
+  env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }
+})
+after(() => service[Symbol.asyncDispose]())
+let asked: Asked[] = []
+beforeEach(() => {
+  asked = []
+  service.requests.length = 0
+})
+
+const vm = (words: string, options: FakeHostOptions = {}) =>
+  run(['vm', ...words.split(' ')], { ...options, env: { ...env, ...options.env } })
+const lines = (text: string): string[] => text.split('\n').slice(0, -1)
+const jwt = (claims: object): string => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
+/** Answers and remembers what was asked. */
+const answers =
+  <T>(value: T) =>
+  (request: Asked): T => {
+    asked.push(request)
+    return value
+  }
+
+describe('vm list', () => {
+  const demo = vmOf({ name: 'demo' })
+  const waits = pendingVm('waits', 'node a: has no cores; node b: is cordoned')
+  beforeEach(() => serve(service, { 'GET vms': answers({ items: [demo, waits] }) }))
+
+  it('has the columns that scripts know, with empty cells for a VM that is nowhere yet', async () => {
+    const { stdout, stderr } = await vm('list')
+    assert.deepEqual(lines(stdout), [
+      'NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS',
+      'demo\t10.0.0.7\t8822\t5999\t5900\tRunning',
+      'waits\t\t\t\t\tPending',
+    ])
+    assert.equal(stderr, 'svc3: vm waits is pending: node a: has no cores; node b: is cordoned\n')
+  })
+
+  it('adds the rest with -o wide', async () => {
+    const [header, first] = lines((await vm('list -o wide')).stdout)
+    assert.equal(header?.split('\t').slice(6).join(' '), 'IMAGE CPU MEMORY NODE ARCHITECTURE POWER OWNER DEPLOY-DATE')
+    assert.equal(
+      first?.split('\t').slice(6).join(' '),
+      'sonoma 3 4.80Gi mini-1 amd64 running ada@example.com 2026-11-15T09:00:30Z',
+    )
+    const terminal = { stdout: true }
+    assert.match((await vm('list -o wide --no-color', { terminal })).stdout, /ada@example\.com {3}2 h ago\n/)
+  })
+
+  it('is a bare array in JSON, and says nothing else', async () => {
+    const { stdout, stderr } = await vm('list -o json')
+    assert.deepEqual(JSON.parse(stdout), [demo, waits])
+    assert.equal(stderr, '')
+    serve(service, { 'GET vms': () => ({ items: [] }) })
+    assert.equal((await vm('list -o json')).stdout, '[]\n')
+    const none = await vm('list', { terminal: { stdout: true } })
+    assert.deepEqual([none.stdout, none.stderr], ['', 'svc3: No VMs in namespace svc-default.\n'])
+  })
+
+  it('asks for one by name, and for several by picking them out', async () => {
+    await vm('list demo')
+    assert.equal(asked[0]?.query.get('fieldSelector'), 'name=demo')
+    const both = await vm('list demo other')
+    assert.equal(asked[1]?.query.get('fieldSelector'), null)
+    assert.equal(both.exitCode, 5)
+    assert.match(both.stdout, /^NAME.*\ndemo\t.*\n$/)
+    assert.match(both.stderr, /^svc3: vms "other" not found\nsvc3: "svc3 vm list -n svc-default" shows/)
+  })
+
+  it('filters by label and owner, and knows who "me" is', async () => {
+    await vm('list --label team=ios,stage!=test --label fast --owner Ada@example.com')
+    assert.equal(asked[0]?.query.get('labelSelector'), 'team=ios,stage!=test,fast')
+    assert.equal(asked[0]?.query.get('fieldSelector'), 'owner=ada@example.com')
+    await vm('list --owner me', { env: { SVC3_TOKEN: jwt({ sub: 'bo@example.com', kind: 'user' }) } })
+    const account = { sub: 'ci', kind: 'serviceaccount', namespace: 'svc-ios' }
+    await vm('list --owner me', { env: { SVC3_TOKEN: jwt(account) } })
+    assert.deepEqual(
+      asked.slice(1).map(({ query }) => query.get('fieldSelector')),
+      ['owner=bo@example.com', 'owner=serviceaccount:svc-ios:ci'],
+    )
+    const unknown = await vm('list --owner me')
+    assert.deepEqual([unknown.exitCode, lines(unknown.stderr)[0]], [2, 'svc3: the token does not say who "me" is'])
+  })
+
+  it('tells a few reasons, not hundreds', async () => {
+    const items = Array.from({ length: 20 }, (_, index) => pendingVm(`w${index}`, 'no node'))
+    serve(service, { 'GET vms': () => ({ items }) })
+    const { stderr } = await vm('list')
+    assert.equal(lines(stderr).length, 6)
+    assert.match(stderr, /15 more; "svc3 vm list NAME" tells why\n$/)
+  })
+
+  it('goes on with what changes until Ctrl-C, and exits 130', async () => {
+    const controller = new AbortController()
+    serve(service, {
+      'WATCH vms': (request, response) => {
+        changes(change('ADDED', waits), change('BOOKMARK', { resourceVersion: '1' }))(request, response)
+        response.write(change('MODIFIED', demo) + change('DELETED', demo))
+      },
+    })
+    const { exitCode, stdout } = await vm('list --watch', {
+      interruption: controller.signal,
+      onWrite: ({ stdout }) => stdout.includes('Deleted') && controller.abort(),
+    })
+    assert.equal(exitCode, 130)
+    assert.deepEqual(
+      lines(stdout).map((line) => line.split('\t').at(-1)),
+      ['STATUS', 'Pending', 'Running', 'Deleted'],
+    )
+  })
+})
+
+describe('vm delete', () => {
+  it('deletes several, goes on after a failure, and exits with the worst', async () => {
+    const remove = (name: string) => answers(success('deleted', { kind: 'vms', name }))
+    serve(service, {
+      'DELETE vms/a': remove('a'),
+      'DELETE vms/b': () => {
+        throw new ApiError('Forbidden', 'vm "b" belongs to bo@example.com')
+      },
+      'DELETE vms/c': () => {
+        throw notFound('vms', 'c', 'svc3 vm list shows what is there')
+      },
+      'DELETE vms/d': remove('d'),
+    })
+    const { exitCode, stdout, stderr } = await vm('delete a b c a d --force')
+    assert.deepEqual([exitCode, stdout], [4, 'Successfully deleted vm a\nSuccessfully deleted vm d\n'])
+    assert.deepEqual(lines(stderr), [
+      'svc3: vm "b" belongs to bo@example.com',
+      'svc3: ask a cluster administrator, or use a token that has the right',
+      'svc3: vms "c" not found',
+      'svc3: svc3 vm list shows what is there',
+    ])
+    assert.deepEqual(
+      asked.map(({ query }) => query.get('force')),
+      ['true', 'true'],
+    )
+    const json = await vm('delete a c -o json')
+    assert.equal(json.exitCode, 5)
+    assert.deepEqual(
+      JSON.parse(json.stdout).map((status: { details: { name: string } }) => status.details.name),
+      ['a'],
+    )
+    assert.equal((await vm('delete')).exitCode, 2)
+  })
+
+  it('says once that it is not let in, and how to look again after Ctrl-C', async () => {
+    service.override = undefined
+    const stranger = await vm('delete a b c', { env: { SVC3_TOKEN: 'bad' } })
+    assert.deepEqual([stranger.exitCode, lines(stranger.stderr).length], [3, 2])
+    const controller = new AbortController()
+    service.override = () => controller.abort()
+    const cut = await vm('delete a b', { interruption: controller.signal })
+    assert.equal(cut.exitCode, 130)
+    assert.match(cut.stderr, /^svc3: interrupted\nsvc3: what was begun goes on; "svc3 vm list -n svc-default"/)
+  })
+
+  it('keeps to eight requests at a time', async () => {
+    let open = 0
+    let most = 0
+    const names = Array.from({ length: 30 }, (_, index) => `v${index}`)
+    const remove = async () => {
+      most = Math.max(most, ++open)
+      await new Promise((resolve) => setImmediate(resolve))
+      open--
+      return success('deleted', { kind: 'vms', name: 'v' })
+    }
+    serve(service, Object.fromEntries(names.map((name) => [`DELETE vms/${name}`, remove])))
+    const { stdout } = await vm(`delete ${names.join(' ')}`)
+    assert.deepEqual(
+      lines(stdout),
+      names.map((name) => `Successfully deleted vm ${name}`),
+    )
+    assert.ok(most <= 8, `${most} at once`)
+  })
+})
+
+describe('power', () => {
+  const watched = { 'WATCH vms': changes() }
+  for (const command of ['start', 'stop', 'suspend', 'resume', 'revert']) {
+    it(`${command} is one request`, async () => {
+      serve(service, { ...watched, 'POST vms/demo/exec': answers(vmOf({ name: 'demo' })) })
+      const { exitCode, stdout, stderr } = await vm(`${command} demo`)
+      assert.deepEqual([exitCode, stderr, asked[0]?.body], [0, '', { command }])
+      assert.match(stdout, /^VM demo (started|stopped|suspended|resumed|reverted)/)
+      const json = await vm(`${command} demo -o json`)
+      assert.equal(JSON.parse(json.stdout)[0].name, 'demo')
+    })
+  }
+
+  it('shows the refusal of the service', async () => {
+    serve(service, {
+      ...watched,
+      'POST vms/demo/exec': () => {
+        throw new ApiError('Invalid', 'vm "demo" is Apple silicon-based', { hint: 'delete it' })
+      },
+    })
+    const { exitCode, stderr } = await vm('stop demo')
+    assert.deepEqual([exitCode, stderr], [1, 'svc3: vm "demo" is Apple silicon-based\nsvc3: delete it\n'])
+  })
+
+  it('asks before a revert on a terminal, unless --yes', async () => {
+    serve(service, { ...watched, 'POST vms/demo/exec': answers(vmOf({ name: 'demo' })) })
+    const terminal = { stdin: true, stdout: true }
+    const no = await vm('revert demo', { terminal, input: 'no\n' })
+    assert.deepEqual([no.exitCode, asked.length], [1, 0])
+    assert.match(no.stderr, /What is on its disk is lost\. \[yes\/no\] svc3: vm demo was not reverted\n/)
+    assert.equal((await vm('revert demo', { terminal, input: 'yes\n' })).exitCode, 0)
+    assert.equal((await vm('revert demo --yes', { terminal, input: '' })).exitCode, 0)
+    assert.equal(asked.length, 2)
+  })
+})
+
+describe('vm resize', () => {
+  const grown = vmOf({ name: 'demo', diskGb: 120 })
+  const resize = (value = grown) => serve(service, { 'WATCH vms': changes(), 'POST vms/demo/resize': answers(value) })
+
+  it('sends the size, and tells what is left to do by hand', async () => {
+    resize({ ...grown, errorMessage: 'grow the partition in the guest: run growpart' })
+    const { exitCode, stdout, stderr } = await vm('resize demo 120')
+    assert.deepEqual([exitCode, stdout, asked[0]?.body], [0, 'VM demo has a disk of 120 GB.\n', { size: 120 }])
+    assert.equal(stderr, 'svc3: grow the partition in the guest: run growpart\n')
+    resize({ ...grown, architecture: 'arm64' })
+    assert.equal((await vm('resize demo 120')).stderr, '')
+  })
+
+  it('sends the password from standard input or, with a warning, from the command line', async () => {
+    resize()
+    const piped = await vm('resize demo 120 -u admin --password-stdin', { input: 'planted-secret\n' })
+    assert.deepEqual([piped.exitCode, piped.stderr], [0, ''])
+    const given = await vm('resize demo 120 -u admin -p planted-secret')
+    assert.match(given.stderr, /^svc3: --password can be seen by others.*\n$/)
+    for (const { body } of asked) assert.deepEqual(body, { size: 120, user: 'admin', password: 'planted-secret' })
+  })
+
+  it('tells what did not work, and exits 1 when it was asked for', async () => {
+    resize({ ...grown, errorMessage: 'the disk has 120 GB, but SSH refused the password\nrun growpart' })
+    const { exitCode, stderr } = await vm('resize demo 120 -u admin --password-stdin', { input: 'wrong' })
+    assert.deepEqual([exitCode, lines(stderr).length], [1, 2])
+    assert.match(stderr, /^svc3: the disk has 120 GB, but SSH refused the password\nsvc3: run growpart\n$/)
+  })
+
+  const slips = {
+    'resize demo 1.5': /"1\.5" is not a whole number of GB/,
+    'resize demo 0': /"0" is not a whole number/,
+    'resize demo big': /whole number/,
+    'resize demo 120 --password-stdin': /a password needs a user/,
+    'resize demo 120 -u admin': /the password is missing/,
+    'resize demo': /GB is missing/,
+  }
+  for (const [words, text] of Object.entries(slips)) {
+    it(`${words} is wrong usage`, async () => {
+      const { exitCode, stderr } = await vm(words)
+      assert.equal(exitCode, 2)
+      assert.match(stderr, text)
+      assert.equal(service.requests.length, 0)
+    })
+  }
+})
+
+describe('vm extend', () => {
+  it('sets the end, or takes it away', async () => {
+    serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })) })
+    assert.equal((await vm('extend demo 2h')).stdout, 'VM demo is deleted at 2026-11-15T13:00:00Z.\n')
+    serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo' })) })
+    assert.equal((await vm('extend demo 0')).stdout, 'VM demo does not end by itself.\n')
+    assert.deepEqual(
+      asked.map(({ body }) => body),
+      [{ ttl: '2h' }, { ttl: '0' }],
+    )
+    assert.equal((await vm('extend demo soon')).exitCode, 2)
+  })
+})
+
+describe('vm logs', () => {
+  it('streams every byte to a pipe, and nothing dangerous to a terminal', async () => {
+    const text = 'boot\x1b[2J\r\nä login:\t'
+    serve(service, {
+      'GET vms/demo/logs': (request, response) => {
+        asked.push(request)
+        const bytes = Buffer.from(text)
+        response.write(bytes.subarray(0, 14))
+        response.end(bytes.subarray(14))
+      },
+    })
+    assert.equal((await vm('logs demo --tail 5')).stdout, text)
+    assert.equal(asked[0]?.query.toString(), 'tail=5')
+    const seen = await vm('logs demo', { terminal: { stdout: true } })
+    assert.equal(seen.stdout, 'boot\\u001b[2J\nä login:    ')
+  })
+
+  it('follows until Ctrl-C without a word', async () => {
+    const controller = new AbortController()
+    serve(service, {
+      'GET vms/demo/logs': (request, response) => {
+        asked.push(request)
+        response.write('login:\n')
+      },
+    })
+    const { exitCode, stdout, stderr } = await vm('logs -f demo', {
+      interruption: controller.signal,
+      onWrite: () => controller.abort(),
+    })
+    assert.deepEqual([exitCode, stdout, stderr], [130, 'login:\n', ''])
+    assert.equal(asked[0]?.query.toString(), 'follow=true')
+  })
+
+  it('exits 5 when there is no such VM', async () => {
+    serve(service, {})
+    const { exitCode, stderr } = await vm('logs nobody')
+    assert.equal(exitCode, 5)
+    assert.match(stderr, /not found/)
+  })
+})

@@ -1,0 +1,78 @@
+// Ends VMs whose time is over: a ttl that has passed, or a deployment that somebody waited for and that took too long. Also
+// sweeps secrets of VMs that never came to be. Sleeps until the next one is due.
+import { type Loop, startLoop } from '../platform/loop.ts'
+import type { VmRecord } from '../store/fleet-records.ts'
+import { type Entry, ignoreLost } from '../store/store.ts'
+import { isDeleted, removeVm } from '../store/vms.ts'
+import type { Controller } from './controller.ts'
+
+const sweepMs = 60_000
+const secretGraceMs = 10 * 60_000
+/** The handler that waits ends its own deployment; this is for those that nobody waits for any more. */
+const awaitedGraceMs = 5_000
+
+export function expireVms({ collections, clock, log }: Controller): Loop {
+  const { vms, vmSecrets } = collections
+  let timer: NodeJS.Timeout | undefined
+  let timerDueMs = Number.POSITIVE_INFINITY
+
+  const loop = startLoop({
+    everyMs: sweepMs,
+    failed: (error) => log.error('expire-vms failed and will run again', {}, error),
+    run: async (signal) => {
+      const nowMs = clock.now().getTime()
+      for (const entry of vms.list()) {
+        if (signal.aborted) return
+        const due = dueOf(entry.value)
+        if (!due) continue
+        if (due.atMs <= nowMs) await end(entry, due.why)
+        else wakeAt(due.atMs)
+      }
+      for (const { value, ...entry } of vmSecrets.list()) {
+        const isOld = nowMs - Date.parse(value.createdAt) > secretGraceMs
+        if (isOld && vms.get(value.namespace, value.name)?.value.uid !== value.uid)
+          await vmSecrets.delete({ ...entry, value }).catch(ignoreLost)
+      }
+    },
+  })
+  const unsubscribe = vms.view.subscribe((changes) => {
+    for (const change of changes) {
+      const due = change.type === 'put' ? dueOf(change.entry.value) : undefined
+      if (due) wakeAt(due.atMs)
+    }
+  })
+
+  async function end(entry: Entry<VmRecord>, why: string): Promise<void> {
+    log.info(why, { name: entry.value.name, namespace: entry.value.namespace })
+    await removeVm(collections, entry, why)
+  }
+
+  /** One timer for the earliest of them. */
+  function wakeAt(atMs: number): void {
+    if (atMs >= timerDueMs) return
+    clearTimeout(timer)
+    timerDueMs = atMs
+    const delayMs = Math.min(Math.max(0, atMs - clock.now().getTime()) + 50, sweepMs)
+    timer = setTimeout(() => {
+      timerDueMs = Number.POSITIVE_INFINITY
+      loop.nudge()
+    }, delayMs).unref()
+  }
+
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      unsubscribe()
+      clearTimeout(timer)
+      await loop.stop()
+    },
+  }
+}
+
+function dueOf(record: VmRecord): { atMs: number; why: string } | undefined {
+  if (isDeleted(record)) return undefined
+  const { expiresAt, awaitedUntil, observed } = record
+  if (awaitedUntil !== undefined && !observed.hasRun)
+    return { atMs: Date.parse(awaitedUntil) + awaitedGraceMs, why: 'its deployment took too long' }
+  return expiresAt === undefined ? undefined : { atMs: Date.parse(expiresAt), why: 'its time to live is over' }
+}

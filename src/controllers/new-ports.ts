@@ -1,0 +1,55 @@
+// A port that another program of the host took first: the VM gets others, on the same node. A port that somebody reserved
+// cannot be another one: a VM that never ran goes to look for another node, one that did says what is wrong.
+import { allocatePorts } from '../rules/placement.ts'
+import type { VmRecord } from '../store/fleet-records.ts'
+import type { Entry } from '../store/store.ts'
+import { changeNode, changeVm, isDeleted, release, withWish } from '../store/vms.ts'
+import type { Controller } from './controller.ts'
+import { portsIn, type Rooms } from './rooms.ts'
+
+export async function newPorts(
+  { collections }: Pick<Controller, 'collections'>,
+  { key, value }: Entry<VmRecord>,
+  rooms: Rooms,
+): Promise<void> {
+  const { uid, place, reservedPorts } = value
+  const told = value.conditions.find(({ type }) => type === 'PortsFree')
+  if (!place || !told) return
+  const taken = new Set([...told.message.matchAll(/\d+/g)].map(([digits]) => Number(digits)))
+  const conditions = value.conditions.filter(({ type }) => type !== 'PortsFree')
+  if (reservedPorts.some(({ nodePort }) => taken.has(nodePort))) return lookElsewhere()
+
+  const used = rooms.portsOf(place.ip)
+  const demand = { hasScreen: value.shape.vncConsole, reservedPorts }
+  const ports = allocatePorts(demand, (port) => taken.has(port) || used.has(port))
+  if (!ports) return
+  for (const port of portsIn(ports, [])) used.add(port)
+  await changeNode(collections, place.node, (record) => {
+    const mine = record.allocations[uid]
+    const next = mine && { ...mine, ports: portsIn(ports, reservedPorts) }
+    return next && { ...record, allocations: { ...record.allocations, [uid]: next } }
+  })
+  await changeVm(collections, key, uid, (record) =>
+    isDeleted(record) || !record.place
+      ? undefined
+      : { ...withWish(record, { action: record.wish.action }), place: { ...record.place, ...ports }, conditions },
+  )
+
+  async function lookElsewhere(): Promise<void> {
+    if (value.observed.hasRun) {
+      const problem = `${told?.message ?? ''}; it was reserved for this VM`
+      await changeVm(collections, key, uid, (record) => ({
+        ...record,
+        conditions,
+        observed: { ...record.observed, generation: record.wish.generation, power: 'stopped', problem },
+      }))
+      return
+    }
+    const { node } = place as NonNullable<typeof place>
+    await changeVm(collections, key, uid, (record) => {
+      const { place: _, ...rest } = record
+      return isDeleted(record) ? undefined : { ...withWish(rest, { action: 'deploy' }), conditions }
+    })
+    await release(collections, node, uid)
+  }
+}

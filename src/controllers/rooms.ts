@@ -1,0 +1,118 @@
+// What nodes have left, as placement needs it. A run of the scheduler takes rooms for its namespaces, and every placement
+// of that run is taken off before the next one is decided.
+import type { Allocation, Candidate } from '../rules/placement.ts'
+import type { ReservedPort } from '../rules/ports.ts'
+import type { NodeRecord } from '../store/fleet-records.ts'
+import type { Entry } from '../store/store.ts'
+
+/** Which agents have their stream open: a node without one gets nothing. */
+export interface Presence {
+  isOpen(node: string): boolean
+}
+
+interface Usage {
+  readonly cpu: number
+  readonly memoryMiB: number
+  readonly gpus: number
+  readonly vms: number
+  readonly ports: readonly number[]
+}
+
+const usages = new WeakMap<Entry<NodeRecord>, Usage>()
+
+/** Counted once per change of a node. */
+function usageOf(entry: Entry<NodeRecord>): Usage {
+  const known = usages.get(entry)
+  if (known) return known
+  const all = Object.values(entry.value.allocations)
+  const sum = (pick: (each: (typeof all)[number]) => number): number =>
+    all.reduce((total, each) => total + pick(each), 0)
+  const usage = {
+    cpu: sum(({ cpu }) => cpu),
+    memoryMiB: sum(({ memoryMiB }) => memoryMiB),
+    gpus: sum(({ gpus }) => gpus),
+    vms: all.length,
+    ports: [...all.flatMap(({ ports }) => ports), ...(entry.value.report?.busyPorts ?? [])],
+  }
+  usages.set(entry, usage)
+  return usage
+}
+
+export interface Room extends Candidate {
+  readonly entry: Entry<NodeRecord>
+  take(allocation: Allocation, reserved: readonly ReservedPort[]): void
+}
+
+/** Ports are taken by address: several nodes may share one. */
+export class Rooms {
+  readonly #nodes: readonly Entry<NodeRecord>[]
+  readonly #presence: Presence
+  readonly #ports = new Map<string, Set<number>>()
+  readonly #rooms = new Map<string, readonly Room[]>()
+
+  constructor(nodes: readonly Entry<NodeRecord>[], presence: Presence) {
+    this.#nodes = nodes
+    this.#presence = presence
+  }
+
+  in(namespace: string): readonly Room[] {
+    const known = this.#rooms.get(namespace)
+    if (known) return known
+    const rooms = this.#nodes.filter(({ value }) => value.namespace === namespace).map((entry) => this.#room(entry))
+    this.#rooms.set(namespace, rooms)
+    return rooms
+  }
+
+  /** The ports of an address that nobody may be given. */
+  portsOf(ip: string): Set<number> {
+    const known = this.#ports.get(ip)
+    if (known) return known
+    const ports = new Set<number>()
+    for (const entry of this.#nodes)
+      if (entry.value.report?.ip === ip) for (const port of usageOf(entry).ports) ports.add(port)
+    this.#ports.set(ip, ports)
+    return ports
+  }
+
+  #room(entry: Entry<NodeRecord>): Room {
+    const { name, tags, report } = entry.value
+    const usage = usageOf(entry)
+    const ports = this.portsOf(report?.ip ?? '')
+    const room = {
+      entry,
+      name,
+      tags,
+      unfit: this.#unfit(entry.value),
+      architecture: report?.architecture ?? 'amd64',
+      images: report?.images ?? [],
+      cpu: report?.cpu ?? 0,
+      memoryMiB: report?.memoryMiB ?? 0,
+      gpus: report?.gpus ?? 0,
+      maxVms: report?.maxVms,
+      freeCpu: (report?.cpu ?? 0) - usage.cpu,
+      freeMemoryMiB: (report?.memoryMiB ?? 0) - usage.memoryMiB,
+      freeGpus: (report?.gpus ?? 0) - usage.gpus,
+      vms: usage.vms,
+      isPortTaken: (port: number) => ports.has(port),
+      take(allocation: Allocation, reserved: readonly ReservedPort[]) {
+        room.freeCpu -= allocation.cpu
+        room.freeMemoryMiB -= allocation.memoryMiB
+        room.freeGpus -= allocation.gpus
+        room.vms += 1
+        for (const port of portsIn(allocation, reserved)) ports.add(port)
+      },
+    }
+    return room
+  }
+
+  #unfit({ name, report, isCordoned }: NodeRecord): string | undefined {
+    if (!report || !this.#presence.isOpen(name)) return 'is not ready: its agent is not connected'
+    if (report.problem !== undefined) return `cannot run VMs: ${report.problem}`
+    return isCordoned ? 'is cordoned' : undefined
+  }
+}
+
+export const portsIn = (
+  { ssh, vnc, screenshare }: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare'>,
+  reserved: readonly ReservedPort[],
+): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]

@@ -1,0 +1,196 @@
+// Gives every pending VM its node. What a VM takes is first reserved in the node's record, by compare-and-set, then the
+// VM is told: two VMs never get the last core, and a crash in between leaves a reservation that the next sweep frees.
+// Runs when something changes; there is no polling on the way of a deployment.
+import { timestamp } from '../platform/clock.ts'
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { type Allocation, type Demand, type Placement, place } from '../rules/placement.ts'
+import type { NodeAllocation, VmRecord } from '../store/fleet-records.ts'
+import { type Entry, ignoreLost } from '../store/store.ts'
+import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment } from '../store/vms.ts'
+import type { Controller } from './controller.ts'
+import { newPorts } from './new-ports.ts'
+import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
+
+const sweepMs = 30_000
+/** Reasons are written at once when they are new, and then at most so often. */
+const reasonsMs = 2_000
+const shownReasons = 10
+
+type Pending = Entry<VmRecord>
+interface Chosen {
+  readonly vm: Pending
+  readonly allocation: Allocation
+}
+
+export function scheduleVms(controller: Controller, presence: Presence): Loop {
+  const { collections, clock, log } = controller
+  const { vms, nodes } = collections
+  /** Keys of VMs that wait for a node, or for other ports. */
+  const waiting = new Set<string>()
+  const told = new Map<string, number>()
+  let sweptMs = Number.NEGATIVE_INFINITY
+
+  const note = (key: string, record: VmRecord | undefined): void => {
+    if (record && needsUs(record)) waiting.add(key)
+    else if (waiting.delete(key)) told.delete(key)
+  }
+  for (const { key, value } of vms.list()) note(key, value)
+
+  const loop = startLoop({
+    everyMs: sweepMs,
+    failed: (error) => log.error('schedule-vms failed and will run again', {}, error),
+    run: async (signal) => {
+      if (performance.now() - sweptMs >= sweepMs * 0.9) {
+        sweptMs = performance.now()
+        await sweep()
+      }
+      if (!signal.aborted) await schedule()
+    },
+  })
+  const unsubscribes = [
+    vms.view.subscribe((changes) => {
+      for (const change of changes)
+        note(
+          change.type === 'put' ? change.entry.key : change.key,
+          change.type === 'put' ? change.entry.value : undefined,
+        )
+      if (waiting.size > 0) loop.nudge()
+    }),
+    nodes.view.subscribe(() => waiting.size > 0 && loop.nudge()),
+  ]
+
+  async function schedule(): Promise<void> {
+    if (waiting.size === 0) return
+    const rooms = new Rooms(nodes.list(), presence)
+    const chosen = new Map<Room, Chosen[]>()
+    const unplaced: { vm: Pending; message: string }[] = []
+    /** What did not fit does not fit a second time in one run. */
+    const refused = new Map<string, string>()
+    const pending = [...waiting].flatMap((key) => vms.at(key) ?? []).toSorted(byAge)
+    for (const vm of pending) {
+      if (vm.value.place) continue
+      const demand = demandOf(vm.value)
+      const shape = JSON.stringify([vm.value.namespace, demand])
+      const message = refused.get(shape)
+      if (message !== undefined) {
+        unplaced.push({ vm, message })
+        continue
+      }
+      const candidates = rooms.in(vm.value.namespace)
+      const found = place(demand, candidates)
+      const room = found.ok ? candidates.find(({ name }) => name === found.node) : undefined
+      if (!found.ok || !room) {
+        const reasons = messageOf(found, demand, vm.value.namespace)
+        refused.set(shape, reasons)
+        unplaced.push({ vm, message: reasons })
+        continue
+      }
+      room.take(found.allocation, demand.reservedPorts)
+      const already = chosen.get(room)
+      if (already) already.push({ vm, allocation: found.allocation })
+      else chosen.set(room, [{ vm, allocation: found.allocation }])
+    }
+    await Promise.all([
+      ...[...chosen].map(([room, list]) => settle(room, list)),
+      ...unplaced.map(({ vm, message }) => explain(vm, message)),
+      ...pending.filter(({ value }) => value.place).map((vm) => newPorts(controller, vm, rooms)),
+    ])
+  }
+
+  /** Reserves for all of them at once, then tells each. A node that changed meanwhile is looked at again. */
+  async function settle({ entry }: Room, list: readonly Chosen[]): Promise<void> {
+    const added = list.map(({ vm, allocation }) => [vm.value.uid, reservation(vm.value, allocation)] as const)
+    const allocations = { ...entry.value.allocations, ...Object.fromEntries(added) }
+    try {
+      await nodes.update(entry, { ...entry.value, allocations })
+    } catch (error) {
+      ignoreLost(error)
+      return loop.nudge()
+    }
+    const { name: node, report } = entry.value
+    await Promise.all(
+      list.map(({ vm, allocation }) =>
+        changeVm(collections, vm.key, vm.value.uid, (record) => {
+          if (record.place || isDeleted(record)) return undefined
+          const { ssh, vnc, screenshare, memoryMiB } = allocation
+          const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
+          return { ...record, place: spot, conditions: withScheduled(record, 'True', `on node "${node}"`) }
+        }),
+      ),
+    )
+  }
+
+  async function explain({ key, value }: Pending, message: string): Promise<void> {
+    const nowMs = performance.now()
+    const current = value.conditions.find(({ type }) => type === 'Scheduled')
+    if (current?.message === message || nowMs - (told.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return
+    told.set(key, nowMs)
+    await changeVm(collections, key, value.uid, (record) =>
+      record.place || isDeleted(record)
+        ? undefined
+        : { ...record, conditions: withScheduled(record, 'False', message) },
+    )
+  }
+
+  const withScheduled = (record: VmRecord, status: 'True' | 'False', message: string): VmRecord['conditions'] => {
+    const reason = status === 'True' ? 'Placed' : 'NoNodeFits'
+    const condition = { type: 'Scheduled', status, reason, message, at: timestamp(clock.now()) } as const
+    return [...record.conditions.filter(({ type }) => type !== 'Scheduled'), condition]
+  }
+
+  /** What a crash left: reservations of VMs that are not there, and VMs that were to go and are on no node. */
+  async function sweep(): Promise<void> {
+    for (const { value: node } of nodes.list()) {
+      const isStray = ([uid, { namespace, name }]: [string, NodeAllocation]): boolean => {
+        const record = vms.get(namespace, name)?.value
+        return record?.uid !== uid || record.place?.node !== node.name || isFailedDeployment(record)
+      }
+      if (!Object.entries(node.allocations).some(isStray)) continue
+      await changeNode(collections, node.name, (record) => ({
+        ...record,
+        allocations: Object.fromEntries(Object.entries(record.allocations).filter((each) => !isStray(each))),
+      }))
+    }
+    for (const { key, value } of vms.list()) {
+      const isOnNoNode = !value.place || !nodes.get('', value.place.node)
+      if (isDeleted(value) && isOnNoNode) await forgetVm(collections, key, value.uid)
+    }
+  }
+
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      for (const unsubscribe of unsubscribes) unsubscribe()
+      await loop.stop()
+    },
+  }
+}
+
+const needsUs = (record: VmRecord): boolean =>
+  !isDeleted(record) && (!record.place || record.conditions.some(({ type }) => type === 'PortsFree'))
+
+const byAge = (a: Pending, b: Pending): number =>
+  a.value.createdAt < b.value.createdAt ? -1 : a.value.createdAt > b.value.createdAt ? 1 : a.key < b.key ? -1 : 1
+
+function demandOf({ shape, reservedPorts }: VmRecord): Demand {
+  const { architecture, image, cpu, memoryMiB, gpuPassthrough, node, tag, tagRequired, scheduler, vncConsole } = shape
+  const asked = { architecture, image, cpu, memoryMiB, node, tag, tagRequired, scheduler, reservedPorts }
+  return { ...asked, gpu: gpuPassthrough, hasScreen: vncConsole }
+}
+
+const reservation = ({ namespace, name, reservedPorts }: VmRecord, allocation: Allocation): NodeAllocation => {
+  const { cpu, memoryMiB, gpus } = allocation
+  return { namespace, name, cpu, memoryMiB, gpus, ports: portsIn(allocation, reservedPorts) }
+}
+
+function messageOf(found: Placement, { node }: Demand, namespace: string): string {
+  const reasons = found.ok ? [] : found.reasons
+  if (reasons.length === 0)
+    return node === undefined
+      ? `there is no node in namespace "${namespace}"`
+      : `there is no node "${node}" in namespace "${namespace}"`
+  const shown = reasons.slice(0, shownReasons).map((each) => `node "${each.node}" ${each.reason}`)
+  return reasons.length > shownReasons
+    ? `${shown.join('; ')}; and ${reasons.length - shownReasons} more`
+    : shown.join('; ')
+}

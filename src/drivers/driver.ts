@@ -1,0 +1,139 @@
+// The seam to a hypervisor: a required lifecycle plus groups of capabilities that a driver may lack. Absence of a group
+// is "not supported". One contract suite (test/contract/driver.ts) runs on every driver; `index.ts` names them.
+
+export type Architecture = 'arm64' | 'amd64'
+
+/** How a disk comes to run: its own boot loader, or a kernel that lies beside it. Paths are absolute. */
+export type Boot =
+  | { readonly kind: 'firmware'; readonly firmware?: 'bios' | 'uefi' }
+  | { readonly kind: 'kernel'; readonly kernel: string; readonly initrd?: string; readonly commandLine: string }
+
+/** The node's own copy of an image. It is never written to: VMs get overlays. */
+export interface BaseImage {
+  readonly name: string
+  /** Says which content it is: another digest is another state of the image. */
+  readonly digest: string
+  readonly disk: string
+  readonly format: 'raw' | 'qcow2'
+  readonly virtualSizeBytes: number
+  readonly boot: Boot
+}
+
+export interface Forward {
+  readonly protocol: 'tcp' | 'udp'
+  readonly hostPort: number
+  readonly guestPort: number
+}
+
+/** Everything that a start needs. Only `metadata` and `userdata` may be secret: they MUST NOT come into argv or logs. */
+export interface VmSpec {
+  readonly uid: string
+  readonly name: string
+  readonly architecture: Architecture
+  readonly cpu: number
+  readonly memoryMiB: number
+  readonly image: BaseImage
+  /** The disk's size where it is larger than the image's. */
+  readonly diskBytes?: number
+  /** The address of the node on which forwarded ports and the screen are reached. */
+  readonly ip: string
+  readonly forwards: readonly Forward[]
+  /** Absent: the VM has no screen. */
+  readonly screen?: { readonly port: number; readonly width: number; readonly height: number }
+  /** Read in the guest at http://169.254.169.254/metadata/<key>, by this VM alone. */
+  readonly metadata: Readonly<Record<string, string>>
+  /** A script for the first boot, as bytes in base64: http://169.254.169.254/userdata. */
+  readonly userdata?: string
+  /** Fast network devices; slow, widely known ones otherwise. */
+  readonly netBoost: boolean
+  /** Old disk devices, for guests that know no others. */
+  readonly legacyIO: boolean
+  readonly systemSerial?: string
+  readonly iso?: string
+}
+
+/** What a driver needs to find a VM again, also after a restart of the agent: plain JSON, kept by the agent. */
+export interface Handle {
+  readonly version: 1
+  readonly driver: string
+  readonly uid: string
+  /** The folder of this VM: everything that the driver keeps of it is in there. */
+  readonly folder: string
+}
+
+/**
+ * What a VM is, as seen on the hypervisor itself.
+ * absent: nothing of it is here. stopped: it has a disk and no process, because it was told to stop, powered itself off,
+ * or never ran. failed: its process ended by itself and not well. gone: its process ended with the host.
+ */
+export type Observed =
+  | { readonly state: 'absent' | 'stopped' | 'running' | 'suspended' | 'gone' }
+  | { readonly state: 'failed'; readonly problem: string }
+
+export interface Probe {
+  readonly ok: boolean
+  /** Where it is not: what is wrong and what to do. */
+  readonly problem?: string
+  /** Such as `QEMU 7.2.9 (kvm)`. */
+  readonly version: string
+  readonly architectures: readonly Architecture[]
+  /** So many VMs may run at once; unlimited when absent. */
+  readonly maxVms?: number
+  readonly gpus: number
+}
+
+/** Thrown when a forwarded port or the screen's port is taken by somebody else: another one helps. */
+export class PortTaken extends Error {
+  override readonly name = 'PortTaken'
+  readonly ports: readonly number[]
+
+  constructor(ports: readonly number[]) {
+    super(`taken by another program on this host: port ${ports.join(', ')}`)
+    this.ports = ports
+  }
+}
+
+export interface Driver {
+  readonly name: string
+  /** Asked at the start and every 30 s. Never throws. */
+  probe(signal: AbortSignal): Promise<Probe>
+  /** Makes the disk. The same VM again: the same handle, and a disk that is there stays as it is. */
+  create(vm: VmSpec, folder: string): Promise<Handle>
+  /**
+   * Returns when the VM runs. Already running: fine. MUST NOT start a second process on one disk, whoever started the
+   * first. Cut off at any point, `inspect` tells what came of it. Throws PortTaken.
+   */
+  start(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<void>
+  /** Asks the guest, and after `graceSeconds` ends it. Not running: fine. Afterwards its ports are free. */
+  stop(handle: Handle, options: { readonly graceSeconds: number }): Promise<void>
+  /** Ends it and removes everything. Already gone: fine. */
+  destroy(handle: Handle): Promise<void>
+  /** Also after a restart of the agent or of the host. */
+  inspect(handle: Handle): Promise<Observed>
+  /** `changed` is called soon after `inspect` would say something else. Returns how to stop listening. */
+  follow(handle: Handle, changed: () => void): () => void
+  /** Lets go of connections; VMs go on. */
+  close(): Promise<void>
+
+  readonly suspension?: {
+    /** Freezes a running VM. */
+    suspend(handle: Handle): Promise<void>
+    resume(handle: Handle): Promise<void>
+  }
+  readonly resizing?: {
+    /** Grows the disk of a stopped VM. Already that size: fine. */
+    grow(handle: Handle, diskBytes: number): Promise<void>
+    /** As the guest sees it. */
+    diskBytes(handle: Handle): Promise<number>
+  }
+  readonly reverting?: {
+    /** Gives a stopped VM a new disk from `vm.image`; what was on the old one is lost. All or nothing. */
+    revert(handle: Handle, vm: VmSpec): Promise<void>
+    /** The digest of the image that the disk stands on. */
+    base(handle: Handle): Promise<string>
+  }
+  readonly console?: {
+    /** The file that the guest's serial console is written to. */
+    log(handle: Handle): string
+  }
+}

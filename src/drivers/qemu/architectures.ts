@@ -1,0 +1,50 @@
+// What differs between the two architectures of guests: program, machine, processor, devices, packages. Tables only.
+import type { Architecture } from '../driver.ts'
+import { type Accelerator, hostArchitecture } from './accel.ts'
+
+export interface ArchitectureSettings {
+  readonly program: string
+  /** To have the program, on Debian and on macOS. */
+  readonly debianPackage: string
+  /** `cores` because an arm64 interrupt controller of version 2 knows eight. */
+  machine(cores: number): string
+  readonly emulatedCpu: string
+  /** What `-accel tcg` is told. */
+  readonly emulation: string
+  /** What `display` shows on; `usb-kbd` where there is no keyboard otherwise. */
+  screenDevice(width: number, height: number): string
+  readonly inputDevices: readonly string[]
+  readonly slowNetworkDevice: string
+}
+
+export const architectures: Readonly<Record<Architecture, ArchitectureSettings>> = {
+  amd64: {
+    program: 'qemu-system-x86_64',
+    debianPackage: 'qemu-system-x86',
+    machine: () => 'q35',
+    // Without rdrand a guest's SSH server waits for entropy.
+    emulatedCpu: 'qemu64,+rdrand',
+    // x86 promises more memory order than other hosts have: only one thread is right there.
+    emulation: `tcg,thread=${hostArchitecture === 'amd64' ? 'multi' : 'single'}`,
+    screenDevice: (width, height) => `VGA,edid=on,xres=${width},yres=${height}`,
+    inputDevices: ['qemu-xhci', 'usb-tablet'],
+    slowNetworkDevice: 'e1000',
+  },
+  arm64: {
+    program: 'qemu-system-aarch64',
+    debianPackage: 'qemu-system-arm',
+    machine: (cores) => (cores > 8 ? 'virt,gic-version=3' : 'virt'),
+    // `max` boots eight times slower under emulation.
+    emulatedCpu: 'cortex-a57',
+    emulation: 'tcg,thread=multi',
+    screenDevice: (width, height) => `virtio-gpu-pci,edid=on,xres=${width},yres=${height}`,
+    inputDevices: ['qemu-xhci', 'usb-kbd', 'usb-tablet'],
+    slowNetworkDevice: 'virtio-net-pci',
+  },
+}
+
+export const cpuFor = (guest: Architecture, accelerator: Accelerator): string =>
+  accelerator === 'tcg' ? architectures[guest].emulatedCpu : 'host'
+
+export const accelArgument = (guest: Architecture, accelerator: Accelerator): string =>
+  accelerator === 'tcg' ? architectures[guest].emulation : accelerator

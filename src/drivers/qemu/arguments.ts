@@ -1,0 +1,155 @@
+// A VM's specification → QEMU's arguments. Pure. Nothing secret goes in: metadata and userdata are files.
+import { createHash } from 'node:crypto'
+import path from 'node:path'
+import type { VmSpec } from '../driver.ts'
+import type { Accelerator } from './accel.ts'
+import { accelArgument, architectures, cpuFor } from './architectures.ts'
+import { variablesFile } from './firmware.ts'
+import { metadataCommand } from './metadata.ts'
+import { listenAddress, type NetworkKind, networkArgument, sealedPrefix } from './network.ts'
+
+export interface Surroundings {
+  readonly accelerator: Accelerator
+  readonly network: NetworkKind
+  /** A folder with a short path, for sockets. */
+  readonly runtime: string
+  /** The disk with all that it stands on, as -blockdev wants it. */
+  readonly diskNode: Readonly<Record<string, unknown>>
+  /** Where the disk boots by UEFI. */
+  readonly uefiCode?: string
+}
+
+/** Relative to the VM's folder, where QEMU runs. */
+export const consoleFile = 'console.log'
+export const qmpSocket = (runtime: string): string => path.join(runtime, 'qmp')
+
+const firstScreenPort = 5_900
+const serialForm = /^[A-Za-z0-9._-]{1,64}$/
+
+/** The program and its arguments, and before them what seals it. Throws for what QEMU cannot do. */
+export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string[] {
+  const settings = architectures[vm.architecture]
+  return [
+    ...(around.network === 'sealed' ? sealedPrefix() : []),
+    settings.program,
+    ...['-nodefaults', '-no-user-config', '-no-shutdown', '-name', `svc3-${comma(vm.name)}`],
+    ...['-machine', [settings.machine(vm.cpu), ...firmwareProperties(around)].join(',')],
+    ...[
+      '-accel',
+      accelArgument(vm.architecture, around.accelerator),
+      '-cpu',
+      cpuFor(vm.architecture, around.accelerator),
+    ],
+    ...['-smp', String(vm.cpu), '-m', `${vm.memoryMiB}M`, '-rtc', 'base=utc'],
+    ...['-qmp', `unix:${qmpSocket(around.runtime)},server=on,wait=off`],
+    ...['-chardev', `file,id=console,path=${consoleFile},append=on`, '-serial', 'chardev:console'],
+    ...device('virtio-rng-pci'),
+    ...firmware(around),
+    ...boot(vm),
+    ...identity(vm),
+    ...disk(vm, around),
+    ...iso(vm),
+    ...network(vm, around),
+    ...screen(vm, around),
+  ]
+}
+
+const device = (value: string): readonly string[] => ['-device', value]
+const node = (value: Readonly<Record<string, unknown>>): readonly string[] => ['-blockdev', JSON.stringify(value)]
+/** QEMU ends a value at a comma; two stand for one. */
+const comma = (text: string): string => text.replaceAll(',', ',,')
+
+const firmwareProperties = ({ uefiCode }: Surroundings): readonly string[] =>
+  uefiCode === undefined ? [] : ['pflash0=firmware-code', 'pflash1=firmware-variables']
+
+const firmware = ({ uefiCode }: Surroundings): readonly string[] =>
+  uefiCode === undefined
+    ? []
+    : [
+        ...node({
+          'node-name': 'firmware-code',
+          driver: 'raw',
+          'read-only': true,
+          file: { driver: 'file', filename: uefiCode, 'read-only': true },
+        }),
+        ...node({
+          'node-name': 'firmware-variables',
+          driver: 'raw',
+          file: { driver: 'file', filename: variablesFile },
+        }),
+      ]
+
+function boot({ image }: VmSpec): readonly string[] {
+  if (image.boot.kind === 'firmware') return []
+  const { kernel, initrd, commandLine } = image.boot
+  return ['-kernel', kernel, ...(initrd === undefined ? [] : ['-initrd', initrd]), '-append', commandLine]
+}
+
+const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+function identity({ uid, systemSerial }: VmSpec): readonly string[] {
+  const uuid = uuidForm.test(uid) ? ['-uuid', uid] : []
+  if (systemSerial === undefined) return uuid
+  if (!serialForm.test(systemSerial))
+    throw new Error(`the system serial number has to be 1 to 64 letters, digits, '.', '_', '-'`)
+  return [...uuid, '-smbios', `type=1,serial=${systemSerial}`]
+}
+
+function disk({ legacyIO, architecture }: VmSpec, { diskNode }: Surroundings): readonly string[] {
+  const isOld = legacyIO && architecture === 'amd64'
+  return [
+    ...node({ 'node-name': 'disk', ...diskNode }),
+    ...device(isOld ? 'ide-hd,bus=ide.0,drive=disk,bootindex=1' : 'virtio-blk-pci,drive=disk,bootindex=1'),
+  ]
+}
+
+/** After the disk in the order of booting: an empty disk boots the ISO, an installed one itself. */
+function iso({ iso, architecture }: VmSpec): readonly string[] {
+  if (iso === undefined) return []
+  return [
+    ...node({
+      'node-name': 'iso',
+      driver: 'raw',
+      'read-only': true,
+      file: { driver: 'file', filename: iso, 'read-only': true },
+    }),
+    ...(architecture === 'amd64'
+      ? device('ide-cd,bus=ide.1,drive=iso,bootindex=2')
+      : [...device('virtio-scsi-pci'), ...device('scsi-cd,drive=iso,bootindex=2')]),
+  ]
+}
+
+/** The guest's network, and a second one that leads to its metadata and nowhere else. */
+function network(vm: VmSpec, { network: kind }: Surroundings): readonly string[] {
+  const model = vm.netBoost ? 'virtio-net-pci' : architectures[vm.architecture].slowNetworkDevice
+  const metadata = [
+    'user,id=metadata,ipv6=off,restrict=on',
+    'net=169.254.169.0/24,host=169.254.169.2,dns=169.254.169.3,dhcpstart=169.254.169.15',
+    `guestfwd=tcp:169.254.169.254:80-cmd:${metadataCommand}`,
+  ]
+  return [
+    ...['-netdev', networkArgument(kind, vm)],
+    // No boot ROM: nobody boots from the network, and looking for it takes time.
+    ...device(`${model},netdev=net,mac=${macAddress(vm.uid, 0)},romfile=`),
+    ...['-netdev', metadata.join(',')],
+    ...device(`${model},netdev=metadata,mac=${macAddress(vm.uid, 1)},romfile=`),
+  ]
+}
+
+/** The same at every start. 52:54:00 is what QEMU's addresses begin with. */
+function macAddress(uid: string, index: number): string {
+  const bytes = createHash('sha256').update(`${uid}/${index}`).digest()
+  return ['52', '54', '00', ...[0, 1, 2].map((at) => bytes.toString('hex', at, at + 1))].join(':')
+}
+
+function screen({ screen, ip, architecture }: VmSpec, { network: kind }: Surroundings): readonly string[] {
+  if (!screen) return ['-display', 'none']
+  if (screen.port < firstScreenPort)
+    throw new Error(`a screen cannot be on port ${screen.port}: QEMU's are ${firstScreenPort} and above`)
+  const { screenDevice, inputDevices } = architectures[architecture]
+  return [
+    ...['-vnc', `${listenAddress(kind, ip)}:${screen.port - firstScreenPort}`],
+    ...device(screenDevice(screen.width, screen.height)),
+    ...inputDevices.flatMap(device),
+  ]
+}

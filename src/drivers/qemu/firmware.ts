@@ -1,0 +1,73 @@
+// The firmware that boots a disk: SeaBIOS comes with QEMU; UEFI is two files, and each VM has its own copy of the second.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Architecture } from '../driver.ts'
+
+export type FirmwareKind = 'bios' | 'uefi'
+
+export const defaultFirmware: Readonly<Record<Architecture, FirmwareKind>> = { amd64: 'bios', arm64: 'uefi' }
+
+/** Relative to the VM's folder. */
+export const variablesFile = 'firmware-variables.fd'
+
+interface UefiFiles {
+  readonly code: string
+  readonly variables: string
+}
+
+/** Debian and its relatives, Fedora, Homebrew: the first pair that is there. */
+const uefi: Readonly<Record<Architecture, { readonly debianPackage: string; readonly places: readonly UefiFiles[] }>> =
+  {
+    amd64: {
+      debianPackage: 'ovmf',
+      places: [
+        { code: '/usr/share/OVMF/OVMF_CODE_4M.fd', variables: '/usr/share/OVMF/OVMF_VARS_4M.fd' },
+        { code: '/usr/share/OVMF/OVMF_CODE.fd', variables: '/usr/share/OVMF/OVMF_VARS.fd' },
+        { code: '/usr/share/edk2/ovmf/OVMF_CODE.fd', variables: '/usr/share/edk2/ovmf/OVMF_VARS.fd' },
+        ...homebrew('edk2-x86_64-code.fd', 'edk2-i386-vars.fd'),
+      ],
+    },
+    arm64: {
+      debianPackage: 'qemu-efi-aarch64',
+      places: [
+        { code: '/usr/share/AAVMF/AAVMF_CODE.fd', variables: '/usr/share/AAVMF/AAVMF_VARS.fd' },
+        ...homebrew('edk2-aarch64-code.fd', 'edk2-arm-vars.fd'),
+      ],
+    },
+  }
+
+function homebrew(code: string, variables: string): readonly UefiFiles[] {
+  return ['/opt/homebrew/share/qemu', '/usr/local/share/qemu'].map((folder) => ({
+    code: path.join(folder, code),
+    variables: path.join(folder, variables),
+  }))
+}
+
+/** Where the code is; the VM's own variables are in its folder afterwards, those of an earlier start untouched. */
+export async function prepareUefi(architecture: Architecture, folder: string): Promise<string> {
+  const files = await findUefi(architecture)
+  if (!files) {
+    const { debianPackage } = uefi[architecture]
+    throw new Error(
+      `UEFI firmware for ${architecture} is not installed on this host: run 'apt-get install ${debianPackage}' (Debian)`,
+    )
+  }
+  const own = path.join(folder, variablesFile)
+  await fs.access(own).catch(async () => {
+    await fs.copyFile(files.variables, `${own}.tmp`, fs.constants.COPYFILE_FICLONE)
+    await fs.chmod(`${own}.tmp`, 0o600)
+    await fs.rename(`${own}.tmp`, own)
+  })
+  return files.code
+}
+
+async function findUefi(architecture: Architecture): Promise<UefiFiles | undefined> {
+  for (const files of uefi[architecture].places) {
+    const isThere = await Promise.all([fs.access(files.code), fs.access(files.variables)]).then(
+      () => true,
+      () => false,
+    )
+    if (isThere) return files
+  }
+  return undefined
+}

@@ -1,0 +1,131 @@
+// QMP, the machine protocol of QEMU: JSON lines on a Unix socket. One client at a time; a second one gets no greeting.
+import net from 'node:net'
+
+export interface QmpEvent {
+  readonly event: string
+  readonly data: Readonly<Record<string, unknown>>
+}
+
+export class QmpError extends Error {
+  override readonly name = 'QmpError'
+}
+
+export interface Qmp {
+  /** Throws QmpError when QEMU refuses, does not answer in time, or is gone. */
+  execute(command: string, args?: Readonly<Record<string, unknown>>, timeoutMs?: number): Promise<unknown>
+  /** Settles when the connection is over, whoever ended it. */
+  readonly closed: Promise<void>
+  /** Until the first call of `listen`, events are kept. */
+  listen(listener: (event: QmpEvent) => void): void
+  /** True when the event comes in time, false when time or connection is over. */
+  waitFor(event: string, timeoutMs: number): Promise<boolean>
+  close(): void
+}
+
+interface Waiting {
+  resolve(value: unknown): void
+  reject(error: Error): void
+}
+
+interface Message {
+  readonly QMP?: unknown
+  readonly id?: number
+  readonly return?: unknown
+  readonly error?: { readonly desc?: string }
+  readonly event?: string
+  readonly data?: Record<string, unknown>
+}
+
+const longestLine = 16 * 1_048_576
+
+/** Connects and negotiates. The greeting comes at once unless another client is connected. */
+export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> {
+  const socket = net.connect(path)
+  socket.unref()
+  const waiting = new Map<number, Waiting>()
+  const early: QmpEvent[] = []
+  let listener = (event: QmpEvent): void => void early.push(event)
+  const awaited = new Set<(event: string) => unknown>()
+  let lastId = 0
+  let buffered = ''
+  const { promise: greeted, resolve: greet, reject: refuse } = Promise.withResolvers<void>()
+  const { promise: closed, resolve: close } = Promise.withResolvers<void>()
+  greeted.catch(() => undefined)
+
+  const receive = (message: Message): void => {
+    if (message.QMP !== undefined) greet()
+    else if (message.event !== undefined) {
+      for (const one of awaited) one(message.event)
+      listener({ event: message.event, data: message.data ?? {} })
+    } else if (message.id !== undefined) {
+      const one = waiting.get(message.id)
+      waiting.delete(message.id)
+      if (message.error) one?.reject(new QmpError(message.error.desc ?? 'refused without a reason'))
+      else one?.resolve(message.return)
+    }
+  }
+  socket.setEncoding('utf8')
+  socket.on('data', (text: string) => {
+    const lines = (buffered + text).split('\n')
+    buffered = lines.pop() ?? ''
+    if (buffered.length > longestLine) socket.destroy(new QmpError('QEMU sent a line without end'))
+    for (const line of lines) if (line.trim() !== '') receive(JSON.parse(line) as Message)
+  })
+  socket.on('error', refuse)
+  socket.on('close', () => {
+    const gone = new QmpError('QEMU closed its control socket')
+    refuse(gone)
+    for (const one of waiting.values()) one.reject(gone)
+    waiting.clear()
+    close()
+  })
+
+  const qmp: Qmp = {
+    closed,
+    execute: (command, args, limitMs = 10_000) =>
+      new Promise((resolve, reject) => {
+        if (socket.destroyed) return reject(new QmpError('QEMU closed its control socket'))
+        const id = ++lastId
+        const timer = setTimeout(() => {
+          waiting.delete(id)
+          reject(new QmpError(`QEMU did not answer ${command} within ${limitMs} ms`))
+        }, limitMs)
+        const settled =
+          <T>(settle: (value: T) => void) =>
+          (value: T) => {
+            clearTimeout(timer)
+            settle(value)
+          }
+        waiting.set(id, { resolve: settled(resolve), reject: settled(reject) })
+        socket.write(`${JSON.stringify({ execute: command, ...(args && { arguments: args }), id })}\n`)
+      }),
+    listen: (next) => {
+      listener = next
+      for (const event of early.splice(0)) next(event)
+    },
+    waitFor: (name, limitMs) =>
+      new Promise((resolve) => {
+        const settle = (isThere: boolean) => {
+          clearTimeout(timer)
+          awaited.delete(hear)
+          resolve(isThere)
+        }
+        const hear = (event: string) => event === name && settle(true)
+        const timer = setTimeout(() => settle(false), limitMs)
+        awaited.add(hear)
+        closed.then(() => settle(false))
+      }),
+    close: () => socket.destroy(),
+  }
+  const timer = setTimeout(() => refuse(new QmpError(`no greeting within ${timeoutMs} ms`)), timeoutMs)
+  try {
+    await greeted
+    await qmp.execute('qmp_capabilities', undefined, timeoutMs)
+    return qmp
+  } catch (error) {
+    socket.destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,252 @@
+// A driver without a hypervisor: the same behaviour, nothing runs. For trying svc3 and CI glue on any machine, and for
+// load tests. Its VMs "survive" the agent in a small file each, or with `persist: false` in memory only.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { readFileIfPresent } from '../platform/files.ts'
+import { hostBootId } from '../platform/processes.ts'
+import { type Driver, type Handle, type Observed, PortTaken, type Probe, type VmSpec } from './driver.ts'
+
+export type SimulatedStep = 'create' | 'start' | 'stop' | 'destroy' | 'suspend' | 'resume' | 'grow' | 'revert'
+
+export interface SimulatedKnobs {
+  readonly bootMs?: number
+  readonly stopMs?: number
+  /** A probability between 0 and 1, or `once`: the next time only. */
+  readonly failAt?: Readonly<Partial<Record<SimulatedStep, number | 'once'>>>
+  readonly maxVms?: number
+  /** False: VMs are forgotten with the process, and no file is written. */
+  readonly persist?: boolean
+  readonly architectures?: Probe['architectures']
+}
+
+interface SimulatedVm {
+  readonly power: 'stopped' | 'running' | 'suspended' | 'failed'
+  readonly problem?: string
+  readonly bootId: string
+  readonly diskBytes: number
+  readonly digest: string
+  /** `ip:port/protocol` of a VM that runs. */
+  readonly ports: readonly string[]
+}
+
+const stateFile = 'simulated.json'
+const consoleFile = 'console.log'
+
+export class SimulatedDriver implements Driver {
+  readonly name = 'simulated'
+  readonly #knobs: SimulatedKnobs
+  readonly #failedOnce = new Set<SimulatedStep>()
+  readonly #vms = new Map<string, SimulatedVm>()
+  readonly #listeners = new Map<string, Set<() => void>>()
+  readonly #busy = new Map<string, Promise<unknown>>()
+
+  constructor(knobs: SimulatedKnobs = {}) {
+    this.#knobs = knobs
+  }
+
+  async probe(): Promise<Probe> {
+    const { maxVms, architectures = ['amd64', 'arm64'] } = this.#knobs
+    return { ok: true, version: 'simulated', architectures, gpus: 0, ...(maxVms !== undefined && { maxVms }) }
+  }
+
+  create(vm: VmSpec, folder: string): Promise<Handle> {
+    return this.#alone(folder, async () => {
+      this.#maybeFail('create')
+      if (!(await this.#read(folder))) await this.#write(folder, await this.#fresh(vm))
+      return { version: 1, driver: this.name, uid: vm.uid, folder }
+    })
+  }
+
+  start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<void> {
+    return this.#alone(folder, async () => {
+      signal.throwIfAborted()
+      const now = await this.#required(folder)
+      const bootId = await hostBootId()
+      if (now.power === 'running' && now.bootId === bootId) return
+      const ports = portsOf(vm)
+      const taken = ports.filter((port) => (portsInUse.get(port) ?? folder) !== folder)
+      if (taken.length > 0) throw new PortTaken(taken.map(numberOf))
+      if (this.#knobs.bootMs) await sleep(this.#knobs.bootMs, undefined, { signal })
+      this.#maybeFail('start')
+      for (const port of ports) portsInUse.set(port, folder)
+      const { problem: _, ...rest } = now
+      await this.#write(folder, { ...rest, power: 'running', bootId, ports })
+      if (this.#knobs.persist !== false)
+        await fs.appendFile(path.join(folder, consoleFile), `simulated: ${vm.name} is up; nothing runs in here\n`)
+    })
+  }
+
+  stop({ folder }: Handle): Promise<void> {
+    return this.#alone(folder, async () => {
+      const now = await this.#read(folder)
+      if (!now || now.power === 'stopped') return
+      if (this.#knobs.stopMs) await sleep(this.#knobs.stopMs)
+      this.#maybeFail('stop')
+      release(now)
+      const { problem: _, ...rest } = now
+      await this.#write(folder, { ...rest, power: 'stopped', ports: [] })
+    })
+  }
+
+  destroy({ folder }: Handle): Promise<void> {
+    return this.#alone(folder, async () => {
+      this.#maybeFail('destroy')
+      const now = await this.#read(folder)
+      if (now) release(now)
+      this.#vms.delete(folder)
+      if (this.#knobs.persist !== false) await fs.rm(folder, { recursive: true, force: true })
+      this.#tell(folder)
+    })
+  }
+
+  async inspect({ folder }: Handle): Promise<Observed> {
+    const now = await this.#read(folder)
+    if (!now) return { state: 'absent' }
+    const { power, problem = 'for an unknown reason' } = now
+    if (power === 'failed') return { state: 'failed', problem }
+    return { state: power === 'stopped' || now.bootId === (await hostBootId()) ? power : 'gone' }
+  }
+
+  follow({ folder }: Handle, changed: () => void): () => void {
+    const listeners = this.#listeners.get(folder) ?? new Set()
+    this.#listeners.set(folder, listeners)
+    listeners.add(changed)
+    return () => {
+      listeners.delete(changed)
+      if (listeners.size === 0 && this.#listeners.get(folder) === listeners) this.#listeners.delete(folder)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#listeners.clear()
+  }
+
+  /** What a test does instead of killing a process. */
+  crash({ folder }: Handle, problem: string): Promise<void> {
+    return this.#alone(folder, async () => {
+      const now = await this.#required(folder)
+      release(now)
+      await this.#write(folder, { ...now, power: 'failed', problem, ports: [] })
+    })
+  }
+
+  readonly suspension = {
+    suspend: ({ folder }: Handle) => this.#turn('suspend', folder, 'running', 'suspended'),
+    resume: ({ folder }: Handle) => this.#turn('resume', folder, 'suspended', 'running'),
+  }
+
+  readonly resizing = {
+    grow: ({ folder }: Handle, diskBytes: number) =>
+      this.#alone(folder, async () => {
+        const now = await this.#stopped(folder)
+        this.#maybeFail('grow')
+        if (diskBytes < now.diskBytes)
+          throw new Error(`the disk has ${now.diskBytes} bytes already and cannot shrink to ${diskBytes}`)
+        if (diskBytes !== now.diskBytes) await this.#write(folder, { ...now, diskBytes })
+      }),
+    diskBytes: async ({ folder }: Handle) => (await this.#required(folder)).diskBytes,
+  }
+
+  readonly reverting = {
+    revert: ({ folder }: Handle, vm: VmSpec) =>
+      this.#alone(folder, async () => {
+        await this.#stopped(folder)
+        this.#maybeFail('revert')
+        await this.#write(folder, await this.#fresh(vm))
+      }),
+    base: async ({ folder }: Handle) => (await this.#required(folder)).digest,
+  }
+
+  readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }
+
+  async #turn(step: 'suspend' | 'resume', folder: string, from: SimulatedVm['power'], to: SimulatedVm['power']) {
+    await this.#alone(folder, async () => {
+      const now = await this.#required(folder)
+      if (now.power === to) return
+      if (now.power !== from) throw new Error(`the VM does not run: it cannot be ${step}ed`.replace('eed', 'ed'))
+      this.#maybeFail(step)
+      await this.#write(folder, { ...now, power: to })
+    })
+  }
+
+  async #fresh({ image, diskBytes = 0 }: VmSpec): Promise<SimulatedVm> {
+    const size = Math.max(image.virtualSizeBytes, diskBytes)
+    return { power: 'stopped', bootId: await hostBootId(), diskBytes: size, digest: image.digest, ports: [] }
+  }
+
+  async #stopped(folder: string): Promise<SimulatedVm> {
+    const now = await this.#required(folder)
+    if (now.power === 'running' || now.power === 'suspended') throw new Error('the VM runs: stop it first')
+    return now
+  }
+
+  async #required(folder: string): Promise<SimulatedVm> {
+    const now = await this.#read(folder)
+    if (!now) throw new Error(`there is no simulated VM in ${folder}: create it first`)
+    return now
+  }
+
+  /** From memory once it was read: nobody else writes it. */
+  async #read(folder: string): Promise<SimulatedVm | undefined> {
+    const known = this.#vms.get(folder)
+    if (known || this.#knobs.persist === false) return known
+    const text = await readFileIfPresent(path.join(folder, stateFile))
+    if (text === undefined) return undefined
+    const vm = JSON.parse(text) as SimulatedVm
+    this.#vms.set(folder, vm)
+    if (vm.bootId === (await hostBootId())) for (const port of vm.ports) portsInUse.set(port, folder)
+    return vm
+  }
+
+  /** Whole or not there, but not fsynced: what it describes does not survive the host either. */
+  async #write(folder: string, vm: SimulatedVm): Promise<void> {
+    if (this.#knobs.persist !== false) {
+      const file = path.join(folder, stateFile)
+      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+      await fs.writeFile(`${file}.tmp`, JSON.stringify(vm), { mode: 0o600 })
+      await fs.rename(`${file}.tmp`, file)
+    }
+    this.#vms.set(folder, vm)
+    this.#tell(folder)
+  }
+
+  #maybeFail(step: SimulatedStep): void {
+    const chance = this.#knobs.failAt?.[step]
+    if (chance === undefined || this.#failedOnce.has(step)) return
+    if (chance === 'once') this.#failedOnce.add(step)
+    else if (Math.random() >= chance) return
+    throw new Error(`simulated failure at ${step}`)
+  }
+
+  /** One at a time per VM. */
+  #alone<T>(folder: string, work: () => Promise<T>): Promise<T> {
+    const before = this.#busy.get(folder)
+    const result = before ? before.then(work) : work()
+    const settled: Promise<void> = result.then(
+      () => undefined,
+      () => undefined,
+    )
+    this.#busy.set(folder, settled)
+    void settled.then(() => this.#busy.get(folder) === settled && this.#busy.delete(folder))
+    return result
+  }
+
+  #tell(folder: string): void {
+    for (const changed of this.#listeners.get(folder) ?? []) changed()
+  }
+}
+
+/** Which simulated VM of this process has which port, across drivers: two nodes may share an address. */
+const portsInUse = new Map<string, string>()
+
+const portsOf = ({ ip, forwards, screen }: VmSpec): readonly string[] => [
+  ...forwards.map(({ protocol, hostPort }) => `${ip}:${hostPort}/${protocol}`),
+  ...(screen ? [`${ip}:${screen.port}/tcp`] : []),
+]
+
+const numberOf = (port: string): number => Number(/:(\d+)\//.exec(port)?.[1])
+
+function release({ ports }: SimulatedVm): void {
+  for (const port of ports) portsInUse.delete(port)
+}

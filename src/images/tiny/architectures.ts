@@ -1,0 +1,47 @@
+// What differs between the two images.
+export const architectures = ['amd64', 'arm64'] as const
+export type Architecture = (typeof architectures)[number]
+
+export interface Traits {
+  /** Where Debian keeps this architecture's libraries. */
+  readonly triplet: string
+  readonly serial: string
+  /** Kernel options beyond those of both. */
+  readonly options: readonly string[]
+  /** Intel machines of the service grow their partition through SSH; the others are to need nothing more. */
+  readonly growsAtBoot: boolean
+}
+
+export const traits = {
+  amd64: {
+    triplet: 'x86_64-linux-gnu',
+    serial: 'ttyS0',
+    options: ['tsc=reliable', 'no_timer_check', 'noreplace-smp'],
+    growsAtBoot: false,
+  },
+  arm64: { triplet: 'aarch64-linux-gnu', serial: 'ttyAMA0', options: [], growsAtBoot: true },
+} as const satisfies Record<Architecture, Traits>
+
+export const rootLabel = 'tiny-root'
+
+/** Chosen for emulated processors: what costs time there and is of no use in a guest that lives for a test is off. */
+const options = [
+  `root=LABEL=${rootLabel}`,
+  'mitigations=off',
+  'nokaslr',
+  'norandmaps',
+  'cryptomgr.notests',
+  'audit=0',
+  'lsm=',
+  'init_on_alloc=0',
+  'hardened_usercopy=off',
+  'random.trust_cpu=on',
+  'random.trust_bootloader=on',
+  'rcupdate.rcu_expedited=1',
+  'nowatchdog',
+  'initcall_blacklist=init_kprobe_trace,load_system_certificate_list,crypto_kdf108_init,init_encrypted,init_ima',
+]
+
+/** The last console is the one that programs write to: the serial line, which the service keeps as the VM's log. */
+export const commandLine = (architecture: Architecture): string =>
+  [...options, ...traits[architecture].options, 'console=tty0', `console=${traits[architecture].serial}`].join(' ')

@@ -1,0 +1,79 @@
+// What the guest does once SSH is up, and how it goes down.
+
+export const lateScript = `#!/bin/sh
+export PATH=/usr/bin
+# From here on the consoles are for people: only errors interrupt them. The rest is in dmesg.
+echo 4 > /proc/sys/kernel/printk; echo 0 > /proc/sys/kernel/dmesg_restrict
+[ -e /sys/class/net/eth1 ] && /etc/rc.metadata &
+[ -e /etc/grow-at-boot ] && grow-root
+/etc/rc.modules
+mkdir -p /dev/shm; mount -t tmpfs -o mode=1777 shm /dev/shm
+udhcpc -i eth0 -b -S -t 3 -T 1 -s /usr/share/udhcpc/default.script -p /run/udhcpc.pid
+wait
+read up rest < /proc/uptime
+echo "rc.late: done, $up s after the kernel's start"
+`
+
+/** Its name and, on its first boot, a script: from the metadata of this VM, if it has any. Time limits are those of
+ *  `timeout`: Debian 12's static busybox crashes on `wget -T`. */
+export const metadataScript = `#!/bin/sh
+from=http://169.254.169.254
+name=$(timeout 5 wget -qO- $from/metadata/svc3-hostname 2>/dev/null)
+case $name in
+  ''|*[!a-zA-Z0-9.-]*) ;;
+  *) hostname "$name"; echo "$name" > /etc/hostname; printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n' "$name" > /etc/hosts ;;
+esac
+
+# Once: the mark is on disk before the script runs, so that neither a reboot nor a crash runs it again.
+mark=/var/lib/svc3/first-boot
+[ -e $mark ] && exit 0
+umask 077
+script=/var/lib/svc3/userdata
+for try in 1 2 3; do
+  answer=$(timeout 10 wget -S -O $script.new $from/userdata 2>&1)
+  case $answer in *'HTTP/1.'?' 200'*) mv $script.new $script; break ;; *'HTTP/1.'?' 4'*) break ;; esac
+  sleep 1
+done
+rm -f $script.new
+: > $mark
+sync
+[ -s $script ] || exit 0
+setsid /bin/sh $script </dev/null >>/var/log/userdata.log 2>&1 &
+`
+
+/** Partition and file system up to the end of the disk, if there is anything to gain. */
+export const growScript = `#!/bin/sh
+# grow-root: lets the root file system have the whole disk. The same by hand: growpart /dev/vda 1 && resize2fs /dev/vda1
+root=$(findfs LABEL=tiny-root) || exit 1
+partition=\${root##*/}
+disk=$(readlink -f /sys/class/block/$partition/..); disk=\${disk##*/}
+read number < /sys/class/block/$partition/partition
+read start < /sys/class/block/$partition/start
+read size < /sys/class/block/$partition/size
+read whole < /sys/class/block/$disk/size
+# In sectors. The last MiB belongs to the partition table's copy.
+[ $((whole - start - size)) -gt 4096 ] && growpart /dev/$disk $number
+resize2fs $root && read up rest < /proc/uptime && echo "grow-root: done, $up s after the kernel's start"
+`
+
+export const dhcpScript = `#!/bin/sh
+case $1 in bound|renew) ;; *) exit 0 ;; esac
+# An address that is right already stays: setting it again would cut connections.
+ifconfig $interface | grep -q "addr:$ip " || ifconfig $interface $ip netmask $subnet
+[ -n "$router" ] && { route del default 2>/dev/null; route add default gw \${router%% *}; }
+[ -n "$dns" ] && for server in $dns; do echo nameserver $server; done > /etc/resolv.conf
+`
+
+/** The power button. Not by init, which waits for two seconds: ask all to end, then sync, read-only, off. */
+export const powerScript = `#!/bin/sh
+echo 'tiny: power button, going down' > /dev/console
+trap '' TERM HUP
+kill -TERM -1; usleep 200000; kill -KILL -1
+sync
+mount -o remount,ro / 2>/dev/null || sync
+exec poweroff -f
+`
+
+export const shutdownScript = `#!/bin/sh
+sync; umount -a -r 2>/dev/null; mount -o remount,ro / 2>/dev/null; sync
+`

@@ -1,0 +1,83 @@
+// The programs of the machine that the builder of the small images calls, where to get them, and how they are called.
+import { spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+
+/** Program → the Debian package that has it. All of them come with an ordinary Debian, so nothing is compiled or kept. */
+export const programs = {
+  'apt-get': 'apt',
+  'apt-cache': 'apt',
+  'dpkg-deb': 'dpkg',
+  xz: 'xz-utils',
+  mke2fs: 'e2fsprogs',
+  debugfs: 'e2fsprogs',
+} as const satisfies Record<string, string>
+export type Program = keyof typeof programs
+
+// Users other than root often have no sbin in their path, and that is where mke2fs is.
+const searchPath = [...(process.env.PATH ?? '').split(path.delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin']
+
+/** The programs that are not on this machine; empty when an image can be built. */
+export async function missingPrograms(): Promise<Program[]> {
+  const names = Object.keys(programs) as Program[]
+  const found = await Promise.all(names.map(isInstalled))
+  return names.filter((_, index) => !found[index])
+}
+
+async function isInstalled(program: Program): Promise<boolean> {
+  const tries = searchPath.map((folder) => fs.access(path.join(folder, program), fs.constants.X_OK))
+  return (await Promise.allSettled(tries)).some(({ status }) => status === 'fulfilled')
+}
+
+export class ProgramError extends Error {
+  override readonly name = 'ProgramError'
+}
+
+export interface RunOptions {
+  readonly signal: AbortSignal
+  readonly folder?: string
+  readonly input?: string | Uint8Array
+  readonly environment?: Readonly<Record<string, string>>
+  /** Takes standard output as it comes; without it `output` has all of it. */
+  readonly each?: (chunk: Buffer) => void
+}
+
+export interface Ran {
+  readonly output: Buffer
+  readonly problems: string
+}
+
+const longestProblem = 2_000
+
+/** Runs a program to its end. A failure carries the last of what the program said. */
+export function run(program: Program, args: readonly string[], options: RunOptions): Promise<Ran> {
+  const { signal, folder, input, environment, each } = options
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    const child = spawn(program, args, {
+      signal,
+      killSignal: 'SIGKILL',
+      ...(folder === undefined ? {} : { cwd: folder }),
+      env: { ...process.env, PATH: searchPath.join(path.delimiter), LC_ALL: 'C', TZ: 'UTC', ...environment },
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
+    const chunks: Buffer[] = []
+    let problems = ''
+    child.stdout.on('data', each ?? ((chunk: Buffer) => void chunks.push(chunk)))
+    child.stderr.on('data', (chunk: Buffer) => {
+      problems = (problems + chunk).slice(-longestProblem)
+    })
+    // A program that ends without reading all of its input says more by its exit code than EPIPE does.
+    child.stdin.on('error', () => undefined)
+    child.stdin.end(input)
+    child.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') return reject(error)
+      reject(new ProgramError(`${program} is not installed. Install it: apt-get install ${programs[program]}`))
+    })
+    child.on('close', (code, killedBy) => {
+      if (code === 0) return resolve({ output: Buffer.concat(chunks), problems })
+      const end = killedBy === null ? `exit code ${code}` : `signal ${killedBy}`
+      reject(new ProgramError(`${program} failed (${end}): ${problems.trim() || 'it said nothing'}`))
+    })
+  })
+}

@@ -1,0 +1,115 @@
+// The guest's root file system: programs from the packages, accounts, and the few files that make it a machine.
+import { appletsOf } from './applets.ts'
+import { type Architecture, traits } from './architectures.ts'
+import { copyWithLibraries } from './elf.ts'
+import { bootScript, inittab, modulesScript } from './guest-boot.ts'
+import { dhcpScript, growScript, lateScript, metadataScript, powerScript, shutdownScript } from './guest-late.ts'
+import { addModules, type Kernel } from './kernel.ts'
+import { Tree } from './tree.ts'
+
+const programs = [
+  'usr/bin/busybox',
+  'usr/bin/dropbear',
+  'usr/bin/dropbearkey',
+  'usr/lib/openssh/sftp-server',
+  'usr/lib/sftp-server',
+  'usr/bin/resize2fs',
+  'usr/bin/e2fsck',
+  'usr/bin/mke2fs',
+  'usr/bin/mkfs.ext4',
+  'usr/bin/tune2fs',
+  'usr/bin/sfdisk',
+  'usr/bin/fdisk',
+  'usr/bin/flock',
+  'usr/bin/partx',
+  'usr/bin/lsblk',
+  'usr/bin/growpart',
+  'usr/bin/sudo',
+  'usr/libexec/sudo/sudoers.so',
+]
+
+const admin = { uid: 1000, gid: 1000 }
+
+/** For `admin` and `root`, each the password of its own name. They are in the README, so the hash may be a quick one. */
+const hashes = {
+  root: '$6$rounds=1000$svc3tinyroot$zY5ODdqEbbSi/PeAbUdxJvfmTqoBCLdAPTYTPRu3Yb58cXBCPhznYgDK1pUrkVa7PVhebZpPjd1ceJU/r7bmH/',
+  admin:
+    '$6$rounds=1000$svc3tinyadmin$awkk7TvrQ8QrHCUVs79chebk3.k7leaLZbiBeAI6yu0Sdk80AL0nOtVLh/IfoM.txx5A7ins7LVVgPlS/VGoG.',
+}
+
+export function rootTree(architecture: Architecture, packages: Tree, kernel: Kernel): Tree {
+  const { triplet, serial, growsAtBoot } = traits[architecture]
+  const tree = new Tree()
+  for (const name of ['bin', 'lib', 'lib64']) tree.folder(`usr/${name}`).link(name, `usr/${name}`)
+  tree.link('sbin', 'usr/bin').link('usr/sbin', 'bin')
+  const modules = `usr/lib/${triplet}/security/pam_permit.so`
+  copyWithLibraries(
+    packages,
+    tree,
+    [...programs, modules],
+    [`usr/lib/${triplet}`, 'usr/lib', 'usr/lib64', 'usr/libexec/sudo'],
+  )
+  addLoader(packages, tree, triplet)
+  const busybox = packages.get('usr/bin/busybox')
+  if (busybox?.kind !== 'file') throw new Error('the package busybox-static has no busybox in it')
+  for (const applet of appletsOf(busybox.data))
+    if (!tree.has(`usr/bin/${applet}`)) tree.link(`usr/bin/${applet}`, 'busybox')
+  addModules(tree, kernel, kernel.modules.keys())
+
+  for (const name of ['proc', 'sys', 'dev', 'run', 'mnt', 'boot', 'var/log', 'var/lib/svc3', 'etc/dropbear'])
+    tree.folder(name)
+  tree.folder('tmp', 0o1777).folder('var/tmp', 0o1777).folder('root', 0o700).folder('home/admin', 0o755, admin)
+  tree.link('var/run', '/run').link('etc/mtab', '/proc/self/mounts')
+  addAccounts(tree)
+  addNames(tree, architecture)
+
+  tree.file('etc/inittab', inittab(serial))
+  tree.script('etc/rc.boot', bootScript).script('etc/rc.modules', modulesScript).script('etc/rc.late', lateScript)
+  tree.script('etc/rc.metadata', metadataScript).script('etc/rc.shutdown', shutdownScript)
+  tree.script('etc/acpi/PWRF/00000080', powerScript)
+  tree.script('usr/share/udhcpc/default.script', dhcpScript)
+  tree.script('usr/bin/grow-root', growScript)
+  if (growsAtBoot) tree.file('etc/grow-at-boot', '')
+  return tree
+}
+
+/** The loader is named in programs by its full path, not under "needed". */
+function addLoader(packages: Tree, tree: Tree, triplet: string): void {
+  for (const [path] of packages.sorted())
+    if (/^usr\/lib(64)?\/ld-linux-[^/]+$/.test(path)) copyWithLibraries(packages, tree, [path], [`usr/lib/${triplet}`])
+}
+
+function addAccounts(tree: Tree): void {
+  const shadow = Object.entries(hashes).map(([name, hash]) => `${name}:${hash}:20000:0:99999:7:::\n`)
+  tree
+    .file('etc/passwd', 'root:x:0:0:root:/root:/bin/sh\nadmin:x:1000:1000:admin:/home/admin:/bin/sh\n')
+    .file('etc/group', 'root:x:0:\ntty:x:5:\nadmin:x:1000:\n')
+    .file('etc/shadow', shadow.join(''), 0o600)
+    .file('etc/shells', '/bin/sh\n')
+    .file('etc/profile', 'export PATH=/usr/local/bin:/usr/bin\n')
+    .file(
+      'etc/sudoers',
+      'Defaults lecture=never, !pam_session, !use_pty\nDefaults secure_path=/usr/local/bin:/usr/bin\n' +
+        'root ALL=(ALL:ALL) ALL\nadmin ALL=(ALL:ALL) NOPASSWD: ALL\n',
+      0o440,
+    )
+  for (const service of ['sudo', 'other'])
+    tree.file(
+      `etc/pam.d/${service}`,
+      ['auth', 'account', 'session'].map((kind) => `${kind} required pam_permit.so\n`).join(''),
+    )
+}
+
+function addNames(tree: Tree, architecture: Architecture): void {
+  const name = `tiny-${architecture}`
+  tree
+    .file('etc/hostname', `${name}\n`)
+    .file('etc/hosts', `127.0.0.1 localhost\n127.0.1.1 ${name}\n`)
+    .file('etc/resolv.conf', 'nameserver 10.0.2.3\n')
+    .file('etc/nsswitch.conf', 'passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n')
+    .file('etc/issue', 'svc3 tiny Linux on \\n (\\l). Log in as admin, password admin.\n\n')
+    .file(
+      'etc/os-release',
+      `ID=svc3-tiny\nID_LIKE=debian\nNAME="svc3 tiny"\nPRETTY_NAME="svc3 tiny (${architecture})"\n`,
+    )
+}

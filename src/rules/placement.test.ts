@@ -1,0 +1,108 @@
+// Where a VM goes, in small worlds: reasons, preferences, and what is taken.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { type Candidate, type Demand, place } from './placement.ts'
+
+const node = (name: string, change: Partial<Candidate> = {}): Candidate => ({
+  name,
+  architecture: 'amd64',
+  tags: [],
+  images: [],
+  cpu: 8,
+  memoryMiB: 16_384,
+  gpus: 0,
+  freeCpu: 8,
+  freeMemoryMiB: 16_384,
+  freeGpus: 0,
+  vms: 0,
+  isPortTaken: () => false,
+  ...change,
+})
+const demand: Demand = {
+  architecture: 'amd64',
+  image: 'sonoma',
+  cpu: 3,
+  memoryMiB: 0,
+  gpu: false,
+  tagRequired: false,
+  scheduler: 'default',
+  hasScreen: true,
+  reservedPorts: [],
+}
+const chosen = (asked: Partial<Demand>, nodes: readonly Candidate[]): string => {
+  const found = place({ ...demand, ...asked }, nodes)
+  return found.ok ? found.node : found.reasons.map(({ node: name, reason }) => `${name} ${reason}`).join('; ')
+}
+
+describe('placement', () => {
+  it('gives automatic memory: the cores’ share of 80 % of the node’s', () => {
+    const found = place(demand, [node('a')])
+    assert.ok(found.ok)
+    assert.equal(found.allocation.memoryMiB, Math.floor((16_384 * 0.8 * 3) / 8))
+  })
+
+  it('balances, or packs where asked', () => {
+    const nodes = [node('idle'), node('busy', { freeCpu: 4, vms: 1 })]
+    assert.equal(chosen({}, nodes), 'idle')
+    assert.equal(chosen({ scheduler: 'most-allocated' }, nodes), 'busy')
+  })
+
+  it('prefers the tag, then the image, then room', () => {
+    const nodes = [
+      node('idle'),
+      node('has-image', { images: ['sonoma'], freeCpu: 4 }),
+      node('has-tag', { tags: ['t'], freeCpu: 3 }),
+    ]
+    assert.equal(chosen({}, nodes), 'has-image')
+    assert.equal(chosen({ tag: 't' }, nodes), 'has-tag')
+    assert.equal(chosen({ tag: 'other' }, nodes), 'has-image')
+  })
+
+  it('says of every node why it cannot', () => {
+    const cases: readonly (readonly [Partial<Candidate>, Partial<Demand>, RegExp])[] = [
+      [{ architecture: 'arm64' }, {}, /is arm64, and the image is amd64/],
+      [{ unfit: 'is cordoned' }, {}, /is cordoned/],
+      [{}, { tag: 'x', tagRequired: true }, /does not have the tag "x"/],
+      [{ maxVms: 2, vms: 2 }, {}, /runs 2 VMs, which is its limit/],
+      [{ freeCpu: 2 }, {}, /has 2 of 8 cores free, and 3 are asked for/],
+      [{ freeMemoryMiB: 100 }, {}, /has 100 of 16384 MiB of memory free/],
+      [{}, { gpu: true }, /has no free GPU/],
+      [{ isPortTaken: (port) => port === 9_000 }, { reservedPorts: [reserved(9_000)] }, /its port 9000 is taken/],
+      [{ isPortTaken: () => true }, {}, /no free port/],
+    ]
+    for (const [change, asked, reason] of cases) assert.match(chosen(asked, [node('a', change)]), reason)
+  })
+
+  it('hears only the node that was asked for', () => {
+    const nodes = [node('a', { freeCpu: 1 }), node('b')]
+    assert.equal(chosen({ node: 'a' }, nodes), 'a has 1 of 8 cores free, and 3 are asked for')
+    assert.equal(chosen({ node: 'b' }, nodes), 'b')
+    assert.equal(chosen({ node: 'c' }, nodes), '')
+  })
+
+  it('keeps away from forbidden and taken ports, and from those reserved for the same VM', () => {
+    const taken = new Set([8_822, 5_900])
+    const found = place({ ...demand, reservedPorts: [reserved(8_823), reserved(5_999)] }, [
+      node('a', { isPortTaken: (port) => taken.has(port) }),
+    ])
+    assert.ok(found.ok)
+    assert.deepEqual([found.allocation.ssh, found.allocation.vnc, found.allocation.screenshare], [8_824, 6_000, 5_901])
+  })
+
+  it('never places where it does not fit, and always where it does', () => {
+    const arbitraryNode = fc.record({ freeCpu: fc.integer({ min: 0, max: 8 }), vms: fc.integer({ min: 0, max: 3 }) })
+    fc.assert(
+      fc.property(fc.array(arbitraryNode, { maxLength: 5 }), fc.integer({ min: 1, max: 8 }), (all, cpu) => {
+        const nodes = all.map((each, index) => node(`n${index}`, { ...each, maxVms: 2 }))
+        const fits = nodes.filter(({ freeCpu, vms }) => freeCpu >= cpu && vms < 2)
+        const found = place({ ...demand, cpu, memoryMiB: 1 }, nodes)
+        assert.equal(found.ok, fits.length > 0)
+        if (found.ok) assert.ok(fits.some(({ name }) => name === found.node))
+        else assert.equal(found.reasons.length, nodes.length)
+      }),
+    )
+  })
+})
+
+const reserved = (nodePort: number) => ({ nodePort, vmPort: 80, protocol: 'tcp' }) as const

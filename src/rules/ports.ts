@@ -1,0 +1,61 @@
+// Ports of nodes: what somebody may reserve, and which ones a VM gets. Never two VMs the same one.
+import type { Cause } from '../api/errors.ts'
+
+export interface ReservedPort {
+  readonly nodePort: number
+  readonly vmPort: number
+  readonly protocol: 'tcp' | 'udp'
+}
+
+/** Belong to the host and to the service. */
+const forbidden: ReadonlySet<number> = new Set([22, 443, 6443])
+const lastPort = 65_535
+/** So many may be reserved for one VM. */
+const maxReserved = 32
+
+const firsts = { ssh: 8_822, vnc: 5_999, screenshare: 5_900 } as const
+export type PortKind = keyof typeof firsts
+
+/** `NODE:VM[,NODE:VM]`, each may end in `/udp` or `/tcp`. */
+export function parseReservedPorts(text: string): { ports: ReservedPort[]; causes: Cause[] } {
+  const ports: ReservedPort[] = []
+  const problems: string[] = []
+  for (const part of text.split(',').map((each) => each.trim())) {
+    if (part === '') continue
+    const match = /^(\d{1,5}):(\d{1,5})(?:\/(tcp|udp))?$/i.exec(part)
+    if (!match) {
+      problems.push(`"${part.slice(0, 50)}" is not of the form NODE:VM, such as 8080:80 or 5353:53/udp`)
+      continue
+    }
+    const port: ReservedPort = {
+      nodePort: Number(match[1]),
+      vmPort: Number(match[2]),
+      protocol: match[3]?.toLowerCase() === 'udp' ? 'udp' : 'tcp',
+    }
+    const problem = problemOf(port, ports)
+    if (problem) problems.push(problem)
+    else ports.push(port)
+  }
+  if (ports.length > maxReserved) problems.push(`at most ${maxReserved} ports can be reserved for one VM`)
+  const causes = problems.map((message) => ({
+    field: 'reservedPorts',
+    reason: 'FieldValueInvalid',
+    message: `reservedPorts: ${message}`,
+  }))
+  return { ports, causes }
+}
+
+function problemOf({ nodePort, vmPort, protocol }: ReservedPort, earlier: readonly ReservedPort[]): string | undefined {
+  for (const port of [nodePort, vmPort]) if (port < 1 || port > lastPort) return `${port} is not a port (1 to 65535)`
+  if (nodePort < 1_024 || forbidden.has(nodePort))
+    return `port ${nodePort} of a node cannot be reserved (use 1024 or higher, not 6443)`
+  if (earlier.some((other) => other.nodePort === nodePort && other.protocol === protocol))
+    return `port ${nodePort}/${protocol} of the node is named twice`
+  return undefined
+}
+
+/** The first free port of its kind; undefined when there is none left. */
+export function freePort(kind: PortKind, isTaken: (port: number) => boolean): number | undefined {
+  for (let port = firsts[kind]; port <= lastPort; port += 1) if (!forbidden.has(port) && !isTaken(port)) return port
+  return undefined
+}

@@ -1,0 +1,44 @@
+// Every action in every state on both architectures: the table of the founding document, section 3.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { powerStates } from '../api/vms.ts'
+import { refuseAction, type VmAction, wantedAfter } from './vm-actions.ts'
+
+const allowed: Readonly<Record<VmAction, readonly string[]>> = {
+  start: ['stopped', 'failed'],
+  stop: ['running'],
+  suspend: ['running'],
+  resume: ['suspended'],
+  revert: ['running', 'stopped', 'suspended', 'failed'],
+  resize: ['running'],
+}
+const actions = Object.keys(allowed) as VmAction[]
+
+describe('actions on VMs', () => {
+  for (const action of actions) {
+    for (const powerState of powerStates) {
+      it(`${action} of an Intel-based VM that is ${powerState}`, () => {
+        const refusal = refuseAction(action, { name: 'x', architecture: 'amd64', powerState })
+        assert.equal(refusal?.reason, allowed[action].includes(powerState) ? undefined : 'Conflict')
+        if (refusal) assert.ok(refusal.message.includes('"x"') && refusal.options.hint)
+      })
+      it(`${action} of an Apple silicon-based VM that is ${powerState}`, () => {
+        const refusal = refuseAction(action, { name: 'x', architecture: 'arm64', powerState })
+        const expected = action === 'resize' ? (powerState === 'running' ? undefined : 'Conflict') : 'Invalid'
+        assert.equal(refusal?.reason, expected)
+      })
+    }
+  }
+
+  it('wait for each other', () => {
+    const vm = { name: 'x', architecture: 'amd64', powerState: 'running', busyWith: 'resize' } as const
+    assert.match(refuseAction('stop', vm)?.message ?? '', /resize is under way/)
+  })
+
+  it('lead where they say', () => {
+    assert.deepEqual(
+      actions.map((action) => wantedAfter(action)),
+      ['running', 'stopped', 'suspended', 'running', 'running', 'running'],
+    )
+  })
+})

@@ -1,0 +1,76 @@
+// What may happen to a VM in which state: one row an action (founding document, sections 3 and 4.2). The server enforces
+// it, and the command line and the console show the same words.
+import { ApiError } from '../api/errors.ts'
+import type { Architecture } from '../api/records.ts'
+import type { Vm } from '../api/vms.ts'
+
+export type PowerState = Vm['powerState']
+export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize'
+export type WantedPower = 'running' | 'stopped' | 'suspended'
+
+interface Row {
+  /** Power operations and revert are for Intel-based VMs only (3, 4.2). */
+  readonly intelOnly: boolean
+  readonly from: readonly PowerState[]
+  readonly to: WantedPower
+  /** What is asked of a VM that is in none of these states. */
+  readonly needs: string
+}
+
+const rows: Readonly<Record<VmAction, Row>> = {
+  start: { intelOnly: true, from: ['stopped', 'failed'], to: 'running', needs: 'only a stopped VM can be started' },
+  stop: { intelOnly: true, from: ['running'], to: 'stopped', needs: 'only a running VM can be stopped' },
+  suspend: { intelOnly: true, from: ['running'], to: 'suspended', needs: 'only a running VM can be suspended' },
+  resume: { intelOnly: true, from: ['suspended'], to: 'running', needs: 'only a suspended VM can be resumed' },
+  revert: {
+    intelOnly: true,
+    from: ['running', 'stopped', 'suspended', 'failed'],
+    to: 'running',
+    needs: 'only a VM that has been deployed can be reverted',
+  },
+  resize: { intelOnly: false, from: ['running'], to: 'running', needs: 'only the disk of a running VM can be resized' },
+}
+
+/** What leads out of a state in which an action is refused. */
+const wayOn: Readonly<Record<PowerState, string>> = {
+  pending: 'wait until it runs: svc3 vm list shows it',
+  starting: 'wait until it runs: svc3 vm list shows it',
+  running: 'it runs already',
+  stopped: 'svc3 vm start starts it',
+  suspended: 'svc3 vm resume lets it go on',
+  failed: 'svc3 vm start tries again (Intel), svc3 vm delete removes it',
+  unknown: 'its node does not answer: svc3 node list shows it',
+}
+
+export const wantedAfter = (action: VmAction): WantedPower => rows[action].to
+
+export interface ActionSubject {
+  readonly name: string
+  readonly architecture: Architecture
+  readonly powerState: PowerState
+  /** Another operation is under way. */
+  readonly busyWith?: string | undefined
+}
+
+/** Why an action is refused; undefined when it is not. What can never be right comes first. */
+export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | undefined {
+  const { intelOnly, from, needs } = rows[action]
+  const about = { kind: 'vms', name: vm.name }
+  if (intelOnly && vm.architecture !== 'amd64') {
+    const message = `vm "${vm.name}" is Apple silicon-based (arm64): ${action} is for Intel-based VMs only`
+    return new ApiError('Invalid', message, {
+      ...about,
+      hint: 'delete it and deploy another one to begin anew',
+      causes: [{ field: 'command', reason: 'FieldValueNotSupported', message }],
+    })
+  }
+  if (vm.busyWith !== undefined) {
+    const message = `vm "${vm.name}" is busy: ${vm.busyWith} is under way`
+    return new ApiError('Conflict', message, { ...about, hint: 'wait until it is done: svc3 vm list shows it' })
+  }
+  if (from.includes(vm.powerState)) return undefined
+  return new ApiError('Conflict', `vm "${vm.name}" is ${vm.powerState}: ${needs}`, {
+    ...about,
+    hint: wayOn[vm.powerState],
+  })
+}

@@ -1,0 +1,228 @@
+// A deployment: from the request to the record, then the wait until it runs, failed, or is too late. The record is all
+// there is: after a restart of the server the VM comes up all the same.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { ApiError, type Cause, invalid, notFound } from '../api/errors.ts'
+import type { VmDeployment } from '../api/vms.ts'
+import { timestamp } from '../platform/clock.ts'
+import { parseDuration } from '../rules/durations.ts'
+import { isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
+import { takesVms } from '../rules/ownership.ts'
+import { parseReservedPorts } from '../rules/ports.ts'
+import type { ImageRecord, VmRecord, VmShapeRecord } from '../store/fleet-records.ts'
+import { type Entry, ignoreLost, isFault } from '../store/store.ts'
+import { removeVm } from '../store/vms.ts'
+import { metadataOf } from './metadata.ts'
+import { createInside } from './namespace.ts'
+import type { Services } from './services.ts'
+import { shapeOf, shapeProblems } from './shape.ts'
+import type { VmSecret } from './wishes.ts'
+
+const kind = 'vms'
+const longestTtlSeconds = 10 * 365 * 86_400
+const defaultTimeoutMinutes = 10
+
+export interface Request {
+  readonly namespace: string
+  readonly body: VmDeployment
+  readonly owner: string
+  readonly now: Date
+  readonly requestKey: string | undefined
+  /** Somebody waits for the answer. */
+  readonly isAwaited: boolean
+}
+
+export const timeoutMsOf = ({ timeout }: VmDeployment): number => (timeout || defaultTimeoutMinutes) * 60_000
+
+/** Writes the record, or refuses. The same request again (by its key) finds its own record. */
+export async function createVm(services: Services, request: Request): Promise<Entry<VmRecord>> {
+  const { namespace, body, requestKey } = request
+  const space = services.collections.namespaces.get('', namespace)
+  if (space && !takesVms(space.value))
+    throw new ApiError('Invalid', `namespace "${namespace}" is kept for other workloads and takes no VMs`, {
+      kind: 'namespaces',
+      name: namespace,
+      hint: 'deploy into another namespace: svc3 namespace list',
+    })
+  const shape = checkedShape(services, namespace, body)
+  const { record, secret } = recordOf(request, shape)
+  for (let attempt = 1; ; attempt++) {
+    const name = nameFor(body, requestKey, attempt)
+    try {
+      return await write(services, { ...record, name, uid: randomUUID() }, secret)
+    } catch (error) {
+      const found = services.collections.vms.get(namespace, name)
+      if (!isFault(error, 'AlreadyExists')) throw error
+      if (found && requestKey !== undefined && found.value.requestKey === requestKey) return found
+      const isGenerated = !body.name || body.shouldGenerateName === true
+      if (!isGenerated || attempt === 20) throw exists(name, namespace)
+    }
+  }
+}
+
+/** Secrets first: a VM that is there has what it needs. A secret without its VM is swept by a controller. */
+async function write(services: Services, record: VmRecord, secret: VmSecret | undefined): Promise<Entry<VmRecord>> {
+  const { collections, secrets } = services
+  const { uid, name, namespace, createdAt } = record
+  if (secret) {
+    const key = collections.vmSecrets.key('', uid)
+    await secrets.sealing((protect) =>
+      collections.vmSecrets.create('', uid, protect(key, { uid, namespace, name, createdAt }, JSON.stringify(secret))),
+    )
+  }
+  try {
+    return await createInside(services, namespace, collections.vms, name, record)
+  } catch (error) {
+    const kept = secret && collections.vmSecrets.get('', uid)
+    if (kept) await collections.vmSecrets.delete(kept).catch(ignoreLost)
+    throw error
+  }
+}
+
+function checkedShape({ collections }: Services, namespace: string, body: VmDeployment): VmShapeRecord {
+  const config = body.vmConfig ? collections.vmConfigs.get(namespace, body.vmConfig)?.value : undefined
+  if (body.vmConfig && !config)
+    throw notFound('vmconfigs', body.vmConfig, `svc3 vm-config list -n ${namespace} shows what is there`)
+  const imageName = body.image || config?.shape.image
+  if (!imageName) {
+    const message = 'image or vmConfig is missing: one of them says what to deploy'
+    throw new ApiError('BadRequest', message, {
+      causes: [{ field: 'image', reason: 'FieldValueRequired', message }],
+      hint: 'svc3 image list and svc3 vm-config list show what there is',
+    })
+  }
+  const image = findImage(collections.images, imageName)
+  const shape = shapeOf(body, image, config?.shape)
+  if (shape.iso !== undefined) throw notFound('isos', shape.iso, 'svc3 iso list shows what is there')
+  return shape
+}
+
+export function findImage(images: Services['collections']['images'], name: string): ImageRecord {
+  const image = images.get('', name)?.value
+  if (image) return image
+  throw notFound('images', name.slice(0, 200), 'svc3 image list shows what is there')
+}
+
+function recordOf(
+  { namespace, body, owner, now, requestKey, isAwaited }: Request,
+  shape: VmShapeRecord,
+): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
+  const causes = shapeProblems(shape)
+  if (body.name && !isVmName(body.shouldGenerateName ? `${body.name}-00000` : body.name))
+    causes.push(cause('name', `name "${body.name.slice(0, 100)}" is not ${vmNameRule}`))
+  const reserved = parseReservedPorts(body.reservedPorts ?? '')
+  const { metadata, problems } = metadataOf(body)
+  causes.push(...reserved.causes, ...problems)
+  const ttlSeconds = body.ttl ? parseDuration(body.ttl) : undefined
+  if (body.ttl && !(ttlSeconds !== undefined && ttlSeconds >= 1 && ttlSeconds <= longestTtlSeconds))
+    causes.push(cause('ttl', `ttl "${body.ttl}" is not a duration such as 2h or 30m`))
+  if (body.userdata && !/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(body.userdata))
+    causes.push(cause('userdata', 'userdata is not base64'))
+  causes.push(...labelProblems(body.labels ?? {}))
+  if (causes.length > 0) throw invalid(kind, causes, 'correct the fields named in details.causes')
+
+  const keys = Object.keys(metadata)
+  const secret: VmSecret | undefined =
+    keys.length > 0 || body.userdata ? { metadata, ...(body.userdata && { userdata: body.userdata }) } : undefined
+  const later = (seconds: number): string => timestamp(new Date(now.getTime() + seconds * 1_000))
+  const record: Omit<VmRecord, 'name' | 'uid'> = {
+    namespace,
+    owner,
+    createdAt: timestamp(now),
+    ...(requestKey !== undefined && { requestKey }),
+    shape,
+    reservedPorts: reserved.ports,
+    labels: body.labels ?? {},
+    metadataKeys: keys,
+    ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
+    ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),
+    wish: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
+    observed: { generation: 0, power: 'pending', hasRun: false },
+    conditions: [],
+  }
+  return { record, secret }
+}
+
+function labelProblems(labels: Readonly<Record<string, string>>): Cause[] {
+  const names = Object.keys(labels)
+  const bad = names.filter((name) => !/^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/.test(name))
+  const problems = bad.map((name) => cause('labels', `"${name.slice(0, 50)}" cannot be the name of a label`))
+  return names.length > 64 ? [cause('labels', 'at most 64 labels'), ...problems] : problems
+}
+
+/** A generated name stands for the request where it has a key, so that the same request finds its VM again. */
+function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string | undefined, attempt: number): string {
+  if (name && !shouldGenerateName) return name
+  const bytes = requestKey !== undefined && attempt === 1 ? Buffer.from(requestKey).subarray(-5) : randomBytes(5)
+  return `${name || 'vm'}-${nameSuffix(bytes)}`
+}
+
+const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+
+const exists = (name: string, namespace: string): ApiError =>
+  new ApiError('AlreadyExists', `vm "${name}" exists already in namespace "${namespace}"`, {
+    kind,
+    name,
+    hint: 'choose another name, or delete it first',
+  })
+
+/** Waits until the VM runs. One that fails or is late is gone, with everything it had, when this throws. */
+export async function awaitDeployment(
+  services: Services,
+  created: Entry<VmRecord>,
+  timeoutMs: number,
+): Promise<Entry<VmRecord>> {
+  const { key, value } = created
+  const { name, namespace, uid } = value
+  const about = { kind, name }
+  const late = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1))
+  let failure: string | undefined
+  const isGone = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
+  try {
+    const running = await services.waits.until(
+      key,
+      (entry) => {
+        if (!entry || isGone(entry)) return null
+        failure = entry.value.failure
+        return entry.value.observed.power === 'running' ? entry : undefined
+      },
+      AbortSignal.any([late, services.stopping]),
+    )
+    if (running) return running
+  } catch (error) {
+    if (services.stopping.aborted) throw restarting(name)
+    if (!late.aborted) throw error
+    const entry = services.collections.vms.at(key)
+    const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
+    if (entry && !isGone(entry)) await removeVm(services.collections, entry, 'its deployment took too long')
+    await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
+    const minutes = timeoutMs / 60_000
+    throw new ApiError('Timeout', `vm "${name}" was not deployed within ${minutes} minutes${why}`, {
+      ...about,
+      hint: 'nothing of it is left; svc3 node list shows what nodes have free, --timeout gives it more time',
+    })
+  }
+  if (failure !== undefined)
+    throw new ApiError('InternalError', `vm "${name}" could not be deployed: ${failure}`, {
+      ...about,
+      hint: 'nothing of it is left; svc3 node list shows how the nodes are',
+    })
+  throw new ApiError('Conflict', `vm "${name}" was deleted from namespace "${namespace}" while it was deployed`, {
+    ...about,
+    hint: 'deploy it again',
+  })
+}
+
+/** Why a VM is not running yet, as far as is known. */
+export function reasonsOf({ conditions, observed }: VmRecord): string {
+  const scheduled = conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
+  if (scheduled) return `: ${scheduled.message}`
+  return observed.operation ? `: ${observed.operation.phase}` : ''
+}
+
+export const restarting = (name: string): ApiError =>
+  new ApiError('ServiceUnavailable', `the service is restarting; vm "${name}" goes on meanwhile`, {
+    kind,
+    name,
+    retryAfterSeconds: 2,
+    hint: 'ask again: svc3 vm list',
+  })

@@ -1,0 +1,97 @@
+// Connections to VMs through the service. A node is never dialled: its agent is told over its stream to come, and its
+// WebSocket and the caller's are joined here. A tunnel has a name that cannot be guessed and one use.
+import { randomBytes } from 'node:crypto'
+import type { Duplex, Readable } from 'node:stream'
+import { pipeline } from 'node:stream'
+import type { AgentMessage } from '../api/agent.ts'
+import { ApiError, notFound } from '../api/errors.ts'
+import type { VmRecord } from '../store/fleet-records.ts'
+import type { Fleet } from './fleet.ts'
+
+type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
+const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
+
+/** An agent that is there answers at once. */
+const answerMs = 10_000
+const maxWaiting = 1_000
+
+export type Accept = (stream: Duplex) => void
+
+interface Waiting {
+  readonly node: string
+  readonly take: Accept
+}
+
+export class Tunnels {
+  readonly #fleet: Pick<Fleet, 'tell'>
+  readonly #waiting = new Map<string, Waiting>()
+
+  constructor(fleet: Pick<Fleet, 'tell'>) {
+    this.#fleet = fleet
+  }
+
+  /** What to do with the caller's connection once it is open. Refuses before that what cannot work. */
+  async connect(vm: VmRecord, port = 'ssh'): Promise<Accept> {
+    const to = targets.find((each) => each === port)
+    if (!to)
+      throw new ApiError('Invalid', `port "${port}" is not ${targets.join(', ')}`, { kind: 'vms', name: vm.name })
+    if (to === 'vnc' && vm.place && vm.place.vnc === undefined)
+      throw new ApiError('Conflict', `vm "${vm.name}" was deployed without a screen (vncConsole: false)`, {
+        kind: 'vms',
+        name: vm.name,
+        hint: 'deploy it with one',
+      })
+    const agentSide = await this.#dial(vm, { to })
+    return (callerSide) => splice(callerSide, agentSide)
+  }
+
+  /** The console of a VM as a stream of bytes. */
+  async read(vm: VmRecord, options: { follow: boolean; tail: number | undefined }): Promise<Readable> {
+    const { follow, tail } = options
+    return this.#dial(vm, { to: 'log', follow, ...(tail !== undefined && { tail }) })
+  }
+
+  /** The agent comes for a tunnel that it was told about. */
+  answer(node: string, tunnel: string): Accept {
+    const waiting = this.#waiting.get(tunnel)
+    if (waiting?.node !== node) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')
+    this.#waiting.delete(tunnel)
+    return waiting.take
+  }
+
+  #dial(vm: VmRecord, how: { to: Target; follow?: boolean; tail?: number }): Promise<Duplex> {
+    const node = vm.place?.node
+    const about = { kind: 'vms', name: vm.name }
+    if (!node)
+      throw new ApiError('Conflict', `vm "${vm.name}" is on no node yet`, { ...about, hint: 'wait until it runs' })
+    if (this.#waiting.size >= maxWaiting)
+      throw new ApiError('TooManyRequests', 'too many connections are being opened', { retryAfterSeconds: 2 })
+    const tunnel = randomBytes(16).toString('hex')
+    return new Promise((resolve, reject) => {
+      const give = (error: ApiError): void => {
+        clearTimeout(timer)
+        this.#waiting.delete(tunnel)
+        reject(error)
+      }
+      const unavailable = (): ApiError =>
+        new ApiError('ServiceUnavailable', `node "${node}" of vm "${vm.name}" does not answer`, {
+          ...about,
+          retryAfterSeconds: 5,
+          hint: 'svc3 node list shows how it is',
+        })
+      const timer = setTimeout(() => give(unavailable()), answerMs)
+      const take: Accept = (stream) => {
+        clearTimeout(timer)
+        resolve(stream)
+      }
+      this.#waiting.set(tunnel, { node, take })
+      if (!this.#fleet.tell(node, { type: 'DIAL', tunnel, uid: vm.uid, ...how })) give(unavailable())
+    })
+  }
+}
+
+/** Bytes both ways; the end of one side is the end of the other. */
+export function splice(a: Duplex, b: Duplex): void {
+  pipeline(a, b, () => b.destroy())
+  pipeline(b, a, () => a.destroy())
+}

@@ -1,0 +1,102 @@
+// What the agent of a node is told about a VM: the record's wish, with what it needs to be carried out. Every new
+// generation goes out as soon as it is written, and everything at once when an agent connects.
+import type { WantedVm } from '../api/agent.ts'
+import type { VmRecord } from '../store/fleet-records.ts'
+import { isFailedDeployment } from '../store/vms.ts'
+import type { Services } from './services.ts'
+
+type Needed = Pick<Services, 'collections' | 'secrets' | 'fleet' | 'growth' | 'log'>
+
+/** Credentials for growing a file system: on their way to an agent, and nowhere else. */
+export type Growth = Map<string, { readonly generation: number; readonly user: string; readonly password: string }>
+
+export interface VmSecret {
+  readonly metadata: Readonly<Record<string, string>>
+  readonly userdata?: string
+}
+
+/** Follows the records; returns how to stop. */
+export function sendWishes(services: Needed): () => void {
+  const { collections, fleet } = services
+  return collections.vms.view.subscribe((changes) => {
+    for (const change of changes) {
+      const before = change.previous?.value
+      const after = change.type === 'put' ? change.entry.value : undefined
+      const isSame = after !== undefined && before?.uid === after.uid
+      // Forgotten without its node's word, or to go elsewhere: nothing of it may stay there.
+      const hasLeft = before?.place !== undefined && !(isSame && after.place?.node === before.place.node)
+      if (hasLeft && !isFailedDeployment(before))
+        tell(services, {
+          ...before,
+          wish: { ...before.wish, power: 'deleted', generation: before.wish.generation + 1 },
+        })
+      if (!after?.place || !fleet.isOpen(after.place.node)) continue
+      const isNew = !isSame || before?.place?.node !== after.place.node
+      if (isNew || before?.wish.generation !== after.wish.generation) tell(services, after)
+    }
+  })
+}
+
+/** Everything that a node should have. A deployment that failed has left it. */
+export function wishesFor(services: Needed, node: string): WantedVm[] {
+  const allocations = Object.entries(services.collections.nodes.get('', node)?.value.allocations ?? {})
+  return allocations.flatMap(([uid, { namespace, name }]) => {
+    const record = services.collections.vms.get(namespace, name)?.value
+    if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) return []
+    const wanted = tryWanted(services, record)
+    return wanted ? [wanted] : []
+  })
+}
+
+function tell(services: Needed, record: VmRecord): void {
+  if (!record.place || !services.fleet.isOpen(record.place.node)) return
+  const wanted = tryWanted(services, record)
+  if (wanted) services.fleet.wish(record.place.node, wanted)
+}
+
+/** A secret that does not open is told loudly, and keeps no other VM from its node. */
+function tryWanted(services: Needed, record: VmRecord): WantedVm | undefined {
+  try {
+    return wanted(services, record)
+  } catch (error) {
+    const { name, namespace } = record
+    services.log.error('a VM cannot be sent to its node', { name, namespace }, error)
+    return undefined
+  }
+}
+
+function wanted({ collections, secrets, growth }: Needed, record: VmRecord): WantedVm | undefined {
+  const { name, namespace, uid, shape, wish, place, reservedPorts } = record
+  if (!place) return undefined
+  const image = collections.images.get('', shape.image)?.value
+  const sealed = collections.vmSecrets.get('', uid)
+  const secret = sealed ? (JSON.parse(secrets.open(sealed.key, sealed.value)) as VmSecret) : { metadata: {} }
+  const grow = growth.get(uid)
+  return {
+    name,
+    namespace,
+    uid,
+    generation: wish.generation,
+    power: wish.power,
+    diskGeneration: wish.diskGeneration,
+    ...(wish.diskGb !== undefined && { diskGb: wish.diskGb }),
+    architecture: shape.architecture,
+    cpu: shape.cpu,
+    memoryMiB: place.memoryMiB,
+    image: { name: shape.image, ...(image && { recipe: image.recipe }) },
+    ip: place.ip,
+    ssh: place.ssh,
+    screenshare: place.screenshare,
+    ...(place.vnc !== undefined && { vnc: place.vnc }),
+    reservedPorts: [...reservedPorts],
+    display: shape.display,
+    netBoost: shape.netBoost,
+    legacyIO: shape.legacyIO,
+    gpuPassthrough: shape.gpuPassthrough,
+    ...(shape.iso !== undefined && { iso: shape.iso }),
+    ...(shape.systemSerial !== undefined && { systemSerial: shape.systemSerial }),
+    metadata: { ...secret.metadata },
+    ...(secret.userdata !== undefined && { userdata: secret.userdata }),
+    ...(grow?.generation === wish.generation && { growth: { user: grow.user, password: grow.password } }),
+  }
+}

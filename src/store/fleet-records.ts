@@ -1,0 +1,139 @@
+// Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is wanted (written by the
+// server) beside what is (reported by the agent of its node); a wish is a new `generation`.
+import type { NodeReport } from '../api/agent.ts'
+import type { Architecture } from '../api/records.ts'
+import type { Condition, Vm, VmOperation } from '../api/vms.ts'
+
+/** What somebody asked for, with all defaults filled in. */
+export interface VmShapeRecord {
+  readonly image: string
+  readonly architecture: Architecture
+  readonly cpu: number
+  /** 0 is automatic. */
+  readonly memoryMiB: number
+  readonly node?: string
+  readonly tag?: string
+  readonly tagRequired: boolean
+  readonly scheduler: 'default' | 'most-allocated'
+  readonly vncConsole: boolean
+  readonly netBoost: boolean
+  readonly legacyIO: boolean
+  readonly gpuPassthrough: boolean
+  readonly iso?: string
+  readonly systemSerial?: string
+  readonly display: { readonly width: number; readonly height: number; readonly dpi: number }
+}
+
+export interface VmWish {
+  /** Grows with every wish. */
+  readonly generation: number
+  readonly power: 'running' | 'stopped' | 'suspended' | 'deleted'
+  /** Grows with every revert. */
+  readonly diskGeneration: number
+  readonly diskGb?: number
+  /** What is under way until the wish is fulfilled. */
+  readonly action: string
+  /** The request that made it, so that the same request again finds its own. */
+  readonly requestKey?: string | undefined
+}
+
+export interface VmPlace {
+  readonly node: string
+  readonly ip: string
+  readonly memoryMiB: number
+  readonly ssh: number
+  readonly vnc?: number
+  readonly screenshare: number
+}
+
+/** As the agent last told. */
+export interface VmObserved {
+  /** The wish that was fulfilled, or that failed for good. */
+  readonly generation: number
+  readonly power: Vm['powerState']
+  /** It ran once: the deployment is over. */
+  readonly hasRun: boolean
+  readonly problem?: string
+  readonly warning?: string
+  readonly diskGb?: number
+  readonly operation?: VmOperation
+}
+
+export interface VmRecord {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly owner: string
+  readonly createdAt: string
+  readonly requestKey?: string
+  readonly shape: VmShapeRecord
+  readonly reservedPorts: Vm['reservedPorts']
+  readonly labels: Readonly<Record<string, string>>
+  readonly metadataKeys: readonly string[]
+  readonly expiresAt?: string
+  /** Somebody waits for the deployment: one that fails or is late leaves nothing behind. */
+  readonly awaitedUntil?: string
+  readonly wish: VmWish
+  readonly place?: VmPlace
+  readonly observed: VmObserved
+  readonly conditions: readonly Condition[]
+  /** Why it is being deleted, when nobody asked for it. */
+  readonly failure?: string
+}
+
+/** Metadata and first-boot script of a VM, by its uid. */
+export interface VmSecretRecord {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly createdAt: string
+  readonly sealed: string
+}
+
+export interface VmConfigRecord {
+  readonly name: string
+  readonly namespace: string
+  readonly owner: string
+  readonly createdAt: string
+  readonly requestKey?: string
+  readonly shape: VmShapeRecord
+}
+
+/** What a VM has of a node. It is in the node's record, so that one compare-and-set keeps two VMs off the last core. */
+export interface NodeAllocation {
+  readonly namespace: string
+  readonly name: string
+  readonly cpu: number
+  readonly memoryMiB: number
+  readonly gpus: number
+  readonly ports: readonly number[]
+}
+
+export interface NodeRecord {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly createdAt: string
+  /** Ed25519, as SPKI in base64: who holds the private key is this node. */
+  readonly publicKey: string
+  readonly tags: readonly string[]
+  readonly isCordoned: boolean
+  /** Its agent is connected. Behind the truth by as long as it takes to notice. */
+  readonly isReady: boolean
+  readonly lastSeenAt?: string
+  /** Undefined until its agent has reported for the first time. */
+  readonly report?: NodeReport
+  readonly allocations: Readonly<Record<string, NodeAllocation>>
+}
+
+export interface ImageRecord {
+  readonly name: string
+  readonly description: string
+  readonly architecture: Architecture
+  readonly sizeBytes: number
+  readonly owner: string
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** Nodes build it themselves, by this recipe. */
+  readonly recipe: string
+}

@@ -1,0 +1,253 @@
+// A stand-in for the server in tests of the agent: real HTTP and WebSockets, the agent's operations, all in memory.
+import { createPublicKey, randomBytes, verify } from 'node:crypto'
+import { EventEmitter, once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { createWebSocketStream, WebSocketServer } from 'ws'
+import type { AgentMessage, NodeReport, VmReport, WantedVm } from '../../src/api/agent.ts'
+import { ApiError } from '../../src/api/errors.ts'
+
+type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
+
+const prefix = '/api/v1/agent'
+const patienceMs = 15_000
+
+export class AgentServer implements AsyncDisposable {
+  readonly joinToken = 'join-token-canary'
+  readonly wanted = new Map<string, WantedVm>()
+  /** The newest report of each VM, and all of them in order. */
+  readonly vms = new Map<string, VmReport>()
+  readonly history: VmReport[] = []
+  readonly nodes: NodeReport[] = []
+  readonly joins: string[] = []
+  readonly requests: string[] = []
+  /** Answered as unknown. */
+  readonly unknown = new Set<string>()
+  heartbeatSeconds = 10
+  /** Refuses reports while it is set. */
+  refuseReports = false
+  tokensIssued = 0
+  streamsOpened = 0
+  readonly #keys = new Map<string, string>()
+  readonly #tokens = new Map<string, string>()
+  readonly #streams = new Set<ServerResponse>()
+  readonly #tunnels = new Map<string, (tunnel: Duplex) => void>()
+  readonly #events = new EventEmitter().setMaxListeners(0)
+  #server: Server | undefined
+  #port = 0
+
+  static async start(): Promise<AgentServer> {
+    const server = new AgentServer()
+    await server.comeBack()
+    return server
+  }
+
+  get apiUrl(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  /** Tells the agent what is wanted; the generation grows by itself. */
+  want(vm: Partial<WantedVm> & { readonly uid: string }): WantedVm {
+    const before = this.wanted.get(vm.uid)
+    const { growth: _, ...kept } = before ?? wantedVm(vm.uid)
+    const wish: WantedVm = { ...kept, ...vm, generation: vm.generation ?? (before?.generation ?? 0) + 1 }
+    // Credentials are sent once.
+    const { growth: __, ...stored } = wish
+    this.wanted.set(vm.uid, stored)
+    this.send({ type: 'VM', vm: wish })
+    return wish
+  }
+
+  send(message: AgentMessage): void {
+    for (const stream of this.#streams) stream.write(`${JSON.stringify(message)}\n`)
+  }
+
+  /** The first report of a VM, from now on or the last one, that is as asked. */
+  until(uid: string, isRight: (report: VmReport) => boolean): Promise<VmReport> {
+    const last = this.vms.get(uid)
+    return last && isRight(last) ? Promise.resolve(last) : this.next(uid, isRight)
+  }
+
+  next(uid: string, isRight: (report: VmReport) => boolean = () => true): Promise<VmReport> {
+    const last = () => `no such report of ${uid}; the last one is ${JSON.stringify(this.vms.get(uid))}`
+    return this.#when('report', (report: VmReport) => report.uid === uid && isRight(report), last)
+  }
+
+  /** Fulfilled, whatever came of it. */
+  fulfilled({ uid, generation }: WantedVm): Promise<VmReport> {
+    return this.until(uid, (report) => report.generation >= generation && report.operation === undefined)
+  }
+
+  nextNode(isRight: (report: NodeReport) => boolean = () => true): Promise<NodeReport> {
+    return this.#when('node', isRight, () => `no such report; the last one is ${JSON.stringify(this.nodes.at(-1))}`)
+  }
+
+  /** The next stream that is opened. */
+  stream(): Promise<unknown> {
+    return this.#when(
+      'stream',
+      () => true,
+      () => 'no stream was opened',
+    )
+  }
+
+  /** Somebody wants to reach something on the node. */
+  dial(uid: string, to: DialTo, more: { follow?: boolean; tail?: number } = {}): Promise<Duplex> {
+    const tunnel = randomBytes(8).toString('hex')
+    const { promise, resolve } = Promise.withResolvers<Duplex>()
+    this.#tunnels.set(tunnel, resolve)
+    this.send({ type: 'DIAL', tunnel, uid, to, ...more })
+    return promise
+  }
+
+  forgetTokens(): void {
+    this.#tokens.clear()
+  }
+
+  forgetNode(name: string): void {
+    this.#keys.delete(name)
+    this.forgetTokens()
+  }
+
+  dropStreams(): void {
+    for (const stream of this.#streams) stream.destroy()
+  }
+
+  async goAway(): Promise<void> {
+    const server = this.#server
+    this.#server = undefined
+    server?.closeAllConnections()
+    if (server) await new Promise((resolve) => server.close(resolve))
+  }
+
+  async comeBack(): Promise<void> {
+    const server = createServer((request, response) => void this.#serve(request, response))
+    const sockets = new WebSocketServer({ noServer: true })
+    server.on('upgrade', (request, socket, head) => {
+      const open = this.#tunnels.get(request.url?.split('/').at(-1) ?? '')
+      if (!open || !this.#nodeOf(request)) return socket.destroy()
+      sockets.handleUpgrade(request, socket, head, (ws) => open(createWebSocketStream(ws)))
+    })
+    server.listen(this.#port, '127.0.0.1')
+    await once(server, 'listening')
+    this.#port = (server.address() as AddressInfo).port
+    this.#server = server
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.goAway()
+  }
+
+  #when<T>(event: string, isRight: (value: T) => boolean, failure: () => string): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>()
+    const timer = setTimeout(() => reject(new Error(failure())), patienceMs)
+    const listen = (value: T): void => {
+      if (isRight(value)) resolve(value)
+    }
+    this.#events.on(event, listen)
+    return promise.finally(() => {
+      clearTimeout(timer)
+      this.#events.off(event, listen)
+    })
+  }
+
+  #nodeOf({ headers }: IncomingMessage): string | undefined {
+    return this.#tokens.get(headers.authorization?.replace('Bearer ', '') ?? '')
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const route = `${request.method} ${request.url?.slice(prefix.length)}`
+    this.requests.push(route)
+    const answer = (status: number, body: unknown): void =>
+      void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    try {
+      const body = chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString('utf8'))
+      if (route === 'POST /join') return answer(201, this.#join(body))
+      if (route === 'POST /token') return answer(201, this.#issue(body))
+      if (!this.#nodeOf(request)) throw new ApiError('Unauthorized', 'this token is not good')
+      if (route === 'GET /stream') return this.#stream(response)
+      if (route === 'POST /node') return answer(200, this.#node(body))
+      if (route === 'POST /vms') return answer(200, this.#report(body))
+      throw new ApiError('NotFound', `${route} is not here`)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      answer(error.code, error.toStatus('request-1'))
+    }
+  }
+
+  #join({ token, name, publicKey }: { token: string; name: string; publicKey: string }): unknown {
+    if (token !== this.joinToken) throw new ApiError('Unauthorized', 'this join token is not good')
+    this.joins.push(name)
+    this.#keys.set(name, publicKey)
+    return { name, namespace: 'svc-default', uid: `node-${name}` }
+  }
+
+  #issue({ name, at, signature }: { name: string; at: string; signature: string }): unknown {
+    const der = Buffer.from(this.#keys.get(name) ?? '', 'base64')
+    const isGood =
+      der.length > 0 &&
+      verify(
+        null,
+        Buffer.from(`svc3-agent\n${name}\n${at}`),
+        createPublicKey({ key: der, format: 'der', type: 'spki' }),
+        Buffer.from(signature, 'base64'),
+      )
+    if (!isGood) throw new ApiError('Unauthorized', `the node "${name}" is not known`)
+    this.tokensIssued++
+    const token = randomBytes(12).toString('hex')
+    this.#tokens.set(token, name)
+    return { token, expiresAt: new Date(Date.now() + 3_600_000).toISOString() }
+  }
+
+  #stream(response: ServerResponse): void {
+    response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+    this.#streams.add(response)
+    response.on('close', () => this.#streams.delete(response))
+    const { heartbeatSeconds } = this
+    const hello: AgentMessage = { type: 'HELLO', vms: [...this.wanted.values()], heartbeatSeconds }
+    response.write(`${JSON.stringify(hello)}\n`)
+    this.streamsOpened++
+    this.#events.emit('stream')
+  }
+
+  #node(report: NodeReport): unknown {
+    this.nodes.push(report)
+    this.#events.emit('node', report)
+    return { name: 'node', namespace: 'svc-default' }
+  }
+
+  #report({ vms }: { vms: VmReport[] }): unknown {
+    if (this.refuseReports) throw new ApiError('ServiceUnavailable', 'not now')
+    for (const report of vms) {
+      this.history.push(report)
+      this.vms.set(report.uid, report)
+      this.#events.emit('report', report)
+    }
+    return { unknown: vms.map(({ uid }) => uid).filter((uid) => this.unknown.has(uid)) }
+  }
+}
+
+export const wantedVm = (uid: string): WantedVm => ({
+  name: `vm-${uid}`,
+  namespace: 'svc-default',
+  uid,
+  generation: 0,
+  power: 'running',
+  diskGeneration: 1,
+  architecture: 'amd64',
+  cpu: 1,
+  memoryMiB: 256,
+  image: { name: 'tiny-amd64', recipe: 'tiny-amd64' },
+  ip: '127.0.0.1',
+  ssh: 42_022,
+  reservedPorts: [],
+  display: { width: 800, height: 600, dpi: 96 },
+  netBoost: true,
+  legacyIO: false,
+  gpuPassthrough: false,
+  metadata: { token: 'metadata-canary' },
+  userdata: Buffer.from('userdata-canary').toString('base64'),
+})

@@ -1,0 +1,102 @@
+// Real guests for tests: the small images, built once for all tests of a machine, and SSH into them.
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { Client } from 'ssh2'
+import { buildTiny, tinyFolder } from '../../src/images/tiny/build.ts'
+import { exec } from '../../src/platform/exec.ts'
+
+export type Architecture = 'amd64' | 'arm64'
+
+/** By the user, so that nobody else's files are trusted. */
+export const tinyCache =
+  process.env.SVC3_TINY_CACHE ?? path.join(os.tmpdir(), `svc3-tiny-${process.getuid?.() ?? 'user'}`)
+
+/** Puts ready images where a node looks for them. */
+export async function seedTiny(imageFolder: string, architectures: readonly Architecture[]): Promise<void> {
+  await fs.mkdir(imageFolder, { recursive: true })
+  for (const architecture of architectures) {
+    await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+    const from = tinyFolder(tinyCache, architecture)
+    await exec('cp', ['-r', '--sparse=always', from, path.join(imageFolder, path.basename(from))])
+  }
+}
+
+export interface Guest extends Disposable {
+  /** What a command printed, trimmed; throws when it fails. */
+  run(command: string, timeoutMs?: number): Promise<string>
+}
+
+export interface SshPlace {
+  readonly ip: string
+  readonly ssh: number
+}
+
+/** Waits until the guest takes the login. */
+export async function openGuest(
+  { ip, ssh }: SshPlace,
+  login: { user?: string; password?: string } = {},
+  patienceMs = 60_000,
+): Promise<Guest> {
+  const { user = 'admin', password = user } = login
+  const untilMs = performance.now() + patienceMs
+  for (;;) {
+    try {
+      const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout: 15_000 })
+      return {
+        run: (command, timeoutMs = 30_000) => run(client, command, timeoutMs),
+        [Symbol.dispose]: () => client.destroy(),
+      }
+    } catch (error) {
+      if (performance.now() > untilMs) throw new Error(`no SSH at ${ip}:${ssh}`, { cause: error })
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  }
+}
+
+function connect(options: Parameters<Client['connect']>[0]): Promise<Client> {
+  return new Promise((resolve, reject) => {
+    const client = new Client()
+    client.on('ready', () => resolve(client))
+    client.on('error', reject)
+    client.on('close', () => reject(new Error('closed')))
+    client.connect(options)
+  })
+}
+
+function run(client: Client, command: string, timeoutMs: number): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`"${command}" took longer than ${timeoutMs} ms`)), timeoutMs)
+    client.exec(command, (error, channel) => {
+      if (error) return reject(error)
+      let output = ''
+      channel.on('data', (chunk: Buffer) => {
+        output += chunk
+      })
+      channel.stderr.on('data', (chunk: Buffer) => {
+        output += chunk
+      })
+      channel.on('close', (code: number) => {
+        clearTimeout(timer)
+        if (code === 0) resolve(output.trim())
+        else reject(new Error(`"${command}" ended with ${code}: ${output}`))
+      })
+    })
+  })
+}
+
+/** The first bytes that a server at a port says; undefined when nobody listens. */
+export function greeting(ip: string, port: number, timeoutMs = 3_000): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, ip)
+    const done = (text?: string): void => {
+      socket.destroy()
+      resolve(text)
+    }
+    socket.setTimeout(timeoutMs, () => done(undefined))
+    socket.on('error', () => done(undefined))
+    socket.once('data', (chunk) => done(chunk.toString('latin1')))
+    socket.once('end', () => done(undefined))
+  })
+}
