@@ -61,7 +61,7 @@ const shared = {
 } as const satisfies BuildOptions
 // CommonJS packages inside an ES module bundle still call require() for Node's own modules.
 const banner = {
-  js: "import { createRequire as $require } from 'node:module';const require = $require(import.meta.url);",
+  js: "import { createRequire as $require } from 'node:module';const require = $require(import.meta.url), __dirname = import.meta.dirname;",
 }
 
 export async function buildProgram(): Promise<void> {

@@ -177,7 +177,10 @@ async function runAgent(options: AgentOptions, connection: Connection): Promise<
 
   const stream = openStream({
     connection,
-    prepare: reportSelf,
+    prepare: (signal) => {
+      capacity.moved()
+      return reportSelf(signal)
+    },
     received: (message) => (received[message.type] as (message: AgentMessage) => void)(message),
     refused: (error, times) => times >= maxRefusals && failed.resolve(error),
     log,

@@ -36,6 +36,8 @@ export interface Capacity {
     input: Omit<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>,
     signal: AbortSignal,
   ): Promise<NodeReport>
+  /** The way to the server is a new one: the node's address may be another. */
+  moved(): void
 }
 
 export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>): Capacity {
@@ -57,6 +59,7 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
   }
 
   return {
+    moved: () => found.clear(),
     async report({ apiUrl, images, ownPorts }, signal) {
       const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit } = await probe(signal)
       const architecture = options.architecture ?? chooseArchitecture(architectures)

@@ -70,13 +70,13 @@ describe('an agent that is killed', { concurrency: 4 }, () => {
       const last = server.want({ ...vm, ...fatal })
       assert.deepEqual(await ended, [null, 'SIGKILL'])
       children.delete(child)
+      assert.ok(!(await contents(folder)).includes('canary'), 'a secret is on disk')
 
       server.vms.clear()
       await work(server, folder, async (driver) => {
         check(await server.fulfilled(last), last, point)
         const handle = { version: 1, driver: 'simulated', uid: 'a', folder: path.join(folder, 'vms', 'a') } as const
         assert.equal((await driver.inspect(handle)).state, states[last.power])
-        assert.ok(!(await contents(folder)).includes('canary'), 'a secret is on disk')
         if (last.power !== 'deleted') await server.fulfilled(server.want({ ...vm, power: 'deleted' }))
         assert.deepEqual(await fs.readdir(path.join(folder, 'vms')), [])
       })

@@ -1,9 +1,12 @@
 // What a guest says about itself and its disk, and that a password does not come into what people read.
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { describe, it } from 'node:test'
+import { generateKeyPairSync } from 'node:crypto'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { growGuest, parseSizes, parseSystem, problemWith, withoutPassword } from './grow.ts'
+import ssh2 from 'ssh2'
+import { type Growth, growGuest, parseSizes, parseSystem, problemWith, withoutPassword } from './grow.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 
 const shell = (script: string, ...args: string[]) => promisify(execFile)('sh', [...args, '-c', script])
@@ -41,5 +44,80 @@ describe('growing a file system in a guest', () => {
   it('ends when it is told to, while it waits for a guest', async () => {
     const growth = { host: '127.0.0.1', port: 1, user: 'admin', password: 'x', diskGb: 2 }
     await assert.rejects(growGuest(growth, AbortSignal.timeout(50)), { name: 'TimeoutError' })
+  })
+})
+
+describe('growing through SSH', () => {
+  let server: ssh2.Server
+  let growth: Growth
+  const commands: { readonly command: string; readonly input: string }[] = []
+  const answers = new Map<string, { readonly out?: string; readonly error?: string; readonly code: number }>()
+
+  before(async () => {
+    const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+    const hostKey = privateKey.export({ type: 'pkcs1', format: 'pem' }).toString()
+    server = new ssh2.Server({ hostKeys: [hostKey] }, (client) => {
+      client.on('error', () => undefined)
+      client.on('authentication', (attempt) => {
+        if (attempt.method === 'password' && attempt.password === 'p@ssword-canary') attempt.accept()
+        else attempt.reject(['password'])
+      })
+      client.on('session', (accept) => {
+        accept().on('exec', (acceptExec, _reject, { command }) => {
+          const channel = acceptExec()
+          let input = ''
+          channel.on('data', (data: Buffer) => (input += data))
+          channel.on('end', () => {
+            commands.push({ command, input })
+            const [, answer] = [...answers].find(([word]) => command.includes(word)) ?? []
+            channel.write(answer?.out ?? '')
+            channel.stderr.write(answer?.error ?? '')
+            channel.exit(answer?.code ?? 127)
+            channel.end()
+          })
+        })
+      })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    growth = { host: '127.0.0.1', port, user: 'admin', password: 'p@ssword-canary', diskGb: 2 }
+  })
+  after(() => server.close())
+
+  const grow = (more: Partial<Growth> = {}) => growGuest({ ...growth, ...more }, AbortSignal.timeout(10_000))
+  const script = (sizes: string, user = '501'): void => {
+    commands.length = 0
+    answers.clear()
+    answers.set('uname', { out: `svc3-system Linux ${user}\n`, code: 0 })
+    answers.set('mountinfo', { out: sizes, code: 0 })
+  }
+
+  it('gives the password to sudo, and only to its standard input', async () => {
+    script('svc3-sizes 1000 2000 2100\n')
+    assert.equal(await grow(), undefined)
+    const [, second] = commands
+    assert.match(second?.command ?? '', /^sudo -k -S -p '' sh -c '/)
+    assert.equal(second?.input, 'p@ssword-canary\n')
+    assert.ok(!commands.some(({ command }) => command.includes('canary')))
+  })
+
+  it('asks no password of root', async () => {
+    script('svc3-sizes 1000 2000 2100\n', '0')
+    assert.equal(await grow(), undefined)
+    assert.deepEqual(
+      commands.map(({ input }) => input),
+      ['', ''],
+    )
+    assert.ok(!commands.some(({ command }) => command.includes('sudo')))
+  })
+
+  it('says what went wrong and what to do by hand, without the password', async () => {
+    script('svc3-sizes 1000 1000 2100\n')
+    assert.match((await grow()) ?? '', /has 1000 KiB as before.*growpart/)
+    answers.set('mountinfo', { error: 'sudo: p@ssword-canary: command not found\n', code: 1 })
+    const text = (await grow()) ?? ''
+    assert.match(text, /the disk has grown.*command not found/)
+    assert.ok(!text.includes('canary'))
+    assert.match((await grow({ password: 'wrong' })) ?? '', /refuses the user "admin" with this password/)
   })
 })

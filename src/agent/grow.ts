@@ -1,5 +1,6 @@
 // Grows partition and file system inside a guest whose disk has grown, through SSH, as an administrator would by hand.
 // The password goes through the encrypted connection and to sudo's standard input: never into a command line.
+import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
 import { wait } from '../client/retry.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
@@ -14,6 +15,7 @@ export interface Growth {
 }
 
 const patienceMs = 120_000
+const greetingMs = 4_000
 const handshakeMs = 20_000
 const commandMs = 180_000
 const maxOutputBytes = 64 * 1024
@@ -99,6 +101,7 @@ async function connect(growth: Growth, signal: AbortSignal): Promise<SshClient> 
 }
 
 async function connectOnce({ host, port, user, password }: Growth, signal: AbortSignal): Promise<SshClient> {
+  await greeting(host, port, signal)
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()
   const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -118,6 +121,18 @@ async function connectOnce({ host, port, user, password }: Growth, signal: Abort
   } finally {
     signal.removeEventListener('abort', abort)
   }
+}
+
+/** Forwarders accept connections before the guest does, and leave them hanging: one that says nothing is given up soon. */
+async function greeting(host: string, port: number, signal: AbortSignal): Promise<void> {
+  const socket = net.connect({ host, port, signal })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.setTimeout(greetingMs, () => reject(new Error('it accepts connections and says nothing')))
+  socket
+    .once('data', () => resolve())
+    .once('error', reject)
+    .once('close', () => reject(new Error('it hangs up')))
+  await promise.finally(() => socket.destroy())
 }
 
 interface Result {

@@ -1,11 +1,11 @@
 // What the agent keeps of each VM, in the VM's own folder: enough to find it again and to go on after a kill -9.
+// There is no journal: every step can be done again, so what is there and what is wanted say what is left to do.
 // Nothing secret is in here: metadata, user data and credentials come with the wish and are not written.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
 import type { Handle } from '../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
-import type { Kind } from './steps.ts'
 
 export type PlainWish = Omit<WantedVm, 'metadata' | 'userdata' | 'growth'>
 
@@ -20,8 +20,6 @@ export interface VmRecord {
   readonly diskGb?: number
   readonly problem?: string
   readonly warning?: string
-  /** What was under way when this was written. */
-  readonly underWay?: Kind
   /** Partition and file system are still to be grown, with credentials that only the living agent has. */
   readonly isGrowing?: true
 }

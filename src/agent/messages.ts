@@ -28,6 +28,8 @@ export const notRunningProblem = 'only a VM that runs can be suspended, and it d
 export const restartedWarning = 'its host was restarted; it was started again from its disk'
 export const endedWithHost = 'its host was restarted, and it ended with it'
 
+export const interrupted = 'it was interrupted'
+
 /** The disk has grown and the file system in it has not. */
 export const manualGrowth = (why: string): string =>
   `the disk has grown, but its partition and file system have not: ${why}. Grow them in the guest: on macOS with ` +

@@ -99,13 +99,13 @@ async function reach(wish: PlainWish, to: keyof typeof ports, signal: AbortSigna
   }
 }
 
-/** Until one end has said all and the other has heard it. */
+/** Until one end has said all and the other has heard it, or is gone, which is how most of them end. */
 async function splice(tunnel: Duplex, socket: net.Socket, signal: AbortSignal): Promise<void> {
-  try {
-    await Promise.race([pipeline(tunnel, socket, { signal }), pipeline(socket, tunnel, { signal })])
-  } finally {
-    socket.destroy()
-  }
+  const ways = [pipeline(tunnel, socket, { signal }), pipeline(socket, tunnel, { signal })]
+  await Promise.race(ways).catch(() => undefined)
+  socket.destroy()
+  tunnel.destroy()
+  await Promise.allSettled(ways)
 }
 
 async function sendLog(tunnel: Duplex, { wish, logFile }: Target, dial: Dial, signal: AbortSignal): Promise<void> {

@@ -4,7 +4,15 @@ import { backOff, type RetryPolicy, wait } from '../client/retry.ts'
 import type { Handle, Observed, PortTaken } from '../drivers/driver.ts'
 import type { Log } from '../platform/log.ts'
 import { deletionOf, type Found, type PlainWish, type VmRecord, withoutSecrets } from './handles.ts'
-import { lostProblem, manualGrowth, notRunningProblem, problemOf, reasonOf, restartedWarning } from './messages.ts'
+import {
+  interrupted,
+  lostProblem,
+  manualGrowth,
+  notRunningProblem,
+  problemOf,
+  reasonOf,
+  restartedWarning,
+} from './messages.ts'
 import { planFor, type Rest, type Work } from './plan.ts'
 import type { Reports } from './reports.ts'
 import { reportOf } from './vm-report.ts'
@@ -155,33 +163,40 @@ export class VmWorker {
   async #perform(wanted: WantedVm, work: Work): Promise<void> {
     const before = this.#observed
     this.#current = new AbortController()
-    this.#record = { ...this.#recordFor(wanted), underWay: work.kind }
+    this.#record = this.#recordFor(wanted)
     const comesUp = work.steps.includes('start')
+    const credentials = this.#credentials
     const outcome = await carryOut(work, {
       tools: this.#context.tools,
       handle: this.handle,
       wish: wanted,
-      credentials: this.#credentials,
+      credentials,
       signal: this.#current.signal,
       isOutdated: () => this.#stopping.signal.aborted || (this.#wish?.generation ?? 0) > wanted.generation,
       keep: (change) => this.#keep({ ...this.#recordFor(wanted), ...change }),
       progress: (phase, percent) => {
         const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
+        const power = comesUp && this.#observed.state !== 'running' ? ({ power: 'starting' } as const) : {}
         if (!this.#isDiscarded && work.kind !== 'delete')
-          this.#context.reports.tellProgress(this.#report({ operation, ...(comesUp && { power: 'starting' }) }))
+          this.#context.reports.tellProgress(this.#report({ operation, ...power }))
+      },
+      became: (state) => {
+        this.#observed = { state }
       },
     })
     if (this.#stopping.signal.aborted && outcome.as !== 'done') return
+    // Used once; but a newer wish may have brought others meanwhile.
+    const isUsed = outcome.as !== 'outdated' && this.#credentials === credentials
+    if (isUsed && !this.#current.signal.aborted) this.#credentials = undefined
     await (work.kind === 'delete' ? this.#removed(outcome) : this.#finish(wanted, work, outcome, before))
   }
 
   async #finish(wanted: WantedVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
     if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
     if (outcome.as === 'done') {
-      const isCut = this.#record?.isGrowing && !this.#credentials
+      const isCut = this.#record?.isGrowing && !work.steps.includes('partition')
       const isRestart = before.state === 'gone' && work.kind === 'start'
-      const warning = isCut ? manualGrowth('the agent was restarted meanwhile') : outcome.warning
-      this.#credentials = undefined
+      const warning = isCut ? manualGrowth(interrupted) : outcome.warning
       this.#unfollow ??= this.#context.tools.driver.follow(this.handle, () => this.wake())
       this.#observed = { state: results[wanted.power] }
       return this.#settle(wanted, { warning: isRestart ? restartedWarning : warning })
@@ -196,7 +211,6 @@ export class VmWorker {
     const { name, namespace } = wanted
     log.warn('work on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
     this.#held = { generation: wanted.generation }
-    this.#credentials = undefined
     await this.#settle(wanted, { problem: problemOf(work.kind, node, outcome.error, outcome.leftovers) })
   }
 
@@ -220,7 +234,7 @@ export class VmWorker {
     const isCut = this.#record?.isGrowing && as === 'done'
     await this.#settle(wanted, {
       problem,
-      warning: isCut ? manualGrowth('the agent was restarted meanwhile') : undefined,
+      warning: isCut ? manualGrowth(interrupted) : undefined,
     })
   }
 
@@ -229,7 +243,7 @@ export class VmWorker {
     wanted: WantedVm,
     texts: { problem?: string | undefined; warning?: string | undefined },
   ): Promise<void> {
-    const { problem: _, warning: __, underWay: ___, isGrowing: ____, ...rest } = this.#recordFor(wanted)
+    const { problem: _, warning: __, isGrowing: ___, ...rest } = this.#recordFor(wanted)
     this.#record = {
       ...rest,
       fulfilled: wanted.generation,

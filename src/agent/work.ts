@@ -28,6 +28,8 @@ export interface Task {
   /** Changes what is known of the VM, and writes it down. */
   keep(change: Partial<VmRecord>): Promise<void>
   progress(phase: string, percent?: number): void
+  /** A step has changed what the VM is. */
+  became(state: 'stopped' | 'running' | 'suspended'): void
   /** A newer wish is there: the rest is planned anew. */
   isOutdated(): boolean
   readonly credentials: WantedVm['growth']
@@ -54,6 +56,8 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outco
       failpoint(failPointOf(kind, step))
       task.progress(phases[step])
       await actions[step](bench)
+      const state = results[step]
+      if (state) task.became(state)
     }
     failpoint(failPointOf(kind, 'done'))
     return { as: 'done', warning: bench.warning }
@@ -62,6 +66,16 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outco
     if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
     return { as: 'failed', error, leftovers: await undo.run() }
   }
+}
+
+/** What a VM is after a step. */
+const results: Readonly<Partial<Record<Step, 'stopped' | 'running' | 'suspended'>>> = {
+  create: 'stopped',
+  start: 'running',
+  stop: 'stopped',
+  kill: 'stopped',
+  suspend: 'suspended',
+  resume: 'running',
 }
 
 export const isPortTaken = (error: unknown): boolean => error instanceof Error && error.name === 'PortTaken'

@@ -20,6 +20,8 @@ export interface DevServer extends AsyncDisposable {
     body?: unknown,
     headers?: Record<string, string>,
   ): Promise<{ status: number; body: { [key: string]: unknown } }>
+  /** Resolves when the process has ended, however. */
+  readonly ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   kill(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
@@ -79,6 +81,7 @@ export async function startDev(
       })
       return { status: response.status, body: (await response.json()) as { [key: string]: unknown } }
     },
+    ended,
     kill,
     [Symbol.asyncDispose]: async () => {
       await kill('SIGKILL')
@@ -95,14 +98,19 @@ export interface Ran {
 /** Runs the program as a person does, with what they type on standard input. */
 export function svc3(
   args: readonly string[],
-  options: { env?: Record<string, string>; input?: string; cwd?: string } = {},
+  options: { env?: Record<string, string>; input?: string; cwd?: string; timeoutMs?: number } = {},
 ): Promise<Ran> {
   return new Promise((resolve) => {
     const child = execFile(
       program,
       args,
       // A command that waits for somebody ends with the test that forgot it.
-      { cwd: options.cwd ?? root, env: { ...process.env, ...options.env }, timeout: 45_000, killSignal: 'SIGKILL' },
+      {
+        cwd: options.cwd ?? root,
+        env: { ...process.env, ...options.env },
+        timeout: options.timeoutMs ?? 45_000,
+        killSignal: 'SIGKILL',
+      },
       (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
     )
     child.stdin?.on('error', () => undefined)

@@ -23,6 +23,9 @@ export interface Surroundings {
 export const consoleFile = 'console.log'
 export const qmpSocket = (runtime: string): string => path.join(runtime, 'qmp')
 
+/** What a guest that breaks into QEMU is not to do. Its children are let live: the metadata script is one. */
+const sandbox = process.platform === 'linux' ? ['-sandbox', 'on,obsolete=deny,resourcecontrol=deny'] : []
+
 const firstScreenPort = 5_900
 const serialForm = /^[A-Za-z0-9._-]{1,64}$/
 
@@ -33,6 +36,7 @@ export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string
     ...(around.network === 'sealed' ? sealedPrefix() : []),
     settings.program,
     ...['-nodefaults', '-no-user-config', '-no-shutdown', '-name', `svc3-${comma(vm.name)}`],
+    ...sandbox,
     ...['-machine', [settings.machine(vm.cpu), ...firmwareProperties(around)].join(',')],
     ...[
       '-accel',

@@ -60,7 +60,7 @@ const keyForm = /^[A-Za-z0-9_.-]{1,128}$/
 /** Writes the answers anew: what an earlier start left is gone. */
 export async function writeMetadata(folder: string, { metadata, userdata }: Metadata): Promise<void> {
   const target = path.join(folder, folderName)
-  await fs.rm(target, { recursive: true, force: true })
+  await removeMetadata(folder)
   await fs.mkdir(target, { mode: 0o700 })
   const keys = Object.keys(metadata)
   const odd = keys.find((key) => !keyForm.test(key))
@@ -93,6 +93,10 @@ export async function writeMetadata(folder: string, { metadata, userdata }: Meta
   ]
   await Promise.all(files.map(({ file, bytes }) => fs.writeFile(path.join(target, file), bytes, { mode: 0o600 })))
 }
+
+/** Secrets need not lie about while nobody can ask for them. */
+export const removeMetadata = (folder: string): Promise<void> =>
+  fs.rm(path.join(folder, folderName), { recursive: true, force: true })
 
 const json = (status: string, body: unknown): Buffer =>
   http(status, 'application/json', Buffer.from(`${JSON.stringify(body)}\n`))

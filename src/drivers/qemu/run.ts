@@ -8,7 +8,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { childEnvironment, lastLines } from '../../platform/exec.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import { argumentsOf, findByArgument, isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
+import {
+  argumentsOf,
+  findByArgument,
+  isAlive,
+  type ProcessId,
+  startTimeOf,
+  waitForEnd,
+} from '../../platform/processes.ts'
 import { type Doors, networkPlaces, sealedName } from './network.ts'
 
 export interface Run {
@@ -42,7 +49,7 @@ export async function forgetRun(folder: string): Promise<void> {
 
 /** Unix sockets have paths of at most 107 bytes, and a VM's folder may be anywhere: hence a name in /tmp. */
 export const runtimeFolder = (folder: string): string =>
-  path.join('/tmp', `svc3-vm-${createHash('sha256').update(folder).digest('hex').slice(0, 20)}`)
+  path.join('/tmp', `svc3-vm-${createHash('sha256').update(path.resolve(folder)).digest('hex').slice(0, 20)}`)
 
 /** Made anew, ours and closed to others. /tmp is everybody's: what somebody else put there is not used. */
 export async function makeRuntime(runtime: string): Promise<void> {
@@ -73,7 +80,7 @@ life=$1
 shift
 mkfifo "$life"
 "$@" 9<> "$life" &
-echo $! > ${files.pid}
+echo $! $$ > ${files.pid}
 wait $!
 echo $? > ${files.exit}
 `
@@ -110,8 +117,8 @@ export function spawnQemu(folder: string, runtime: string, command: readonly str
 export async function findProcess(folder: string, run: Run): Promise<ProcessId | undefined> {
   if (run.process) return (await isAlive(run.process)) ? run.process : undefined
   for (;;) {
-    const noted = Number(await readFileIfPresent(path.join(folder, files.pid)))
-    const pids = noted > 0 ? [noted] : await findByArgument(run.runtime)
+    const { qemu } = await readPids(folder)
+    const pids = qemu > 0 ? [qemu] : await findByArgument(run.runtime)
     let isComing = false
     for (const pid of pids) {
       const words = await argumentsOf(pid)
@@ -124,6 +131,20 @@ export async function findProcess(folder: string, run: Run): Promise<ProcessId |
     if (!isComing) return undefined
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
+}
+
+/** The supervisor ends a moment after its QEMU: until then it may still write. */
+export async function waitForSupervisor(folder: string): Promise<void> {
+  const { supervisor: pid } = await readPids(folder)
+  const startTime = await startTimeOf(pid)
+  if (startTime !== undefined && (await argumentsOf(pid)).includes(supervisorName))
+    await waitForEnd({ pid, startTime }, 2_000)
+}
+
+async function readPids(folder: string): Promise<{ readonly qemu: number; readonly supervisor: number }> {
+  const text = await readFileIfPresent(path.join(folder, files.pid))
+  const [qemu = 0, supervisor = 0] = text?.trim().split(' ').map(Number) ?? []
+  return { qemu, supervisor }
 }
 
 /** How a process that is no more ended, with the last that QEMU said. */

@@ -5,14 +5,14 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, isAlive, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import type { Observed, VmSpec } from '../driver.ts'
 import { type Accelerator, acceleratorFor } from './accel.ts'
-import { qemuArguments, qmpSocket } from './arguments.ts'
+import { qemuArguments } from './arguments.ts'
+import { askToPowerDown, Control, statusOf } from './control.ts'
 import { createDisk, diskNode, hasDisk } from './disks.ts'
 import { exclusively } from './exclusive.ts'
 import { defaultFirmware, prepareUefi } from './firmware.ts'
-import { writeMetadata } from './metadata.ts'
+import { removeMetadata, writeMetadata } from './metadata.ts'
 import { doorsOf, type NetworkKind } from './network.ts'
 import { requireFreePorts } from './ports.ts'
-import { connectQmp, type Qmp } from './qmp.ts'
 import {
   describeEnd,
   findProcess,
@@ -24,6 +24,7 @@ import {
   removeRuntime,
   runtimeFolder,
   spawnQemu,
+  waitForSupervisor,
   writeRun,
 } from './run.ts'
 import { endUplink, findUplink, startUplink } from './uplink.ts'
@@ -33,28 +34,25 @@ export interface VmOptions {
   readonly network: NetworkKind
 }
 
-/** What QEMU's own words for a state mean for us. Not listed: it runs (such as `prelaunch` for a moment). */
-const observedOf: Readonly<Record<string, Observed>> = {
-  paused: { state: 'suspended' },
-  suspended: { state: 'suspended' },
-  shutdown: { state: 'stopped' },
-  'io-error': { state: 'failed', problem: 'the host could not write the disk (is it full?); QEMU has paused the VM' },
-  'internal-error': { state: 'failed', problem: 'QEMU stopped the VM after an internal error' },
-  'guest-panicked': { state: 'failed', problem: 'the guest has panicked' },
-}
-
 /** What QEMU says when somebody else was quicker. */
 const portTaken = /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
 
-const greetingMs = 2_000
 const quitMs = 5_000
+const contactMs = 30_000
 const adoptMs = 5_000
 const mendMs = 10_000
+/** How long a process that no longer answers may take to be gone. */
+const endingMs = 300
 
 export class QemuVm {
   readonly #folder: string
   readonly #listeners = new Set<() => void>()
-  #qmp: Promise<Qmp> | undefined
+  readonly #control = new Control({
+    changed: () => this.#tell(),
+    // Nobody else would end it.
+    poweredOff: () => void this.inspect().catch(() => undefined),
+    lost: () => void this.#lost().catch(() => undefined),
+  })
 
   constructor(folder: string) {
     this.#folder = folder
@@ -64,15 +62,14 @@ export class QemuVm {
     this.#listeners.add(changed)
     // A VM that already runs is heard of only through its control socket.
     this.#found()
-      .then((found) => found && this.#control(found.run))
+      .then((found) => found && this.#control.connect(found.run.runtime))
       .catch(() => undefined)
     return () => void this.#listeners.delete(changed)
   }
 
   close(): void {
     this.#listeners.clear()
-    this.#qmp?.then((qmp) => qmp.close()).catch(() => undefined)
-    this.#qmp = undefined
+    this.#control.close()
   }
 
   async inspect(): Promise<Observed> {
@@ -83,8 +80,8 @@ export class QemuVm {
     const process = run.process && (await findProcess(this.#folder, run))
     if (process && run.isEnding) return { state: 'running' }
     if (process && (await hasWayOut(run))) {
-      const observed = await this.#status(run)
-      if (observed.state !== 'stopped') return observed
+      const observed = await this.#observe(run, process)
+      if (observed && observed.state !== 'stopped') return observed
     }
     return exclusively(this.#folder, () => this.#settle())
   }
@@ -135,7 +132,7 @@ export class QemuVm {
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
       if (!found) throw new Error(`the VM does not run: it cannot be ${isRunning ? 'resumed' : 'suspended'}`)
-      const qmp = await this.#control(found.run)
+      const qmp = await this.#control.connect(found.run.runtime)
       await qmp.execute(isRunning ? 'cont' : 'stop')
       const status = await statusOf(qmp)
       if (status !== (isRunning ? 'running' : 'paused')) throw new Error(`QEMU says that the VM is ${status}`)
@@ -165,7 +162,7 @@ export class QemuVm {
       failpoint('qemu-prepared')
       const { ended } = spawnQemu(this.#folder, runtime, command)
       failpoint('qemu-spawned')
-      await this.#firstContact(run, ended, signal)
+      await this.#firstContact(run, ended, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]))
       failpoint('qemu-answers')
       await this.#complete(run, signal)
       failpoint('qemu-complete')
@@ -187,7 +184,7 @@ export class QemuVm {
     })
     for (;;) {
       signal.throwIfAborted()
-      const isConnected = await this.#control(run).then(
+      const isConnected = await this.#control.connect(run.runtime).then(
         () => true,
         () => false,
       )
@@ -224,16 +221,14 @@ export class QemuVm {
     }
     const deadline = performance.now() + adoptMs
     while (await isAlive(process)) {
-      const qmp = await this.#control(run).catch(() => undefined)
+      const qmp = await this.#control.connect(run.runtime).catch(() => undefined)
       if (qmp) {
         const status = await statusOf(qmp)
         if (status === 'shutdown') break
         if (status !== 'running') await qmp.execute('cont')
       }
       // It lives and does not answer: somebody else holds its control socket. It runs, and that is what was asked for.
-      if (qmp || performance.now() > deadline) {
-        return this.#mend(run)
-      }
+      if (qmp || performance.now() > deadline) return this.#mend(run)
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
     await this.#end(run, process, 0)
@@ -243,7 +238,7 @@ export class QemuVm {
   async #end(run: Run, process: ProcessId, graceSeconds: number): Promise<void> {
     await writeRun(this.#folder, { ...run, process, isEnding: true })
     failpoint('qemu-ending')
-    const qmp = await this.#control(run).catch(() => undefined)
+    const qmp = await this.#control.connect(run.runtime).catch(() => undefined)
     if (qmp) {
       if (graceSeconds > 0) await askToPowerDown(qmp, graceSeconds).catch(() => undefined)
       await qmp.execute('quit').catch(() => undefined)
@@ -260,8 +255,10 @@ export class QemuVm {
   async #clear(): Promise<void> {
     const run = await readRun(this.#folder)
     const runtime = run?.runtime ?? runtimeFolder(this.#folder)
+    await waitForSupervisor(this.#folder)
     await endUplink(runtime)
     await removeRuntime(runtime)
+    await removeMetadata(this.#folder)
     failpoint('qemu-cleared')
     await forgetRun(this.#folder)
   }
@@ -272,8 +269,8 @@ export class QemuVm {
     if (!run) return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
     if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
     const process = await findProcess(this.#folder, run)
-    if (process) {
-      const observed = await this.#status(run)
+    const observed = process && (await this.#observe(run, process))
+    if (process && observed) {
       if (observed.state !== 'stopped' && (await this.#mend(run))) return observed
       await this.#end(run, process, 0)
       await this.#clear()
@@ -290,6 +287,13 @@ export class QemuVm {
     return { state: 'failed', problem }
   }
 
+  /** Undefined: it has ended meanwhile. */
+  async #observe(run: Run, process: ProcessId): Promise<Observed | undefined> {
+    const observed = await this.#control.observe(run.runtime)
+    if (observed || (await waitForEnd(process, endingMs))) return observed
+    return { state: 'running' }
+  }
+
   async #found(): Promise<{ readonly run: Run; readonly process: ProcessId } | undefined> {
     const run = await readRun(this.#folder)
     if (!run || run.problem !== undefined || run.bootId !== (await hostBootId())) return undefined
@@ -297,35 +301,10 @@ export class QemuVm {
     return process && { run, process }
   }
 
-  /** A process that lives and does not answer is taken for running: somebody else may hold its control socket. */
-  async #status(run: Run): Promise<Observed> {
-    const qmp = await this.#control(run).catch(() => undefined)
-    const status = await (qmp && statusOf(qmp).catch(() => undefined))
-    return (status !== undefined && observedOf[status]) || { state: 'running' }
-  }
-
-  /** The one connection to the control socket, kept while it lasts. Its end and its events are what changes are. */
-  #control(run: Run): Promise<Qmp> {
-    if (this.#qmp) return this.#qmp
-    const connecting = connectQmp(qmpSocket(run.runtime), greetingMs)
-    this.#qmp = connecting
-    const lost = () => {
-      if (this.#qmp === connecting) this.#qmp = undefined
-    }
-    connecting.then((qmp) => {
-      qmp.listen(({ event }) => {
-        if (event === 'STOP' || event === 'RESUME' || event === 'SHUTDOWN') this.#tell()
-        // Nobody else would end a QEMU whose guest has powered itself off.
-        if (event === 'SHUTDOWN') this.inspect().catch(() => undefined)
-      })
-      qmp.closed.then(async () => {
-        lost()
-        const dying = await this.#found()
-        if (dying) await waitForEnd(dying.process, quitMs)
-        this.#tell()
-      })
-    }, lost)
-    return connecting
+  async #lost(): Promise<void> {
+    const dying = await this.#found()
+    if (dying) await waitForEnd(dying.process, quitMs)
+    this.#tell()
   }
 
   #tell(): void {
@@ -335,17 +314,3 @@ export class QemuVm {
 
 const hasWayOut = async ({ doors, runtime }: Run): Promise<boolean> =>
   doors.kind !== 'sealed' || (await findUplink(runtime)) !== undefined
-
-async function statusOf(qmp: Qmp): Promise<string> {
-  const answer = (await qmp.execute('query-status')) as { readonly status: string }
-  return answer.status
-}
-
-/** Settles when the guest has powered off, or the time is over. */
-async function askToPowerDown(qmp: Qmp, graceSeconds: number): Promise<void> {
-  const poweredOff = qmp.waitFor('SHUTDOWN', graceSeconds * 1_000)
-  if ((await statusOf(qmp)) === 'shutdown') return
-  await qmp.execute('cont')
-  await qmp.execute('system_powerdown')
-  await poweredOff
-}

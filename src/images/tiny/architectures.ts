@@ -10,6 +10,8 @@ export interface Traits {
   readonly options: readonly string[]
   /** Intel machines of the service grow their partition through SSH; the others are to need nothing more. */
   readonly growsAtBoot: boolean
+  /** Debian's GRUB, and the name under which firmware looks for a boot loader. */
+  readonly efi: { readonly grub: string; readonly name: string }
 }
 
 export const traits = {
@@ -18,8 +20,15 @@ export const traits = {
     serial: 'ttyS0',
     options: ['tsc=reliable', 'no_timer_check', 'noreplace-smp'],
     growsAtBoot: false,
+    efi: { grub: 'usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed', name: 'BOOTX64.EFI' },
   },
-  arm64: { triplet: 'aarch64-linux-gnu', serial: 'ttyAMA0', options: [], growsAtBoot: true },
+  arm64: {
+    triplet: 'aarch64-linux-gnu',
+    serial: 'ttyAMA0',
+    options: [],
+    growsAtBoot: true,
+    efi: { grub: 'usr/lib/grub/arm64-efi-signed/grubaa64.efi.signed', name: 'BOOTAA64.EFI' },
+  },
 } as const satisfies Record<Architecture, Traits>
 
 export const rootLabel = 'tiny-root'

@@ -7,13 +7,16 @@ import path from 'node:path'
 import { readFileIfPresent } from '../../platform/files.ts'
 import { type Architecture, commandLine } from './architectures.ts'
 import { unpack } from './deb.ts'
-import { diskBytes, makeDisk } from './disk.ts'
+import { diskBytes, efiBytes, makeDisk } from './disk.ts'
+import { addBootFiles, efiPartition } from './firmware.ts'
 import { initScript } from './guest-boot.ts'
 import { cpioArchive } from './initrd.ts'
-import { addModules, type Kernel, readKernel } from './kernel.ts'
+import { keptKernel } from './kept-kernel.ts'
+import { addModules, type Kernel } from './kernel.ts'
 import { diskModules, earlyModules, otherModules } from './modules.ts'
 import { fetchPackages } from './packages.ts'
 import { rootTree } from './root.ts'
+import { writeSparseFile } from './sparse.ts'
 import { makeTemporary, removeStale } from './temporary.ts'
 import { Tree } from './tree.ts'
 
@@ -65,15 +68,18 @@ export async function buildTiny({ architecture, folder, signal, progress = () =>
   progress(`unpacking ${packages.userland.length + 1} packages for ${architecture}`)
   const userland = new Tree()
   const [kernel] = await Promise.all([
-    readKernel(packages.kernel, architecture, [...earlyModules, ...diskModules, ...otherModules], signal),
+    keptKernel(packages.kernel, architecture, [...earlyModules, ...diskModules, ...otherModules], signal),
     (async () => {
       for (const deb of packages.userland) await unpack(deb, userland, () => true, signal)
     })(),
   ])
   progress(`making the disk of tiny-${architecture}`)
-  await writeSparse(inside('vmlinuz'), kernel.image)
-  await fs.writeFile(inside('initrd.img'), cpioArchive(initialTree(userland, kernel)))
-  await makeDisk(inside('disk.raw'), rootTree(architecture, userland, kernel), temporary.path, signal)
+  const initrd = cpioArchive(initialTree(userland, kernel))
+  const root = rootTree(architecture, userland, kernel)
+  addBootFiles(root, kernel, initrd)
+  await writeSparseFile(inside('vmlinuz'), kernel.image)
+  await fs.writeFile(inside('initrd.img'), initrd)
+  await makeDisk(inside('disk.raw'), { root, efi: efiPartition(architecture, userland, efiBytes) }, signal)
   const image: TinyImage = {
     formatVersion: 1,
     architecture,
@@ -98,22 +104,6 @@ function initialTree(userland: Tree, kernel: Kernel): Tree {
   tree.add('dev/console', { kind: 'device', major: 5, minor: 1, mode: 0o600 })
   addModules(tree, kernel, [...earlyModules, ...diskModules])
   return tree
-}
-
-/** Holes where there are only zeros: a third of an uncompressed kernel. */
-async function writeSparse(file: string, data: Buffer): Promise<void> {
-  const blockBytes = 65_536
-  const zeros = Buffer.alloc(blockBytes)
-  const handle = await fs.open(file, 'wx', 0o644)
-  try {
-    await handle.truncate(data.length)
-    for (let at = 0; at < data.length; at += blockBytes) {
-      const block = data.subarray(at, at + blockBytes)
-      if (!block.equals(zeros.subarray(0, block.length))) await handle.write(block, 0, block.length, at)
-    }
-  } finally {
-    await handle.close()
-  }
 }
 
 async function digestOf(file: string, signal: AbortSignal): Promise<string> {

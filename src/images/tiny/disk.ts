@@ -5,11 +5,14 @@ import path from 'node:path'
 import { rootLabel } from './architectures.ts'
 import { type Partition, partitionTable, partitionTypes, sectorBytes } from './gpt.ts'
 import { run } from './programs.ts'
+import { writeSparse } from './sparse.ts'
 import { type Entry, type Tree, typeBits } from './tree.ts'
 
 const mebibyte = 1024 * 1024
 export const diskBytes = 1024 * mebibyte
+const efiStartBytes = mebibyte
 const rootStartBytes = 16 * mebibyte
+export const efiBytes = rootStartBytes - efiStartBytes
 const rootBytes = diskBytes - rootStartBytes - mebibyte
 const blockBytes = 4096
 
@@ -29,8 +32,14 @@ const sectors = (from: number, to: number): Pick<Partition, 'firstSector' | 'las
   lastSector: to / sectorBytes - 1,
 })
 const partitions: readonly Partition[] = [
-  { number: 14, type: partitionTypes.biosBoot, id: ids.bios, name: 'bios', ...sectors(34 * sectorBytes, mebibyte) },
-  { number: 15, type: partitionTypes.efiSystem, id: ids.efi, name: 'efi', ...sectors(mebibyte, rootStartBytes) },
+  {
+    number: 14,
+    type: partitionTypes.biosBoot,
+    id: ids.bios,
+    name: 'bios',
+    ...sectors(34 * sectorBytes, efiStartBytes),
+  },
+  { number: 15, type: partitionTypes.efiSystem, id: ids.efi, name: 'efi', ...sectors(efiStartBytes, rootStartBytes) },
   {
     number: 1,
     type: partitionTypes.linux,
@@ -49,8 +58,15 @@ const features = [
 /** Room in the tables for this size; a file system can grow to it while it is in use. */
 const largestBytes = 1024 * 1024 * mebibyte
 
-export async function makeDisk(file: string, root: Tree, folder: string, signal: AbortSignal): Promise<void> {
-  const source = path.join(folder, 'root')
+export interface Contents {
+  readonly root: Tree
+  /** The EFI partition, byte for byte. */
+  readonly efi: Buffer
+}
+
+/** Makes the disk as a new file; what it needs meanwhile is beside it. */
+export async function makeDisk(file: string, { root, efi }: Contents, signal: AbortSignal): Promise<void> {
+  const source = `${file}.root`
   await writeTree(source, root, signal)
   const handle = await fs.open(file, 'wx', 0o644)
   try {
@@ -83,6 +99,7 @@ export async function makeDisk(file: string, root: Tree, folder: string, signal:
   try {
     for (const { offsetBytes, data } of partitionTable(diskBytes, ids.disk, partitions))
       await disk.write(data, 0, data.length, offsetBytes)
+    await writeSparse(disk, efi, efiStartBytes)
   } finally {
     await disk.close()
   }

@@ -55,6 +55,7 @@ ifconfig lo 127.0.0.1; ifconfig eth0 10.0.2.15 netmask 255.255.255.0 && route ad
 
 # Before SSH: whoever sees the machine up may press its power button.
 acpid -c /etc/acpi -l /dev/null
+# -R: each machine makes its own host key with the first connection; ed25519 takes 0.05 s even when emulated.
 dropbear -R -W 1048576 -p 22 -P /run/dropbear.pid
 read up rest < /proc/uptime
 echo "tiny: SSH is up on port 22, $up s after the kernel's start" | tee /dev/tty1 > /dev/console

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platform/files.ts'
 import { aptConfiguration, preferences } from './apt.ts'
 import type { Architecture } from './architectures.ts'
+import { bootPackage } from './firmware.ts'
 import { run } from './programs.ts'
 import { machineSources } from './sources.ts'
 import { makeTemporary } from './temporary.ts'
@@ -21,6 +22,7 @@ const wanted = [
   'cloud-guest-utils',
   'sudo',
 ] as const
+const wantedFor = (architecture: Architecture): string[] => [...wanted, bootPackage(architecture)]
 const isLibrary = (name: string): boolean => /^(lib|zlib)/.test(name)
 
 /** The ordinary kernel, not the one for clouds: that has no e1000, no AHCI and no display. */
@@ -49,7 +51,7 @@ export interface PackageOptions {
 
 export async function fetchPackages(options: PackageOptions): Promise<Packages> {
   const kept = path.join(options.folder, `packages-${options.architecture}`)
-  const wish = [kernelOf(options.architecture), ...wanted].join(' ')
+  const wish = [kernelOf(options.architecture), ...wantedFor(options.architecture)].join(' ')
   const cached = await readCache(kept, wish)
   if (cached) return cached
   await using temporary = await makeTemporary(options.folder, `packages-${options.architecture}`)
@@ -105,7 +107,7 @@ async function download(folder: string, wish: string, options: PackageOptions): 
 
   progress(`asking Debian's package list for ${architecture}`)
   await run('apt-get', ['-c', configuration, '-qq', 'update'], { signal })
-  const names = [kernelOf(architecture), ...wanted]
+  const names = [kernelOf(architecture), ...wantedFor(architecture)]
   const flags = ['recommends', 'suggests', 'conflicts', 'breaks', 'replaces', 'enhances'].map((kind) => `--no-${kind}`)
   const { output } = await run('apt-cache', ['-c', configuration, 'depends', '--recurse', ...flags, ...names], {
     signal,
@@ -116,7 +118,7 @@ async function download(folder: string, wish: string, options: PackageOptions): 
     throw new Error(
       `this machine's package sources have no ${kernelOf(architecture)}; the tiny images are made from Debian's packages`,
     )
-  const packages = [kernel, ...withLibraries(wanted, graph)]
+  const packages = [kernel, ...withLibraries(wantedFor(architecture), graph)]
   progress(`downloading ${packages.length} packages for ${architecture}`)
   await run('apt-get', ['-c', configuration, '-qq', 'download', ...packages], { signal, folder })
   const files: Manifest['files'][number][] = []

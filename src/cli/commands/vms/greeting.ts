@@ -9,31 +9,53 @@ import type { Dial } from './reach.ts'
 export interface Patience {
   readonly vm: string
   readonly signal: AbortSignal
-  /** For all tries together, and for one of them. */
+  /** For all tries together, for one of them, and between the beginnings of two. */
   readonly totalMs?: number
   readonly tryMs?: number
   readonly pauseMs?: number
 }
 
-/** A stream from which the greeting can still be read. */
+/**
+ * A stream from which the greeting can still be read. Tries overlap: one that began before the guest listened may hang
+ * for seconds while a later one is answered at once. The first that hears something wins, the others end.
+ */
 export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<Duplex> {
-  const { vm, signal, totalMs = 30_000, tryMs = 5_000, pauseMs = 250 } = patience
-  const endMs = performance.now() + totalMs
+  const { vm, signal, totalMs = 30_000, tryMs = 5_000, pauseMs = 700 } = patience
+  const losers = new Set<AbortController>()
+  const winner = Promise.withResolvers<Duplex>()
+  const pausing = new AbortController()
   let problem = 'it did not answer'
-  while (performance.now() < endMs) {
+
+  const attempt = async (): Promise<void> => {
+    const own = new AbortController()
+    losers.add(own)
+    const ends = AbortSignal.any([signal, own.signal])
     try {
-      const stream = await greeted(await dial(signal), Math.min(tryMs, endMs - performance.now()), signal)
-      if (stream) return stream
+      const stream = await greeted(await dial(ends), tryMs, ends)
+      if (!stream) return
+      losers.delete(own)
+      winner.resolve(stream)
     } catch (error) {
-      signal.throwIfAborted()
-      if (!isPassing(error)) throw error
+      if (ends.aborted) return
+      if (!isPassing(error)) winner.reject(error)
       problem = (error as Error).message
     }
-    await wait(pauseMs, signal)
   }
-  throw new ApiError('Timeout', `no SSH server spoke in vm "${vm}" within ${totalMs / 1_000} s: ${problem}`, {
-    hint: `"svc3 vm logs ${vm}" shows whether it has started`,
-  })
+  const keepTrying = async (): Promise<void> => {
+    for (let leftMs = totalMs; leftMs > 0; leftMs -= pauseMs) {
+      void attempt()
+      await wait(Math.min(pauseMs, leftMs), AbortSignal.any([signal, pausing.signal]))
+    }
+    const message = `no SSH server spoke in vm "${vm}" within ${totalMs / 1_000} s: ${problem}`
+    throw new ApiError('Timeout', message, { hint: `"svc3 vm logs ${vm}" shows whether it has started` })
+  }
+  keepTrying().catch(winner.reject)
+  try {
+    return await winner.promise
+  } finally {
+    pausing.abort()
+    for (const loser of losers) loser.abort()
+  }
 }
 
 /** Undefined when it ends, or says nothing in time. */

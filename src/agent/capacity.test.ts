@@ -1,0 +1,41 @@
+// What a node says about itself.
+import assert from 'node:assert/strict'
+import os from 'node:os'
+import { describe, it } from 'node:test'
+import { scriptedDriver, World } from '../../test/support/scripted-driver.ts'
+import type { Driver, Probe } from '../drivers/driver.ts'
+import { type CapacityOptions, createCapacity, ownAddress } from './capacity.ts'
+
+const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus: 0 }
+
+function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
+  const driver: Driver = { ...scriptedDriver(new World()), probe: async () => ({ ...probe, ...probed }) }
+  const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], ownPorts: new Set<number>() }
+  return createCapacity({ options, driver, version: '3', folder: os.tmpdir() }).report(
+    input,
+    AbortSignal.timeout(5_000),
+  )
+}
+
+describe('the report of a node', () => {
+  it('is what was found, or what the operator says', async () => {
+    const found = await report({})
+    assert.equal(found.architecture, 'amd64')
+    assert.equal(found.cpu, os.availableParallelism())
+    assert.ok(found.memoryMiB < os.totalmem() / 2 ** 20)
+    assert.deepEqual([found.maxVms, found.problem, found.images], [undefined, undefined, ['tiny']])
+    const said = await report({ ip: '10.0.0.7', cpu: 3, memoryMiB: 100, maxVms: 5 }, { maxVms: 2 })
+    assert.deepEqual([said.ip, said.cpu, said.memoryMiB, said.maxVms], ['10.0.0.7', 3, 100, 2])
+  })
+
+  it('says what is wrong', async () => {
+    assert.equal((await report({}, { ok: false, problem: 'install qemu' })).problem, 'install qemu')
+    assert.match((await report({ architecture: 'arm64' })).problem ?? '', /runs amd64, and the node is to run arm64/)
+  })
+
+  it('has the address by which the server is reached', async () => {
+    assert.equal(await ownAddress('http://127.0.0.1:8080'), '127.0.0.1')
+    assert.equal(await ownAddress('http://[::1]:8080'), '127.0.0.1')
+    assert.match(await ownAddress('https://no-such-host.invalid'), /^\d+\.\d+\.\d+\.\d+$/)
+  })
+})

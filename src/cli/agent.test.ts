@@ -1,0 +1,96 @@
+// svc3 agent: what is asked for becomes what the program is given; the join token comes by ways that nobody sees.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import type { AgentOptions } from './programs.ts'
+
+const url = ['--api-url', 'http://127.0.0.1:8080']
+
+async function start(words: readonly string[], options: FakeHostOptions = {}) {
+  const outcome = await run(['agent', ...words], options)
+  assert.equal(outcome.exitCode, 0, outcome.stderr)
+  return { ...outcome, given: outcome.started[0] as AgentOptions }
+}
+
+describe('svc3 agent', () => {
+  let folder: string
+  before(async () => {
+    folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-agent-cli-'))
+  })
+  after(() => fs.rm(folder, { recursive: true, force: true }))
+
+  it('has sensible defaults', async () => {
+    const { given } = await start([])
+    assert.deepEqual(given.apiUrls, [])
+    assert.equal(given.dataDir, '/var/lib/svc3-agent')
+    assert.equal(given.imageDir, '/var/lib/svc3-agent/images')
+    assert.equal(given.driver, 'qemu')
+    assert.match(given.name, /^[a-z0-9-]+$/)
+    assert.deepEqual(
+      [given.architecture, given.ip, given.cpu, given.memoryGib, given.maxVms, given.joinToken],
+      [undefined, undefined, undefined, undefined, undefined, undefined],
+    )
+  })
+
+  it('passes on what it is told', async () => {
+    const words =
+      '--name n1 --data d --images i --driver simulated --architecture arm64 --ip 10.0.0.7 --cpu 8 --memory 16 --max-vms 2'
+    const { given } = await start([...url, '--api-url', 'http://127.0.0.1:8081', ...words.split(' ')])
+    assert.deepEqual(given.apiUrls, ['http://127.0.0.1:8080', 'http://127.0.0.1:8081'])
+    const { name, dataDir, imageDir, driver, architecture, ip, cpu, memoryGib, maxVms } = given
+    assert.deepEqual(
+      [name, dataDir, imageDir, driver, architecture, ip, cpu, memoryGib, maxVms],
+      ['n1', '/nowhere/else/d', '/nowhere/else/i', 'simulated', 'arm64', '10.0.0.7', 8, 16, 2],
+    )
+  })
+
+  it('takes the join token from a file, standard input, or the environment', async () => {
+    const file = path.join(folder, 'token')
+    await fs.writeFile(file, 'from-file\n')
+    const byFile = await start([...url, '--join-token-file', file])
+    assert.equal(await byFile.given.joinToken?.(), 'from-file')
+    const byStdin = await start([...url, '--join-token-stdin'], { input: 'from-stdin\n' })
+    assert.equal(await byStdin.given.joinToken?.(), 'from-stdin')
+    const byEnvironment = await start(url, { env: { SVC3_JOIN_TOKEN: 'from-environment' } })
+    assert.equal(await byEnvironment.given.joinToken?.(), 'from-environment')
+    assert.equal(byEnvironment.stderr, '')
+  })
+
+  it('warns about a token that everybody on the host can see', async () => {
+    const { given, stderr } = await start([...url, '--join', 'token-canary'])
+    assert.equal(await given.joinToken?.(), 'token-canary')
+    assert.match(stderr, /--join can be seen by others on this machine/)
+    assert.ok(!stderr.includes('canary'))
+  })
+
+  it('refuses what cannot be', async () => {
+    const refused = async (words: readonly string[]): Promise<string> => {
+      const { exitCode, stderr, started } = await run(['agent', ...words])
+      assert.equal(exitCode, 2, stderr)
+      assert.deepEqual(started, [])
+      return stderr
+    }
+    assert.match(await refused(['--join', 'a', '--join-token-file', 'b']), /exclude each other/)
+    assert.match(await refused(['--ip', 'fe80::1']), /--ip "fe80::1" is not an IPv4 address/)
+    assert.match(await refused(['--api-url', 'ftp://x']), /--api-url/)
+    assert.match(await refused(['--api-url', 'https://x', '--fingerprint', 'zz']), /fingerprint/)
+  })
+
+  it('judges an https server by the fingerprint that it was given', async () => {
+    const own = `${'AB:'.repeat(31)}AB`
+    const { given } = await start(['--api-url', 'https://svc3.example.com', '--fingerprint', own])
+    const trust = given.trust(given.apiUrls)
+    const peer = { origin: 'https://svc3.example.com', problem: 'SELF_SIGNED' }
+    assert.equal(trust?.judge({ ...peer, fingerprint: own }), undefined)
+    assert.match(trust?.judge({ ...peer, fingerprint: `${'CD:'.repeat(31)}CD` })?.message ?? '', /HAS CHANGED/)
+    assert.equal((await start(url)).given.trust(['http://127.0.0.1:8080']), undefined)
+  })
+
+  it('warns when tokens would travel in clear', async () => {
+    const { stderr } = await start(['--api-url', 'http://svc3.example.com'])
+    assert.match(stderr, /travels in clear/)
+  })
+})

@@ -1,0 +1,106 @@
+// Disks: what they stand on is what we named, whatever a header says.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { exec } from '../../platform/exec.ts'
+import type { VmSpec } from '../driver.ts'
+import { baseOf, createDisk, diskBytes, diskNode, growDisk, replaceDisk } from './disks.ts'
+
+const mib = 2 ** 20
+
+describe('the disk of a VM', () => {
+  let root: string
+  before(async () => {
+    root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-disks-'))
+  })
+  after(() => fs.rm(root, { recursive: true }))
+
+  const vmOn = (disk: string, format: 'raw' | 'qcow2'): VmSpec => ({
+    uid: 'u',
+    name: 'vm',
+    architecture: 'amd64',
+    cpu: 1,
+    memoryMiB: 64,
+    image: {
+      name: 'i',
+      digest: `sha256:${path.basename(disk)}`,
+      disk,
+      format,
+      virtualSizeBytes: 8 * mib,
+      boot: { kind: 'firmware' },
+    },
+    ip: '127.0.0.1',
+    forwards: [],
+    metadata: {},
+    netBoost: true,
+    legacyIO: false,
+  })
+
+  /** What a guest would read at the start of its disk. */
+  async function content(folder: string): Promise<string> {
+    const to = path.join(folder, 'out.raw')
+    await exec('qemu-img', ['convert', '-O', 'raw', `json:${JSON.stringify(await diskNode(folder))}`, to])
+    const handle = await fs.open(to, 'r')
+    const { buffer } = await handle.read(Buffer.alloc(6), 0, 6, 0)
+    await handle.close()
+    return buffer.toString('latin1')
+  }
+
+  it('shows a raw base as it is, also one that looks like an overlay on a file of the host', async () => {
+    const secret = path.join(root, 'secret')
+    await fs.writeFile(secret, 'SECRET'.padEnd(mib))
+    const hostile = path.join(root, 'hostile.raw')
+    await exec('qemu-img', ['create', '-q', '-f', 'qcow2', '-u', '-b', secret, '-F', 'raw', hostile, String(8 * mib)])
+    await fs.truncate(hostile, 8 * mib)
+    const folder = path.join(root, 'a')
+    await createDisk(folder, vmOn(hostile, 'raw'))
+    assert.match(await content(folder), /^QFI/)
+    await growDisk(folder, 16 * mib)
+    assert.equal(await diskBytes(folder), 16 * mib)
+    assert.match(await content(folder), /^QFI/)
+  })
+
+  it('does not follow the backing file of a qcow2 base', async () => {
+    const secret = path.join(root, 'secret')
+    const hostile = path.join(root, 'hostile.qcow2')
+    await exec('qemu-img', ['create', '-q', '-f', 'qcow2', '-u', '-b', secret, '-F', 'raw', hostile, String(8 * mib)])
+    const folder = path.join(root, 'b')
+    await createDisk(folder, vmOn(hostile, 'qcow2'))
+    assert.equal(await content(folder), '\0\0\0\0\0\0')
+  })
+
+  it('is not used when it stands on something that we did not name', async () => {
+    const base = path.join(root, 'base.raw')
+    await fs.writeFile(base, Buffer.alloc(8 * mib))
+    const folder = path.join(root, 'c')
+    await createDisk(folder, vmOn(base, 'raw'))
+    await exec('qemu-img', [
+      'rebase',
+      '-u',
+      '-f',
+      'qcow2',
+      '-b',
+      '/etc/passwd',
+      '-F',
+      'raw',
+      path.join(folder, 'disk.qcow2'),
+    ])
+    await assert.rejects(diskNode(folder), /did not name/)
+  })
+
+  it('goes to another image by one rename, and is whole when the new one is missing', async () => {
+    const [one, two] = [path.join(root, 'one.raw'), path.join(root, 'two.raw')]
+    await fs.writeFile(one, 'ONE'.padEnd(8 * mib))
+    await fs.writeFile(two, 'TWO'.padEnd(8 * mib))
+    const folder = path.join(root, 'd')
+    await createDisk(folder, vmOn(one, 'raw'))
+    await assert.rejects(replaceDisk(folder, vmOn(path.join(root, 'none.raw'), 'raw')), /has to be fetched again/)
+    assert.equal((await baseOf(folder)).digest, 'sha256:one.raw')
+    assert.match(await content(folder), /^ONE/)
+    await replaceDisk(folder, vmOn(two, 'raw'))
+    assert.equal((await baseOf(folder)).digest, 'sha256:two.raw')
+    assert.match(await content(folder), /^TWO/)
+  })
+})

@@ -1,0 +1,84 @@
+// The knobs of the simulated driver, and that thousands of its VMs cost next to nothing.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { PortTaken, type VmSpec } from './driver.ts'
+import { openDriver } from './index.ts'
+
+const spec = (index: number): VmSpec => ({
+  uid: `uid-${index}`,
+  name: `vm-${index}`,
+  architecture: 'arm64',
+  cpu: 1,
+  memoryMiB: 1_024,
+  image: {
+    name: 'i',
+    digest: 'sha256:1',
+    disk: '/nowhere',
+    format: 'raw',
+    virtualSizeBytes: 2 ** 30,
+    boot: { kind: 'firmware' },
+  },
+  ip: '127.9.9.9',
+  forwards: [{ protocol: 'tcp', hostPort: 10_000 + index, guestPort: 22 }],
+  metadata: { key: 'value' },
+  netBoost: true,
+  legacyIO: false,
+})
+const signal = new AbortController().signal
+
+describe('the simulated driver', () => {
+  it('takes as long as it is told, and can be called off meanwhile', async () => {
+    const driver = openDriver('simulated', { persist: false, bootMs: 80, stopMs: 40 })
+    const handle = await driver.create(spec(1), '/simulated/slow')
+    await assert.rejects(driver.start(handle, spec(1), AbortSignal.timeout(10)), { name: 'AbortError' })
+    assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
+    const startedMs = performance.now()
+    await driver.start(handle, spec(1), signal)
+    await driver.stop(handle, { graceSeconds: 0 })
+    assert.ok(performance.now() - startedMs >= 115)
+    await driver.destroy(handle)
+  })
+
+  it('fails where it is told: once, or always', async () => {
+    const driver = openDriver('simulated', { persist: false, failAt: { start: 'once', stop: 1 } })
+    const handle = await driver.create(spec(2), '/simulated/failing')
+    await assert.rejects(driver.start(handle, spec(2), signal), /simulated failure at start/)
+    assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
+    await driver.start(handle, spec(2), signal)
+    for (let times = 0; times < 2; times++)
+      await assert.rejects(driver.stop(handle, { graceSeconds: 0 }), /simulated failure at stop/)
+    assert.deepEqual(await driver.inspect(handle), { state: 'running' })
+    await driver.destroy(handle)
+  })
+
+  it('offers what it is told', async () => {
+    const driver = openDriver('simulated', { persist: false, maxVms: 2, architectures: ['arm64'] })
+    const expected = { ok: true, version: 'simulated', architectures: ['arm64'], gpus: 0, maxVms: 2 }
+    assert.deepEqual(await driver.probe(signal), expected)
+  })
+
+  it('runs 2,000 VMs on 200 drivers, and no timer for any of them', async () => {
+    const timersBefore = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    const drivers = Array.from({ length: 200 }, () => openDriver('simulated', { persist: false }))
+    const all = await Promise.all(
+      Array.from({ length: 2_000 }, async (_, index) => {
+        const driver = drivers[index % drivers.length] ?? openDriver('simulated')
+        const handle = await driver.create(spec(index), `/simulated/${index}`)
+        await driver.start(handle, spec(index), signal)
+        return { driver, handle }
+      }),
+    )
+    const [first] = drivers
+    assert.ok(first)
+    const another = await first.create(spec(0), '/simulated/another')
+    await assert.rejects(first.start(another, spec(0), signal), PortTaken)
+    const timers = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+    assert.ok(timers <= timersBefore, `${timers} timers`)
+    for (const { driver, handle } of all) {
+      assert.deepEqual(await driver.inspect(handle), { state: 'running' })
+      await driver.destroy(handle)
+    }
+    await first.start(another, spec(0), signal)
+    await first.destroy(another)
+  })
+})

@@ -1,0 +1,47 @@
+// Programs that are run: what comes back, what is said when they fail, and what they do not get.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ExecError, exec } from './exec.ts'
+
+const node = process.execPath
+
+describe('exec', () => {
+  it('returns what a program printed, and hands it input', async () => {
+    const { stdout, stderr } = await exec('/bin/sh', ['-c', 'cat; echo "$1" >&2', 'name', '$(id) "x"'], { input: 'in' })
+    assert.deepEqual({ stdout, stderr }, { stdout: 'in', stderr: '$(id) "x"\n' })
+  })
+
+  it('says which program failed, how, and what it said last', async () => {
+    const failing = exec('/bin/sh', ['-c', 'for n in 1 2 3 4 5 6 7 8 9; do echo "line $n" >&2; done; exit 3'])
+    await assert.rejects(failing, (error) => {
+      assert.ok(error instanceof ExecError)
+      assert.equal(error.exitCode, 3)
+      assert.match(error.message, /^\/bin\/sh failed with exit code 3: line 5\n.*line 9$/s)
+      return true
+    })
+    await assert.rejects(exec('/bin/sh', ['-c', 'kill -9 $$']), /was ended by SIGKILL/)
+    await assert.rejects(exec('svc3-no-such-program', []), /svc3-no-such-program is not installed, or not in PATH/)
+  })
+
+  it('ends at its time limit and when it is called off', async () => {
+    await assert.rejects(exec('sleep', ['60'], { timeoutMs: 50 }), /sleep did not end within 50 ms/)
+    const calledOff = new AbortController()
+    const running = exec('sleep', ['60'], { signal: calledOff.signal })
+    calledOff.abort(new Error('called off'))
+    await assert.rejects(running, /called off/)
+    await assert.rejects(exec('sleep', ['60'], { signal: calledOff.signal }), /called off/)
+  })
+
+  it('keeps the end of a long output only', async () => {
+    const { stdout } = await exec(node, ['-e', 'process.stdout.write("x".repeat(3e6) + "end")'], { outputBytes: 1_000 })
+    assert.equal(stdout.length, 1_000)
+    assert.ok(stdout.endsWith('end'))
+  })
+
+  it('passes on nothing of our environment but the path', async () => {
+    process.env.SVC3_EXEC_CANARY = 'secret'
+    const { stdout } = await exec(node, ['-p', 'Object.keys(process.env).sort().join()'])
+    delete process.env.SVC3_EXEC_CANARY
+    assert.equal(stdout.trim(), 'LANG,PATH')
+  })
+})

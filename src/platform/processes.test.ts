@@ -1,0 +1,44 @@
+// Processes: the same pid with another start time is another process, and a zombie is none.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { describe, it } from 'node:test'
+import { argumentsOf, findByArgument, hostBootId, isAlive, kill, startTimeOf, waitForEnd } from './processes.ts'
+
+describe('processes', () => {
+  it('are known by pid and start time', async () => {
+    const startTime = await startTimeOf(process.pid)
+    assert.ok(startTime)
+    assert.equal(await isAlive({ pid: process.pid, startTime }), true)
+    assert.equal(await isAlive({ pid: process.pid, startTime: `${startTime}0` }), false)
+    for (const pid of [0, -1, Number.NaN, 999_999_999]) assert.equal(await startTimeOf(pid), undefined)
+  })
+
+  it('are found by what stands in their arguments, ended, and waited for', async () => {
+    const mark = `svc3-mark-${Math.random().toString(36).slice(2)}`
+    const child = spawn('/bin/sh', ['-c', 'read line', mark], { stdio: ['pipe', 'ignore', 'ignore'] })
+    const pid = child.pid ?? 0
+    assert.deepEqual(await findByArgument(mark), [pid])
+    assert.deepEqual(await argumentsOf(pid), ['/bin/sh', '-c', 'read line', mark])
+    const id = { pid, startTime: (await startTimeOf(pid)) ?? '' }
+    await kill({ ...id, startTime: 'another' }, 'SIGKILL')
+    assert.equal(await waitForEnd(id, 30), false)
+    await kill(id, 'SIGKILL')
+    assert.equal(await waitForEnd(id, 5_000), true)
+    assert.deepEqual(await findByArgument(mark), [])
+    assert.deepEqual(await argumentsOf(pid), [])
+  })
+
+  it('are not alive as zombies', async () => {
+    // The parent never waits for its child: it has become another program.
+    const parent = spawn('/bin/sh', ['-c', 'sleep 0 & echo $!; exec sleep 30'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const pid = await new Promise<number>((resolve) => parent.stdout.once('data', (text) => resolve(Number(text))))
+    while ((await startTimeOf(pid)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 5))
+    assert.equal(process.kill(pid, 0), true, 'it is still there')
+    parent.kill('SIGKILL')
+  })
+
+  it('belong to a boot of the host', async () => {
+    assert.match(await hostBootId(), /\S{8,}/)
+    assert.equal(await hostBootId(), await hostBootId())
+  })
+})

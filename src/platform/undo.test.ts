@@ -1,0 +1,26 @@
+// Steps are taken back in reverse, all of them, unless there is no way back.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createUndo } from './undo.ts'
+
+describe('undo', () => {
+  it('takes back the last step first, and goes on when one cannot be taken back', async () => {
+    const undo = createUndo()
+    const done: string[] = []
+    const broken = new Error('stuck')
+    undo.push(async () => void done.push('first'))
+    undo.push(() => Promise.reject(broken))
+    undo.push(async () => void done.push('last'))
+    assert.deepEqual(await undo.run(), [broken])
+    assert.deepEqual(done, ['last', 'first'])
+    assert.deepEqual(await undo.run(), [])
+    assert.equal(done.length, 2)
+  })
+
+  it('takes nothing back after the point of no return', async () => {
+    const undo = createUndo()
+    undo.push(() => Promise.reject(new Error('must not be called')))
+    undo.clear()
+    assert.deepEqual(await undo.run(), [])
+  })
+})

@@ -1,0 +1,332 @@
+// What every driver must do, whatever is behind it. A file per driver runs this suite; what only a real hypervisor can
+// show (a guest's view, kill -9 of the agent) is in files of its own.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, describe, it } from 'node:test'
+import { type Driver, type Handle, type Observed, PortTaken, type VmSpec } from '../../src/drivers/driver.ts'
+
+export interface DriverUnderTest<D extends Driver = Driver> {
+  open(): D
+  /** An image of 64 MiB without anything on it; another digest is another image. */
+  image(folder: string, digest: string): Promise<VmSpec['image']>
+  readonly architecture: VmSpec['architecture']
+  /** Ends the VM's hypervisor as a crash does, and returns what the reason has to say. */
+  crash(driver: D, handle: Handle): Promise<RegExp>
+  /** Makes it look as if the host had been booted since. */
+  reboot(driver: D, handle: Handle): Promise<void>
+  /** How many hypervisors this VM has. */
+  processes(handle: Handle): Promise<number>
+  /** What is left outside of the VM's folder. */
+  traces(handle: Handle): Promise<readonly string[]>
+}
+
+const mib = 2 ** 20
+const signal = () => AbortSignal.timeout(30_000)
+const state = (observed: Observed): string => observed.state
+
+export function driverContract<D extends Driver>(name: string, test: DriverUnderTest<D>): void {
+  describe(`${name} keeps the driver's contract`, { timeout: 90_000 }, () => {
+    const cleanUp: (() => Promise<void>)[] = []
+    afterEach(async () => {
+      for (const step of cleanUp.splice(0).reverse()) await step()
+    })
+
+    /** A folder, a driver and a VM in it that has been created. */
+    async function arrange(change: Partial<VmSpec> = {}) {
+      const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-driver-'))
+      const driver = test.open()
+      const vm = await specify(test, root, change)
+      const handle = await driver.create(vm, path.join(root, 'vm'))
+      cleanUp.push(async () => {
+        const last = test.open()
+        await driver.close()
+        await last.destroy(handle)
+        assert.deepEqual(await last.inspect(handle), { state: 'absent' })
+        await last.close()
+        assert.equal(await test.processes(handle), 0, 'no process is left')
+        assert.deepEqual(await test.traces(handle), [], 'no file or socket is left')
+        await assert.rejects(fs.access(handle.folder), 'the folder is gone')
+        await fs.rm(root, { recursive: true })
+      })
+      const is = async (expected: Observed['state']) => assert.equal(state(await driver.inspect(handle)), expected)
+      return { root, driver, vm, handle, is }
+    }
+
+    it('probes without throwing, and offers the architecture', async () => {
+      const driver = test.open()
+      const probe = await driver.probe(signal())
+      assert.equal(probe.ok, true, probe.problem)
+      assert.ok(probe.architectures.includes(test.architecture))
+      await driver.close()
+    })
+
+    it('creates once: the same handle, and the disk stays as it is', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      await is('stopped')
+      await driver.resizing?.grow(handle, 96 * mib)
+      assert.deepEqual(await driver.create(vm, handle.folder), handle)
+      assert.equal(await driver.resizing?.diskBytes(handle), 96 * mib)
+      assert.equal(JSON.parse(JSON.stringify(handle)).folder, handle.folder, 'a handle is plain JSON')
+    })
+
+    it('starts once, however often it is told, also at the same time', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      await Promise.all([driver.start(handle, vm, signal()), driver.start(handle, vm, signal())])
+      await is('running')
+      await driver.start(handle, vm, signal())
+      assert.deepEqual(await driver.create(vm, handle.folder), handle)
+      await is('running')
+      assert.equal(await test.processes(handle), 1)
+    })
+
+    it('stops, also what does not run, and its ports are free at once', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      await driver.stop(handle, { graceSeconds: 1 })
+      await is('stopped')
+      for (let round = 0; round < 2; round++) {
+        await driver.start(handle, vm, signal())
+        await is('running')
+        await driver.stop(handle, { graceSeconds: 0 })
+        await is('stopped')
+        assert.equal(await test.processes(handle), 0)
+        for (const { hostPort } of vm.forwards) await assert.doesNotReject(bindOnce(hostPort))
+      }
+    })
+
+    it('suspends and resumes, verified, and refuses for a VM that does not run', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      const { suspension } = driver
+      assert.ok(suspension)
+      await assert.rejects(suspension.suspend(handle), /does not run/)
+      await driver.start(handle, vm, signal())
+      await suspension.suspend(handle)
+      await is('suspended')
+      await suspension.suspend(handle)
+      await is('suspended')
+      await suspension.resume(handle)
+      await is('running')
+      await suspension.suspend(handle)
+      await driver.start(handle, vm, signal())
+      await is('running')
+      await suspension.suspend(handle)
+      await driver.stop(handle, { graceSeconds: 0 })
+      await is('stopped')
+    })
+
+    it('tells whoever follows, until they let go', async () => {
+      const { driver, vm, handle } = await arrange()
+      let told = Promise.withResolvers<void>()
+      const unfollow = driver.follow(handle, () => told.resolve())
+      const steps = [
+        () => driver.start(handle, vm, signal()),
+        () => driver.suspension?.suspend(handle),
+        () => driver.suspension?.resume(handle),
+        () => driver.stop(handle, { graceSeconds: 0 }),
+      ]
+      for (const step of steps) {
+        told = Promise.withResolvers()
+        await Promise.all([step(), within(told.promise, 5_000)])
+      }
+      unfollow()
+      told = Promise.withResolvers()
+      let isTold = false
+      told.promise.then(() => {
+        isTold = true
+      })
+      await driver.start(handle, vm, signal())
+      assert.equal(isTold, false)
+    })
+
+    it('grows a stopped disk, never shrinks it, and keeps it over a stop', async () => {
+      const { driver, vm, handle } = await arrange({ diskBytes: 80 * mib })
+      const { resizing } = driver
+      assert.ok(resizing)
+      assert.equal(await resizing.diskBytes(handle), 80 * mib)
+      await resizing.grow(handle, 128 * mib)
+      await resizing.grow(handle, 128 * mib)
+      await assert.rejects(resizing.grow(handle, 100 * mib), /cannot shrink/)
+      await driver.start(handle, vm, signal())
+      await assert.rejects(resizing.grow(handle, 256 * mib), /stop it first/)
+      await driver.stop(handle, { graceSeconds: 0 })
+      assert.equal(await resizing.diskBytes(handle), 128 * mib)
+    })
+
+    it('reverts a stopped disk to the image that it is given', async () => {
+      const { root, driver, vm, handle } = await arrange()
+      const { resizing, reverting } = driver
+      assert.ok(resizing && reverting)
+      assert.equal(await reverting.base(handle), vm.image.digest)
+      await resizing.grow(handle, 128 * mib)
+      const newer = { ...vm, image: await test.image(root, 'sha256:newer') }
+      await driver.start(handle, vm, signal())
+      await assert.rejects(reverting.revert(handle, newer), /stop it first/)
+      await driver.stop(handle, { graceSeconds: 0 })
+      await reverting.revert(handle, newer)
+      assert.equal(await reverting.base(handle), 'sha256:newer')
+      assert.equal(await resizing.diskBytes(handle), 64 * mib)
+      const missing = { ...vm, image: { ...vm.image, digest: 'sha256:none', disk: path.join(root, 'nowhere') } }
+      if (test.open().name !== 'simulated') {
+        await assert.rejects(reverting.revert(handle, missing), /has to be fetched again/)
+        assert.equal(await reverting.base(handle), 'sha256:newer', 'all or nothing')
+      }
+      await driver.start(handle, newer, signal())
+    })
+
+    it('says why a hypervisor ended, and starts again afterwards', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      await driver.start(handle, vm, signal())
+      const { promise: told, resolve } = Promise.withResolvers<void>()
+      driver.follow(handle, resolve)
+      const reason = await test.crash(driver, handle)
+      await within(told, 5_000)
+      const observed = await driver.inspect(handle)
+      assert.equal(observed.state, 'failed')
+      assert.match(observed.state === 'failed' ? observed.problem : '', reason)
+      assert.deepEqual(await driver.inspect(handle), observed, 'the reason stays')
+      await driver.start(handle, vm, signal())
+      await is('running')
+      await test.crash(driver, handle)
+      await driver.stop(handle, { graceSeconds: 5 })
+      await is('stopped')
+    })
+
+    it('is found by a driver that was opened later', async () => {
+      const { driver, vm, handle } = await arrange()
+      await driver.start(handle, vm, signal())
+      await driver.suspension?.suspend(handle)
+      await driver.close()
+      const later = test.open()
+      assert.equal(state(await later.inspect(handle)), 'suspended')
+      await later.start(handle, vm, signal())
+      assert.equal(state(await later.inspect(handle)), 'running')
+      assert.equal(await test.processes(handle), 1)
+      const { promise: told, resolve } = Promise.withResolvers<void>()
+      later.follow(handle, resolve)
+      const reason = await test.crash(later, handle)
+      await within(told, 5_000)
+      const observed = await later.inspect(handle)
+      assert.match(observed.state === 'failed' ? observed.problem : '', reason)
+      await later.close()
+    })
+
+    it('knows that its host was booted since, and starts again', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      await driver.start(handle, vm, signal())
+      await test.reboot(driver, handle)
+      await driver.close()
+      const later = test.open()
+      assert.deepEqual(await later.inspect(handle), { state: 'gone' })
+      await later.start(handle, vm, signal())
+      await later.close()
+      await is('running')
+    })
+
+    it('names the port that another VM has, and starts when it is free', async () => {
+      const first = await arrange()
+      await first.driver.start(first.handle, first.vm, signal())
+      const [{ hostPort: taken } = { hostPort: 0 }] = first.vm.forwards
+      const other = await freePort()
+      const second = await arrange({
+        forwards: [
+          { protocol: 'tcp', hostPort: other, guestPort: 80 },
+          { protocol: 'tcp', hostPort: taken, guestPort: 22 },
+        ],
+      })
+      await assert.rejects(second.driver.start(second.handle, second.vm, signal()), (error) => {
+        assert.ok(error instanceof PortTaken)
+        assert.deepEqual(error.ports, [taken])
+        return true
+      })
+      await second.is('stopped')
+      await first.driver.stop(first.handle, { graceSeconds: 0 })
+      await second.driver.start(second.handle, second.vm, signal())
+      await second.is('running')
+    })
+
+    it('leaves nothing when a start is called off', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      await assert.rejects(driver.start(handle, vm, AbortSignal.abort()))
+      await is('stopped')
+      const calledOff = new AbortController()
+      const starting = driver.start(handle, vm, calledOff.signal)
+      setImmediate(() => calledOff.abort(new Error('called off')))
+      await starting.catch((error: Error) => assert.equal(error.message, 'called off'))
+      assert.ok((await test.processes(handle)) <= 1)
+      await driver.stop(handle, { graceSeconds: 0 })
+      await is('stopped')
+    })
+
+    it('destroys in every state, and what is gone already', async () => {
+      const { root, driver, vm, handle, is } = await arrange()
+      const again = async () => {
+        await driver.create(vm, handle.folder)
+        await driver.start(handle, vm, signal())
+      }
+      const states: readonly (() => Promise<unknown>)[] = [
+        async () => undefined,
+        () => again(),
+        () => again().then(() => driver.suspension?.suspend(handle)),
+        () => again().then(() => driver.stop(handle, { graceSeconds: 0 })),
+        () => again().then(() => test.crash(driver, handle)),
+        // Half-made: a folder with a leftover of somebody's, and no VM.
+        () => fs.mkdir(handle.folder).then(() => fs.writeFile(path.join(handle.folder, 'disk.qcow2.new'), 'x')),
+      ]
+      for (const reach of states) {
+        await reach()
+        await driver.destroy(handle)
+        await is('absent')
+        assert.equal(await test.processes(handle), 0)
+        assert.deepEqual(await test.traces(handle), [])
+        await assert.rejects(fs.access(handle.folder))
+      }
+      await driver.destroy(handle)
+      assert.deepEqual(await fs.readdir(root).then((names) => names.includes('vm')), false)
+    })
+  })
+}
+
+export async function specify(
+  test: Pick<DriverUnderTest, 'image' | 'architecture'>,
+  root: string,
+  change: Partial<VmSpec> = {},
+): Promise<VmSpec> {
+  return {
+    uid: crypto.randomUUID(),
+    name: 'vm-under-test',
+    architecture: test.architecture,
+    cpu: 1,
+    memoryMiB: 64,
+    image: await test.image(root, 'sha256:first'),
+    ip: '127.0.0.1',
+    forwards: [{ protocol: 'tcp', hostPort: await freePort(), guestPort: 22 }],
+    metadata: {},
+    netBoost: true,
+    legacyIO: false,
+    ...change,
+  }
+}
+
+/** Below the range that the system hands out by itself, so that no client's own port is in the way. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = 12_000 + Math.floor(Math.random() * 18_000)
+    if (await bindOnce(port).then(() => true, () => false)) return port // biome-ignore format: one thought
+  }
+}
+
+function bindOnce(port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const server = net.createServer()
+    server.once('error', reject)
+    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve()))
+  })
+}
+
+export async function within<T>(promise: Promise<T>, limitMs: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(() => reject(new Error(`nothing happened within ${limitMs} ms`)), limitMs)
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}

@@ -1,0 +1,131 @@
+// The QEMU driver keeps the contract, with real processes on blank disks, for guests of both architectures; and what it
+// does about ports, sockets and a stranger's folder on a real host.
+import assert from 'node:assert/strict'
+import dgram from 'node:dgram'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { type Architecture, PortTaken } from '../../src/drivers/driver.ts'
+import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
+import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
+import { eventually } from '../support/eventually.ts'
+import { driverContract, freePort, specify } from './driver.ts'
+import { blankImage, killQemu, qemusOf, tracesOf } from './driver-blank-vm.ts'
+
+for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
+  driverContract(`qemu, ${architecture}`, {
+    open: () => new QemuDriver(),
+    architecture,
+    image: (folder, digest) => blankImage(architecture, folder, digest),
+    crash: async (_, handle) => {
+      await killQemu(handle)
+      return /QEMU was killed by signal 9 \(SIGKILL\)/
+    },
+    reboot: async (_, handle) => {
+      await killQemu(handle)
+      await eventually(async () => {
+        if ((await qemusOf(handle)).length > 0) throw new Error('it still lives')
+      })
+      const file = path.join(handle.folder, 'qemu.json')
+      const { problem: _problem, ...run } = JSON.parse(await fs.readFile(file, 'utf8'))
+      await fs.writeFile(file, JSON.stringify({ ...run, bootId: 'an earlier boot' }))
+    },
+    processes: async (handle) => (await qemusOf(handle)).length,
+    traces: tracesOf,
+  })
+
+describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
+  const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
+  const signal = () => AbortSignal.timeout(20_000)
+
+  for (const network of ['sealed', 'user'] as const)
+    it(`opens its ports on its address only, and names all that strangers hold (${network})`, async () => {
+      const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-ports-'))
+      const [tcp, udp, screen] = [await freePort(), await freePort(), await freePort()]
+      const vm = await specify({ architecture: 'amd64', image }, root, {
+        ip: '127.0.0.3',
+        forwards: [
+          { protocol: 'tcp', hostPort: tcp, guestPort: 22 },
+          { protocol: 'udp', hostPort: udp, guestPort: 53 },
+        ],
+        screen: { port: screen, width: 800, height: 600 },
+      })
+      const driver = new QemuDriver({ network })
+      const handle = await driver.create(vm, path.join(root, 'vm'))
+      try {
+        const server = net.createServer().listen(tcp, '127.0.0.3')
+        const screens = net.createServer().listen(screen, '127.0.0.3')
+        const socket = dgram.createSocket('udp4').bind(udp, '127.0.0.3')
+        await Promise.all([once(server, 'listening'), once(screens, 'listening'), once(socket, 'listening')])
+        await assert.rejects(driver.start(handle, vm, signal()), (error) => {
+          assert.ok(error instanceof PortTaken)
+          assert.deepEqual(error.ports, [tcp, udp, screen])
+          return true
+        })
+        await Promise.all([server, screens, socket].map((one) => new Promise<void>((done) => one.close(() => done()))))
+        await driver.start(handle, vm, signal())
+        const expected = [`tcp 127.0.0.3:${tcp}`, `tcp 127.0.0.3:${screen}`, `udp 127.0.0.3:${udp}`]
+        assert.deepEqual(await listeners([tcp, udp, screen]), expected.sort())
+      } finally {
+        await driver.destroy(handle)
+        await driver.close()
+      }
+      assert.deepEqual(await listeners([tcp, udp, screen]), [])
+      assert.deepEqual(await tracesOf(handle), [])
+      await fs.rm(root, { recursive: true })
+    })
+
+  it('keeps its sockets to itself, and does not use a folder that is not its own', async () => {
+    const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-sockets-'))
+    const vm = await specify({ architecture: 'amd64', image }, root)
+    const driver = new QemuDriver()
+    const handle = await driver.create(vm, path.join(root, 'vm'))
+    const runtime = runtimeFolder(handle.folder)
+    try {
+      await fs.symlink(root, runtime)
+      await assert.rejects(driver.start(handle, vm, signal()), /belongs to somebody else/)
+      assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
+      await fs.rm(runtime)
+      await driver.start(handle, vm, signal())
+      assert.equal((await fs.stat(runtime)).mode & 0o777, 0o700)
+      for (const name of ['qemu.json', 'qemu.log', 'disk.qcow2', 'console.log'])
+        assert.equal((await fs.stat(path.join(handle.folder, name))).mode & 0o777, 0o600, name)
+    } finally {
+      await driver.destroy(handle)
+      await driver.close()
+    }
+    assert.deepEqual(await tracesOf(handle), [])
+    await fs.rm(root, { recursive: true })
+  })
+
+  it('says what QEMU said when it does not start, and leaves nothing', async () => {
+    const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-refused-'))
+    const vm = await specify({ architecture: 'amd64', image }, root, { iso: path.join(root, 'no.iso') })
+    const driver = new QemuDriver()
+    const handle = await driver.create(vm, path.join(root, 'vm'))
+    await assert.rejects(driver.start(handle, vm, signal()), /QEMU did not start: .*no\.iso.*No such file/s)
+    assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
+    assert.deepEqual(await tracesOf(handle), [])
+    await driver.destroy(handle)
+    await driver.close()
+    await fs.rm(root, { recursive: true })
+  })
+})
+
+/** Who listens on this host on one of these ports, as the kernel tells it. */
+async function listeners(ports: readonly number[]): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const [protocol, listening] of [['tcp', '0A'], ['udp', '07']] as const) // biome-ignore format: a table
+    for (const line of (await fs.readFile(`/proc/net/${protocol}`, 'utf8')).split('\n').slice(1)) {
+      const [, local = '', , state] = line.trim().split(/\s+/)
+      const [address = '', port = ''] = local.split(':')
+      const number = Number.parseInt(port, 16)
+      if (state !== listening || !ports.includes(number)) continue
+      const bytes = Buffer.from(address, 'hex').reverse()
+      found.push(`${protocol} ${bytes.join('.')}:${number}`)
+    }
+  return found.sort()
+}

@@ -1,0 +1,154 @@
+// The whole service (server and nodes in one process) is killed with -9 at every step of what it does to a real QEMU.
+// After the next start every VM is as it was wanted, with one process on its disk, and a deletion leaves nothing.
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type DevServer, makeFolder, startDev } from '../support/dev-server.ts'
+import { seedTiny } from '../support/guest.ts'
+
+const vms = '/api/v1/namespaces/svc-default/vms'
+let data: string
+let dev: DevServer
+
+before(async () => {
+  data = await makeFolder()
+  await seedTiny(path.join(data, 'images'), ['amd64'])
+  dev = await start()
+})
+after(async () => {
+  await dev.kill('SIGTERM')
+  await fs.rm(data, { recursive: true, force: true })
+})
+
+const start = (point?: string): Promise<DevServer> =>
+  startDev(data, {
+    args: ['--nodes', 'amd64=1'],
+    env: point === undefined ? {} : { SVC3_TEST: '1', SVC3_FAILPOINT: point },
+  })
+
+/** The QEMUs that work in the folder of a node of this test. */
+function qemus(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter(Boolean)
+    .filter((pid) => {
+      try {
+        const program = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')[0] ?? ''
+        return program.startsWith('qemu-system') && readlinkSync(`/proc/${pid}/cwd`).startsWith(data)
+      } catch {
+        return false
+      }
+    })
+}
+
+const show = async (name: string) => (await dev.call('GET', `${vms}/${name}`)) as { status: number; body: Shown }
+interface Row {
+  readonly point: string
+  readonly request: () => Promise<unknown>
+  readonly power: string
+  readonly qemus: number
+}
+interface Shown {
+  readonly powerState?: string
+  readonly status?: string
+  readonly diskGb?: number
+  readonly operation?: unknown
+}
+
+async function until(test: () => Promise<boolean>, what: string, patienceMs = 40_000): Promise<void> {
+  const endMs = performance.now() + patienceMs
+  while (!(await test())) {
+    assert.ok(performance.now() < endMs, `${what} takes too long`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+}
+
+/** The same server, which is to die at a point: what it is asked is cut off there. */
+async function cutOff(point: string, request: () => Promise<unknown>): Promise<void> {
+  await dev.kill('SIGTERM')
+  dev = await start(point)
+  const [ended] = await Promise.all([Promise.race([dev.ended, timeout(20_000)]), request().catch(() => undefined)])
+  assert.notEqual(ended, 'late', `the service never came to ${point}`)
+  dev = await start()
+}
+
+const timeout = (milliseconds: number): Promise<'late'> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds, 'late').unref())
+
+const deploy = (name: string) => dev.call('POST', vms, { image: 'tiny-amd64', name, cpu: 1, memory: 0.25 })
+const exec = (command: string) => () => dev.call('POST', `${vms}/demo/exec`, { command })
+
+const isWhole = async (power: string, count: number): Promise<void> => {
+  await until(async () => {
+    const { body } = await show('demo')
+    return body.powerState === power && body.operation === undefined
+  }, `demo becoming ${power}`)
+  assert.equal(qemus().length, count)
+}
+
+describe('a service that is killed while it deploys', () => {
+  const points = [
+    'agent.deploy.create',
+    'agent.deploy.start',
+    'qemu-recorded',
+    'qemu-spawned',
+    'qemu-answers',
+    'agent.deploy.done',
+  ]
+  for (const point of points) {
+    it(`at ${point}: the VM comes up all the same, once`, async () => {
+      await cutOff(point, () => deploy('demo'))
+      await isWhole('running', 1)
+      assert.equal((await dev.call('DELETE', `${vms}/demo`)).status, 200)
+      assert.equal(qemus().length, 0)
+    })
+  }
+})
+
+describe('a service that is killed while it works on a VM', () => {
+  const resize = (size: number) => () => dev.call('POST', `${vms}/demo/resize`, { size })
+  const rows: readonly Row[] = [
+    { point: 'agent.stop.stop', request: exec('stop'), power: 'stopped', qemus: 0 },
+    { point: 'agent.start.start', request: exec('start'), power: 'running', qemus: 1 },
+    { point: 'qemu-ending', request: exec('stop'), power: 'stopped', qemus: 0 },
+    { point: 'qemu-spawned', request: exec('start'), power: 'running', qemus: 1 },
+    { point: 'agent.suspend.done', request: exec('suspend'), power: 'suspended', qemus: 1 },
+    { point: 'agent.resume.resume', request: exec('resume'), power: 'running', qemus: 1 },
+    { point: 'agent.revert.revert', request: exec('revert'), power: 'running', qemus: 1 },
+    { point: 'agent.revert.start', request: exec('revert'), power: 'running', qemus: 1 },
+    { point: 'agent.resize.grow', request: resize(2), power: 'running', qemus: 1 },
+    { point: 'agent.resize.start', request: resize(3), power: 'running', qemus: 1 },
+  ]
+  before(async () => {
+    assert.equal((await deploy('demo')).status, 201)
+  })
+  for (const { point, request, power, qemus: count } of rows) {
+    it(`at ${point}: it is ${power} afterwards`, async () => {
+      await cutOff(point, request)
+      await isWhole(power, count)
+    })
+  }
+
+  it('keeps the size that it had grown to', async () => assert.equal((await show('demo')).body.diskGb, 3))
+
+  it('runs on without the service, and is found again', async () => {
+    const [pid] = qemus()
+    await dev.kill('SIGKILL')
+    assert.deepEqual(qemus(), [pid])
+    dev = await start()
+    await isWhole('running', 1)
+    assert.deepEqual(qemus(), [pid])
+  })
+
+  it('at agent.delete.destroy: nothing is left', async () => {
+    await cutOff('agent.delete.destroy', () => dev.call('DELETE', `${vms}/demo`))
+    await until(async () => (await show('demo')).status === 404, 'the deletion')
+    assert.equal(qemus().length, 0)
+    const left = await fs.readdir(path.join(data, 'nodes/dev-amd64-1/vms'))
+    assert.deepEqual(left, [])
+    const nodes = await dev.call('GET', '/api/v1/namespaces/svc-default/nodes')
+    assert.deepEqual((nodes.body.items as { vms: string[] }[])[0]?.vms, [])
+  })
+})
