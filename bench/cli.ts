@@ -1,5 +1,5 @@
-// How long `bin/svc3` takes, against `node -e 0` of the same Node. Runs are interleaved, so that a busy machine slows
-// both alike; the figures are medians.
+// How long `bin/svc3` takes, against `node -e 0` of the same Node. Each run is compared with one of `node -e 0` right
+// before it, so that a busy machine slows both alike; the figures are medians.
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { addRegistryCredential, listRegistryCredentials } from '../src/api/registry-credentials.ts'
@@ -45,28 +45,28 @@ export async function cliBench(): Promise<BenchRow[]> {
   service.stored.set('svc-default https://ghcr.io', recordOf({ server: 'https://ghcr.io', username: 'ci' }))
   const env = { ...process.env, SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token, NODE_EXTRA_CA_CERTS: '' }
   const client = createClient({ baseUrl: service.apiUrl, token: service.token, transport: httpTransport() })
-  const bare: number[] = []
+  const bare = cases.map((): number[] => [])
   const programs = cases.map((): number[] => [])
   const requests = cases.map((): number[] => [])
   for (let round = -2; round < rounds; round++) {
     // The first two rounds warm the disk and the compile cache.
     const keep = (times: number[] | undefined, ms: number): unknown => round >= 0 && times?.push(ms)
-    keep(bare, await timed(() => runProgram(node, ['-e', '0'], env)))
     for (const [index, { words, request }] of cases.entries()) {
+      keep(bare[index], await timed(() => runProgram(node, ['-e', '0'], env)))
       keep(programs[index], await timed(() => runProgram(program, words, env)))
       if (request) keep(requests[index], await timed(() => request(client)))
     }
   }
-  const reference = median(bare)
   return cases.map(({ name, target, request }, index) => {
-    const ours = median(programs[index] ?? [])
-    const own = request ? ours - median(requests[index] ?? []) : ours
+    const ours = programs[index] ?? []
+    const reference = bare[index] ?? []
+    const requestMs = request ? median(requests[index] ?? []) : 0
     return {
       name,
-      ours: round1(ours),
-      reference: round1(reference),
+      ours: round1(median(ours)),
+      reference: round1(median(reference)),
       unit: 'ms',
-      ratio: own / reference,
+      ratio: median(ours.map((ms, round) => (ms - requestMs) / (reference[round] ?? Number.NaN))),
       target,
       better: 'lower',
     }

@@ -1,7 +1,8 @@
 // What a command's `run` is given: answers and conversation in the format that was asked for, and the service.
 import type { Client } from '../client/client.ts'
+import { isLoopback } from '../client/transport.ts'
 import type { Format } from './command.ts'
-import { type Connection, chooseNamespace, findConnection, isLoopback } from './connection.ts'
+import { type Connection, chooseNamespace, findConnection } from './connection.ts'
 import type { Host } from './host.ts'
 import type { Column } from './output.ts'
 import type { Parsed } from './parse.ts'

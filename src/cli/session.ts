@@ -1,6 +1,7 @@
 // The client of a command, made when a command first talks to the service: it brings http and the API's shapes along.
 import { type Client, createClient } from '../client/client.ts'
 import { httpTransport } from '../client/http.ts'
+import { loopbackTransport } from '../client/loopback.ts'
 import { ConnectionError, type Transport } from '../client/transport.ts'
 import { type Connection, explainRefusal } from './connection.ts'
 import type { Host } from './host.ts'
@@ -25,7 +26,7 @@ export function openClient(host: Host, connection: Connection, { timeoutMs, atte
 
 /** How requests to the service, and to its identity provider, are carried. */
 export const transportFor = (host: Host, connection: Connection): Transport =>
-  explained(httpTransport({ trust: trustFor(host, connection) }), host, connection)
+  explained(loopbackTransport(httpTransport({ trust: trustFor(host, connection) })), host, connection)
 
 /** Loading crypto for one key costs 5 ms. A key is no secret, it only must not repeat. */
 const quickKey = (): string =>

@@ -78,11 +78,15 @@ export function createClient(options: ClientOptions): Client {
     ...(operation.method === 'POST' && { 'idempotency-key': input.idempotencyKey ?? newKey() }),
   })
 
-  const send = async (operation: Operation, input: RawInput, headers: Record<string, string>, signal: AbortSignal) => {
+  const send = async (
+    operation: Operation,
+    input: RawInput,
+    { headers, signal, isStream = false }: { headers: Record<string, string>; signal: AbortSignal; isStream?: boolean },
+  ) => {
     const url = baseUrl + pathOf(operation, input)
     const body = input.body === undefined ? undefined : JSON.stringify(input.body)
     const fresh = !isRepeatable(operation)
-    const response = await transport({ method: operation.method, url, headers, body, signal, fresh })
+    const response = await transport({ method: operation.method, url, headers, body, signal, fresh, isStream })
     if (isSuccess(operation, response.status)) return { response, url }
     throw refusal(response.status, await response.text(maxAnswerBytes), url, response.header('retry-after'))
   }
@@ -100,7 +104,7 @@ export function createClient(options: ClientOptions): Client {
     input.signal?.addEventListener('abort', follow)
     if (input.signal?.aborted) follow()
     try {
-      const { response, url } = await send(operation, input, headers, controller.signal)
+      const { response, url } = await send(operation, input, { headers, signal: controller.signal })
       return { status: response.status, value: decode(operation, await response.text(maxAnswerBytes), url) }
     } finally {
       clearTimeout(timer)
@@ -137,7 +141,13 @@ export function createClient(options: ClientOptions): Client {
   }
 
   const open = async (operation: Operation, input: RawInput): Promise<TransportResponse> =>
-    (await send(operation, input, headersFor(operation, input), input.signal ?? never)).response
+    (
+      await send(operation, input, {
+        headers: headersFor(operation, input),
+        signal: input.signal ?? never,
+        isStream: true,
+      })
+    ).response
 
   // The types of the operation are checked at the call; inside there is one path for all of them.
   return { baseUrl, call, exchange, listAll, open } as Client

@@ -41,7 +41,7 @@ const lost: Fault = {
 }
 
 /** How a failure of a socket reads. */
-function connectionError(url: string, error: NodeJS.ErrnoException): ConnectionError {
+export function connectionError(url: string, error: NodeJS.ErrnoException): ConnectionError {
   const { origin } = new URL(url)
   const code = error.code ?? ''
   const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code)

@@ -8,6 +8,8 @@ export interface TransportRequest {
   readonly signal: AbortSignal
   /** True for requests that may not be sent twice: they MUST NOT go out on a reused connection, which may be dead. */
   readonly fresh: boolean
+  /** The answer may never end: what has come of it must be had at once, from `body`. */
+  readonly isStream?: boolean
 }
 
 export interface TransportResponse {
@@ -44,3 +46,7 @@ export const tooLong = (url: string, maxBytes: number): ConnectionError => {
   const what = `the answer of ${url} is longer than ${maxBytes} bytes`
   return new ConnectionError('unusable', url, what, 'ask for less at a time, for example with a limit')
 }
+
+/** Whether what is sent there stays on this machine. */
+export const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '::1' || host === '[::1]' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(host)

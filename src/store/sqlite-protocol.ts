@@ -40,5 +40,8 @@ export type Answer =
   | readonly ['done']
   | readonly ['failed', fault: StoreFault, message: string]
 
+/** As it travels: a create that succeeded is its revision alone, because a number is the quickest to copy. */
+export type SentAnswer = Answer | number
+
 /** The thread's first message. */
 export type Opening = readonly ['opened', rev: number] | readonly ['refused', fault: StoreFault, message: string]

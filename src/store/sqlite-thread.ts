@@ -4,54 +4,36 @@ import fs from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { compareKeys, prefixEnd } from './keys.ts'
-import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './sqlite-protocol.ts'
+import {
+  applicationId,
+  isDiskFull,
+  isFailedWrite,
+  messageOf,
+  Refusal,
+  refusal,
+  schema,
+  schemaVersion,
+} from './sqlite-file.ts'
+import type { Answer, LogRow, Opening, Request, Row, SentAnswer, ThreadOptions } from './sqlite-protocol.ts'
 import { maxValueBytes } from './store.ts'
-
-/** Of the layout below. A program that knows only smaller numbers refuses the file. */
-const schemaVersion = 1
-/** "svc3" in the header of the file: other programs' databases are left alone. */
-const applicationId = 0x73766333
-
-// A value stands once, in the log, under the revision that wrote it (null: a deletion); entries say which revision is a
-// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age; the
-// index finds them without reading the values between.
-const schema = `
-  CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-  CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT) STRICT;
-  CREATE INDEX superseding ON log (rev, previous_rev) WHERE previous_rev IS NOT NULL;
-  CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT;
-  INSERT INTO meta VALUES ('compacted', 0), ('probe', 0);
-  PRAGMA application_id = ${applicationId};
-  PRAGMA user_version = ${schemaVersion};`
 
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
 const maxGroupWrites = 1_000
 const maxGroupCharacters = 8_000_000
+/** So many creates that stand together are written by one statement each for `entries` and `log`. */
+const rowsPerInsert = 8
+/** Stands where an answer will be. */
+const unanswered = 0
 /** A page of the log: so many revisions looked at, and about so much text returned. */
 const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
 
-/** Primary and extended result codes of SQLite that mean something to us. */
-const code = { busy: 5, readonly: 8, corrupt: 11, full: 13, cantOpen: 14, notADatabase: 26, ioErrorWrite: 778 } as const
-
-class Refusal extends Error {
-  readonly opening: Opening
-  constructor(...opening: Opening) {
-    super(String(opening[2]))
-    this.opening = opening
-  }
-}
-
-const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
-const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const { file, folder, keepRevisions } = workerData as ThreadOptions
 
 function freeBytes(): number {
   const { bavail, bsize } = fs.statfsSync(folder)
   return bavail * bsize
 }
-
-const { file, folder, keepRevisions } = workerData as ThreadOptions
 
 function openDatabase(): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: 0 })
@@ -69,9 +51,11 @@ function openDatabase(): DatabaseSync {
       `the data in ${folder} has schema version ${version}, this program knows up to ${schemaVersion}: ` +
         'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
     )
+  // Counts for a new file only: twice SQLite's usual size, so that fewer pages are written for values of a kilobyte.
+  db.exec('PRAGMA page_size = 8192')
   db.exec('PRAGMA journal_mode = WAL')
   db.exec('PRAGMA synchronous = FULL')
-  db.exec('PRAGMA wal_autocheckpoint = 4000')
+  db.exec('PRAGMA wal_autocheckpoint = 2000')
   db.exec('PRAGMA journal_size_limit = 67108864')
   db.exec('PRAGMA cache_size = -32768')
   // Also takes the write lock when there is nothing to create.
@@ -79,33 +63,6 @@ function openDatabase(): DatabaseSync {
   if (tables === 0) db.exec(schema)
   db.exec('COMMIT')
   return db
-}
-
-/** Why the database could not be opened, for people. */
-function refusal(error: unknown): Opening {
-  if (error instanceof Refusal) return error.opening
-  const primary = codeOf(error) & 0xff
-  const reasons: Record<number, Opening> = {
-    [code.busy]: [
-      'refused',
-      'Locked',
-      `the data folder ${folder} is in use by another svc3: stop that one first, or choose another folder`,
-    ],
-    [code.notADatabase]: ['refused', 'Unavailable', `${file} is not a database: move it away, or restore a backup`],
-    [code.corrupt]: [
-      'refused',
-      'Unavailable',
-      `the database ${file} is damaged (${messageOf(error)}): restore a backup`,
-    ],
-    [code.full]: ['refused', 'Unavailable', `disk full: ${file} cannot be opened until there is space in ${folder}`],
-    [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check who owns it, and its mode`],
-    [code.cantOpen]: [
-      'refused',
-      'Unavailable',
-      `${file} cannot be opened: check that it is a file, who owns it, and its mode`,
-    ],
-  }
-  return reasons[primary] ?? ['refused', 'Unavailable', `the database ${file} cannot be opened: ${messageOf(error)}`]
 }
 
 function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
@@ -118,6 +75,10 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   const commit = prepare('COMMIT')
   const selectEntry = prepare('SELECT entries.key, value, rev FROM entries JOIN log USING (rev) WHERE entries.key = ?')
   const insertEntry = prepare('INSERT INTO entries (key, rev) VALUES (?, ?) ON CONFLICT DO NOTHING')
+  const rows = (columns: string): string => Array<string>(rowsPerInsert).fill(columns).join()
+  const insertEntries = prepare(`INSERT INTO entries (key, rev) VALUES ${rows('(?, ?)')} ON CONFLICT DO NOTHING`)
+  const insertLogs = prepare(`INSERT INTO log (rev, key, value) VALUES ${rows('(?, ?, ?)')}`)
+  const removeEntry = prepare('DELETE FROM entries WHERE key = ? AND rev >= ?')
   const updateEntry = prepare('UPDATE entries SET rev = ? WHERE key = ?')
   const deleteEntry = prepare('DELETE FROM entries WHERE key = ?')
   const insertLog = prepare('INSERT INTO log (rev, key, previous_rev, value) VALUES (?, ?, ?, ?)')
@@ -145,7 +106,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   /** Why the last commit failed, until one succeeds. */
   let trouble: string | undefined
 
-  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => Answer
+  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => SentAnswer
   type Write = 'create' | 'update' | 'delete'
 
   /** The revision of the write being judged: `rev` moves on only after COMMIT, so a rolled-back batch uses none up. */
@@ -155,7 +116,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     create: ([, key, text]) => {
       if (insertEntry.run(key, next).changes === 0) return ['exists']
       insertLog.run(next, key, null, text)
-      return ['written', next++, null, null]
+      return next++
     },
     update: ([, key, text, expect]) => {
       const row = selectEntry.get(key) as Row | undefined
@@ -173,6 +134,35 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
       insertLog.run(next, key, row[2], null)
       return ['written', next++, row[1], row[2]]
     },
+  }
+
+  type Create = Extract<Request, { readonly 0: 'create' }>
+
+  /** All of them, or none: then somebody has one of the keys, and each has to be judged by itself. */
+  function createTogether(creates: readonly Create[]): boolean {
+    const keysAndRevs = creates.flatMap(([, key], i) => [key, next + i])
+    if (insertEntries.run(...keysAndRevs).changes < creates.length) {
+      for (const [, key] of creates) removeEntry.run(key, next)
+      return false
+    }
+    insertLogs.run(...creates.flatMap(([, key, text], i) => [next + i, key, text]))
+    next += creates.length
+    return true
+  }
+
+  /** Judges the writes of a group, in order. Other requests get a place for their answer. */
+  function write(group: readonly Request[]): SentAnswer[] {
+    const answers: SentAnswer[] = []
+    for (let i = 0; i < group.length; i += rowsPerInsert) {
+      const together = group.slice(i, i + rowsPerInsert)
+      if (together.length === rowsPerInsert && together.every(isCreate) && createTogether(together))
+        for (let created = next - rowsPerInsert; created < next; created++) answers.push(created)
+      // The table's types pair each name with its own request; a lookup by a union loses that.
+      else
+        for (const request of together)
+          answers.push(isWrite(request) ? (writes[request[0]] as Handle<Write>)(request) : unanswered)
+    }
+    return answers
   }
 
   const others: { readonly [K in Exclude<Request[0], Write>]: Handle<K> } = {
@@ -236,7 +226,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     } catch (error) {
       // A write that failed leaves no whole commit in the WAL, and the next transaction overwrites it. After a failed
       // fsync nobody knows what is on disk: this thread ends, and the next start reads what is there.
-      if (isCommitting && !isDiskFull(error) && codeOf(error) !== code.ioErrorWrite) throw error
+      if (isCommitting && !isFailedWrite(error)) throw error
       // SQLite ends the transaction itself in some cases. Where ROLLBACK fails, the thread ends too.
       if (db.isTransaction) db.exec('ROLLBACK')
       trouble = isDiskFull(error)
@@ -246,28 +236,26 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     }
   }
 
+  const isCreate = (request: Request): request is Create => request[0] === 'create'
   const isWrite = (request: Request): request is Extract<Request, { readonly 0: Write }> => request[0] in writes
 
   function runGroup(group: readonly Request[]): void {
-    const answers = new Array<Answer>(group.length)
+    let answers: SentAnswer[] = []
+    let failure: Answer | undefined
     if (group.some(isWrite)) {
-      const failure = transact(() => {
+      failure = transact(() => {
         next = rev + 1
-        group.forEach((request, i) => {
-          // The table's types pair each name with its own request; a lookup by a union loses that.
-          if (isWrite(request)) answers[i] = (writes[request[0]] as Handle<Write>)(request)
-        })
+        answers = write(group)
       })
       if (!failure) rev = next - 1
-      // Even a lost compare-and-set may have lost against a write that was rolled back.
-      else answers.fill(failure)
     }
     let isClosed = false
-    group.forEach((request, i) => {
-      if (isWrite(request)) return
-      answers[i] = (others[request[0]] as Handle<(typeof request)[0]>)(request)
+    for (const [i, request] of group.entries()) {
+      if (!isWrite(request)) answers[i] = (others[request[0]] as Handle<(typeof request)[0]>)(request)
+      // Even a lost compare-and-set may have lost against a write that was rolled back.
+      else if (failure) answers[i] = failure
       isClosed ||= request[0] === 'close'
-    })
+    }
     port.postMessage(answers)
     if (isClosed) port.close()
     // After the answers: nobody waits for it. An eighth more than asked for, so that it is rare.
@@ -297,6 +285,6 @@ let database: DatabaseSync | undefined
 try {
   database = openDatabase()
 } catch (error) {
-  parentPort.postMessage(refusal(error))
+  parentPort.postMessage(refusal(error, { file, folder }))
 }
 if (database) serve(database, parentPort)

@@ -73,6 +73,27 @@ test('data of a newer program is refused, and left as it is', async (t) => {
   assert.deepEqual(fs.readFileSync(path.join(folder, 'svc3.db')), before)
 })
 
+test('a file with pages of another size, as older programs made it, goes on as it is', async (t) => {
+  const folder = newFolder(t)
+  const first = await openSqlite(folder)
+  const kept = await first.create('/a', 'x'.repeat(20_000))
+  await first.close()
+  const file = path.join(folder, 'svc3.db')
+  const pageSize = (): unknown => {
+    using db = new DatabaseSync(file)
+    return db.prepare('PRAGMA page_size').get()?.page_size
+  }
+  assert.equal(pageSize(), 8_192)
+  const db = new DatabaseSync(file)
+  db.exec('PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM')
+  db.close()
+  const store = await openSqlite(folder)
+  assert.deepEqual(await store.get('/a'), kept)
+  assert.equal((await store.create('/b', 1)).rev, '2')
+  await store.close()
+  assert.equal(pageSize(), 4_096)
+})
+
 test('what is no database of ours is refused and left as it is', async (t) => {
   const cases: [string, RegExp, (file: string) => void][] = [
     [

@@ -1,6 +1,8 @@
 // svc3 dev
+
+import { isLoopback } from '../../client/transport.ts'
 import { defineCommand } from '../command.ts'
-import { dataDir, isLoopback } from '../connection.ts'
+import { dataDir } from '../connection.ts'
 import { type Architecture, architectures, type DevOptions, drivers } from '../programs.ts'
 import { UsageError } from '../usage.ts'
 

@@ -1,6 +1,7 @@
 // svc3 server
+
+import { isLoopback } from '../../../client/transport.ts'
 import { defineCommand } from '../../command.ts'
-import { isLoopback } from '../../connection.ts'
 import { UsageError } from '../../usage.ts'
 import { parseListen } from '../dev.ts'
 
