@@ -41,6 +41,8 @@ export interface Operation {
   readonly tells?: readonly string[]
   /** The answer carries a secret: it is never kept, so an Idempotency-Key has no effect. */
   readonly secretAnswer?: true
+  /** Said again it changes nothing: no answer is kept for its Idempotency-Key. */
+  readonly isIdempotent?: true
   /** Answers that are not JSON. */
   readonly produces?: string
   /** The answer goes on: the handler returns lines or bytes as they come. */

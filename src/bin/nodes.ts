@@ -19,6 +19,7 @@ const mib = 2 ** 20
 const simulatedCores = 12
 const simulatedMemoryMiB = 32_768
 const joinSeconds = 300
+const prefixes: Readonly<Record<DevOptions['driver'], string>> = { qemu: 'dev', simulated: 'sim' }
 
 /** Small Linux images that nodes build themselves at the first use: listed from the first second. */
 const tinyImages = [
@@ -41,7 +42,8 @@ export async function startNodes(
   const driver = await usableDriver(options.driver)
   const names = Object.entries(options.nodes).flatMap(([architecture, count]) =>
     Array.from({ length: count }, (_, index) => ({
-      name: `dev-${architecture}-${index + 1}`,
+      // Nodes of their own: VMs of one driver are nothing to the other.
+      name: `${prefixes[driver]}-${architecture}-${index + 1}`,
       architecture: architecture as keyof DevOptions['nodes'],
       index,
     })),

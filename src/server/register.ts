@@ -120,7 +120,7 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
       method: request.method,
       operation: operation.id,
       params: call.params,
-      header: operation.secretAnswer ? undefined : request.headers['idempotency-key'],
+      header: operation.secretAnswer || operation.isIdempotent ? undefined : request.headers['idempotency-key'],
       body: request.body,
     })
     if (key) {

@@ -26,7 +26,11 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
     ...(knownDiskGb !== undefined && { diskGb: knownDiskGb }),
     ...(operation && !isDone && { operation }),
   }
-  const next = { ...record, observed, conditions: record.conditions.filter(({ type }) => type !== 'NodeReady') }
+  // A disk that could not grow is not grown by the next wish.
+  const { diskGb: wantedGb, ...wish } = record.wish
+  const hasGivenUp = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
+  const kept = hasGivenUp ? { ...record, wish } : record
+  const next = { ...kept, observed, conditions: record.conditions.filter(({ type }) => type !== 'NodeReady') }
   if (!portsTaken || portsTaken.length === 0) return next
   const message = `port ${portsTaken.join(', ')} is taken by another program on node "${record.place?.node ?? ''}"`
   const others = next.conditions.filter(({ type }) => type !== 'PortsFree')

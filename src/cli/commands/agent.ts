@@ -1,7 +1,8 @@
 // svc3 agent
 import type { Trust } from '../../client/tls.ts'
+import { isLoopback } from '../../client/transport.ts'
 import { defineCommand } from '../command.ts'
-import { checkUrl, isLoopback } from '../connection.ts'
+import { checkUrl } from '../connection.ts'
 import type { Context } from '../context.ts'
 import type { Host } from '../host.ts'
 import { readPassword } from '../password.ts'

@@ -33,7 +33,9 @@ export async function probeQemu(
   return {
     ok,
     ...(packages.length > 0 && { problem: howToInstall(packages) }),
-    version: ok ? `QEMU ${found[0]?.version} (${accelerator}, ${network === 'sealed' ? 'sealed' : 'unsealed'} network)` : 'QEMU is missing',
+    version: ok
+      ? `QEMU ${found[0]?.version} (${accelerator}, ${network === 'sealed' ? 'sealed' : 'unsealed'} network)`
+      : 'QEMU is missing',
     architectures: ok ? found.map(({ architecture }) => architecture) : [],
     gpus: 0,
   }

@@ -70,12 +70,13 @@ export async function removeRuntime(runtime: string): Promise<void> {
 /**
  * Stays beside QEMU to tell how it ended, whether or not an agent is there. Its text is constant; what it works on comes
  * as arguments. No core dumps (they hold a guest's memory), and rather a VM than the agent when the host's memory ends.
- * QEMU holds the FIFO open as long as it lives, and nobody else does.
+ * QEMU holds the FIFO open as long as it lives, and nobody else does; when that was the last of the VM's processes, its
+ * sockets go too, so that nothing is left in /tmp where no agent comes back.
  */
 const supervisor = `umask 077
 ulimit -c 0
 ulimit -n 4096
-echo 300 > /proc/self/oom_score_adj
+{ echo 300 > /proc/self/oom_score_adj; } 2> /dev/null
 life=$1
 shift
 mkfifo "$life"
@@ -83,6 +84,13 @@ mkfifo "$life"
 echo $! $$ > ${files.pid}
 wait $!
 echo $? > ${files.exit}
+exec 2> /dev/null
+sockets=\${life%/*}
+for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  grep -qF "$sockets" "/proc/$(cat "$sockets/net.pid")/cmdline" || break
+  sleep 0.02
+done
+rm -rf "$sockets"
 `
 const supervisorName = 'svc3-vm'
 
@@ -133,12 +141,15 @@ export async function findProcess(folder: string, run: Run): Promise<ProcessId |
   }
 }
 
-/** The supervisor ends a moment after its QEMU: until then it may still write. */
+/** The supervisor ends a moment after its QEMU. Until then it writes, and removes what would be in a next run's place. */
 export async function waitForSupervisor(folder: string): Promise<void> {
   const { supervisor: pid } = await readPids(folder)
   const startTime = await startTimeOf(pid)
-  if (startTime !== undefined && (await argumentsOf(pid)).includes(supervisorName))
-    await waitForEnd({ pid, startTime }, 2_000)
+  if (startTime === undefined || !(await argumentsOf(pid)).includes(supervisorName)) return
+  const id = { pid, startTime }
+  if (await waitForEnd(id, 5_000)) return
+  await kill(id, 'SIGKILL')
+  await waitForEnd(id, 1_000)
 }
 
 async function readPids(folder: string): Promise<{ readonly qemu: number; readonly supervisor: number }> {
@@ -147,11 +158,11 @@ async function readPids(folder: string): Promise<{ readonly qemu: number; readon
   return { qemu, supervisor }
 }
 
-/** How a process that is no more ended, with the last that QEMU said. */
+/** How a process ended that is no more, as is its supervisor; with the last that QEMU said. */
 export async function describeEnd(folder: string): Promise<string> {
-  const code = await readExit(folder)
+  const exit = await readFileIfPresent(path.join(folder, files.exit))
   const said = await lastOfLog(folder)
-  return `QEMU ${endingOf(code)}${said === '' ? '' : `: ${said}`}`
+  return `QEMU ${endingOf(exit === undefined ? undefined : Number(exit))}${said === '' ? '' : `: ${said}`}`
 }
 
 function endingOf(code: number | undefined): string {
@@ -159,16 +170,6 @@ function endingOf(code: number | undefined): string {
   if (code === 0) return 'ended without being told by svc3'
   const signal = Object.entries(os.constants.signals).find(([, number]) => number === code - 128)?.[0]
   return signal === undefined ? `ended with exit code ${code}` : `was killed by signal ${code - 128} (${signal})`
-}
-
-/** The supervisor writes it a moment after the end. */
-async function readExit(folder: string): Promise<number | undefined> {
-  for (let tries = 0; tries < 30; tries++) {
-    const text = (await readFileIfPresent(path.join(folder, files.exit)))?.trim()
-    if (text) return Number(text)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  return undefined
 }
 
 export async function lastOfLog(folder: string): Promise<string> {

@@ -280,6 +280,7 @@ export class QemuVm {
       await this.#clear()
       return { state: 'stopped' }
     }
+    await waitForSupervisor(this.#folder)
     const problem = await describeEnd(this.#folder)
     await endUplink(run.runtime)
     await removeRuntime(run.runtime)
