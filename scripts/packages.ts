@@ -4,8 +4,7 @@ import { canInstall, type DebianProgram, install, installLine, missingOf } from 
 
 const packages: readonly DebianProgram[] = [
   ...hostPrograms,
-  { name: 'util-linux', program: 'unshare', why: 'small file systems for the tests of a full disk' },
-  { name: 'mount', program: 'mount', why: 'the same' },
+  { name: 'mount', program: 'mount', why: 'small file systems for the tests of a full disk' },
   { name: 'bsdutils', program: 'script', why: 'a terminal for the tests of questions and answers' },
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },

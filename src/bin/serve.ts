@@ -50,6 +50,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
   if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
 
+  if (isUp instanceof Error) process.stderr.write(`svc3: ${isUp.message}\nsvc3: ${hintOf(isUp)}\n`)
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
   await renewal.stop()
   // First, so that who waits for this process to end knows that it is ending.
@@ -62,6 +63,9 @@ export async function serve(options: ServeOptions): Promise<number> {
   process.stdout.write('svc3 stopped\n')
   return typeof reason === 'string' ? 0 : 1
 }
+
+const hintOf = (error: Error): string =>
+  (error as { options?: { hint?: string } }).options?.hint ?? 'its log above says more; nothing was lost'
 
 /** Who reads our output may go away (a closed pipe, a dead log shipper): the service goes on without. */
 function outliveReaders(): void {

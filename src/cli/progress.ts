@@ -66,7 +66,8 @@ function changingLine(stderr: Stderr, what: string): Progress {
   }
 }
 
-const columnsOf = ({ columns }: Stderr): number => Math.max(20, columns ?? usualColumns)
+/** Some terminals do not know their own width, and say 0. */
+const columnsOf = ({ columns }: Stderr): number => Math.max(20, columns || usualColumns)
 
 function bar(percent: number | undefined): string {
   if (percent === undefined) return ''

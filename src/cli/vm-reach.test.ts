@@ -160,7 +160,7 @@ describe('the greeting', () => {
 describe('the command line of ssh', () => {
   const line = {
     self: ['/opt/my node/bin/node', '/opt/100%/svc3.mjs'],
-    vm: { name: 'demo', uid: 'uid-1' },
+    vm: { name: 'demo', uid: 'uid-1', diskGeneration: 2 },
     namespace: 'svc-ios',
     user: 'admin',
     knownHosts: '/home/a b/known',
@@ -175,7 +175,7 @@ describe('the command line of ssh', () => {
     const options = words.filter((word) => word.includes('='))
     assert.deepEqual(options, [
       "ProxyCommand='/opt/my node/bin/node' '/opt/100%%/svc3.mjs' vm connect demo --port ssh --namespace svc-ios --quiet",
-      'HostKeyAlias=uid-1',
+      'HostKeyAlias=uid-1.2',
       'UserKnownHostsFile="/home/a b/known"',
       'GlobalKnownHostsFile=/dev/null',
       'StrictHostKeyChecking=accept-new',
@@ -227,7 +227,7 @@ exit 7
     assert.deepEqual([exitCode, stdout, stderr], [7, '', ''])
     const words = noted(env, 'words').split('\n').slice(0, -1)
     assert.deepEqual(words.slice(-7), ['-l', 'ci', 'demo', '--', 'ls', '-la', '/a b'])
-    assert.ok(words.includes('HostKeyAlias=uid-of-demo'))
+    assert.ok(words.includes('HostKeyAlias=uid-of-demo.1'))
     assert.ok(words.includes(`UserKnownHostsFile="${env.XDG_CONFIG_HOME}/svc3/known-hosts/uid-of-demo"`))
     assert.ok(
       words.includes(

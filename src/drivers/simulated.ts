@@ -30,6 +30,7 @@ interface SimulatedVm {
   readonly ports: readonly string[]
 }
 
+const done = { suspend: 'suspended', resume: 'resumed' } as const
 const stateFile = 'simulated.json'
 const consoleFile = 'console.log'
 
@@ -164,7 +165,7 @@ export class SimulatedDriver implements Driver {
     await this.#alone(folder, async () => {
       const now = await this.#required(folder)
       if (now.power === to) return
-      if (now.power !== from) throw new Error(`the VM does not run: it cannot be ${step}ed`.replace('eed', 'ed'))
+      if (now.power !== from) throw new Error(`the VM does not run: it cannot be ${done[step]}`)
       this.#maybeFail(step)
       await this.#write(folder, { ...now, power: to })
     })

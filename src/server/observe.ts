@@ -1,6 +1,7 @@
 // Every request is measured; changes, refusals and faults are logged, reads and what agents report only when somebody
 // debugs.
 import type { FastifyInstance } from 'fastify'
+import { base } from '../api/operation.ts'
 import { displayName } from '../auth/principal.ts'
 import type { Services } from './services.ts'
 
@@ -8,7 +9,7 @@ export function observeRequests(app: FastifyInstance, { metrics, log }: Services
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown'
     metrics.request(request.method, route, reply.statusCode, reply.elapsedTime / 1_000)
-    const isRoutine = request.method === 'GET' || request.principal?.kind === 'agent' || route.endsWith('/agent/token')
+    const isRoutine = request.method === 'GET' || route.startsWith(`${base}/agent/`)
     const level = reply.statusCode >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
     log[level]('request', {
       requestId: request.id,

@@ -44,6 +44,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     cpu: shape.cpu,
     memory: place ? gibibytes(place.memoryMiB) : shape.memoryMiB === 0 ? 'auto' : gibibytes(shape.memoryMiB),
     ...(diskGb !== undefined && { diskGb }),
+    diskGeneration: wish.diskGeneration,
     image: shape.image,
     architecture: shape.architecture,
     gpuPassthrough: shape.gpuPassthrough,

@@ -1,4 +1,4 @@
-// The simulated driver keeps the contract, on disk and in memory.
+// The simulated driver keeps the contract.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'

@@ -19,6 +19,7 @@ export const vmOf = (fields: Partial<Vm> & { readonly name: string }): Vm => ({
   cpu: 3,
   memory: '4.80Gi',
   diskGb: 90,
+  diskGeneration: 1,
   image: 'sonoma',
   architecture: 'amd64',
   gpuPassthrough: false,

@@ -12,6 +12,7 @@ import {
   argumentsOf,
   findByArgument,
   isAlive,
+  kill,
   type ProcessId,
   startTimeOf,
   waitForEnd,

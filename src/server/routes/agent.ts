@@ -92,7 +92,7 @@ export function agent(services: Services): HandlersOf<typeof api> {
       await changeNode(collections, name, (record) =>
         record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
       )
-      log.info('an agent is connected', { node: name })
+      log.debug('an agent is connected', { node: name })
       const hello = () => ({ type: 'HELLO' as const, vms: wishesFor(services, name), heartbeatSeconds })
       return fleet.open(name, hello, signal)
     },
