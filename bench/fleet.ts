@@ -23,11 +23,7 @@ interface Dev {
 async function startDev(nodes: string): Promise<Dev> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-bench-'))
   const args = ['dev', '--listen', '127.0.0.1:0', '--data', folder, '--driver', 'simulated', '--nodes', nodes]
-  const child = spawn(
-    process.env.BENCH_NODE ?? path.join(root, 'bin/svc3'),
-    process.env.BENCH_NODE ? ['src/bin/svc3.ts', ...args] : args,
-    { stdio: ['ignore', 'pipe', 'ignore'] },
-  )
+  const child = spawn(path.join(root, 'bin/svc3'), args, { stdio: ['ignore', 'pipe', 'ignore'] })
   const url = await new Promise<string>((resolve, reject) => {
     let output = ''
     child.stdout.on('data', (chunk: Buffer) => {

@@ -1,11 +1,19 @@
 // `npm run bench`: ours beside a reference, from one run on one machine. Ends with 1 when a target is missed.
 import { cliBench } from '../bench/cli.ts'
+import { fleetBench } from '../bench/fleet.ts'
+import { guestBench } from '../bench/guest.ts'
 import { httpBench } from '../bench/http.ts'
 import { meetsTarget, printRows } from '../bench/row.ts'
 import { storeBench } from '../bench/store.ts'
 import { buildProgram } from './build.ts'
 
 await buildProgram()
-const rows = [...(await httpBench()), ...(await storeBench()), ...(await cliBench())]
+const rows = [
+  ...(await httpBench()),
+  ...(await storeBench()),
+  ...(await cliBench()),
+  ...(await fleetBench()),
+  ...(await guestBench()),
+]
 printRows(rows)
 process.exit(rows.every(meetsTarget) ? 0 : 1)

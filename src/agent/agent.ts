@@ -150,10 +150,10 @@ async function runAgent(options: AgentOptions, connection: Connection): Promise<
   })
 
   const received: { readonly [T in AgentMessage['type']]: (message: Extract<AgentMessage, { type: T }>) => void } = {
-    HELLO({ vms, heartbeatSeconds }) {
+    HELLO({ vms, kept, heartbeatSeconds }) {
       heartbeat.every(heartbeatSeconds)
       hasHello = true
-      const wanted = new Set(vms.map(({ uid }) => uid))
+      const wanted = new Set([...vms.map(({ uid }) => uid), ...kept])
       for (const [uid, worker] of workers) {
         if (wanted.has(uid)) continue
         log.warn('a VM that the server does not know is removed', { name: uid })

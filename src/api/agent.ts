@@ -12,7 +12,7 @@ const Protocol = t.Enum(['tcp', 'udp'])
 /** The state of a node, sent at the start, when it changes, and as heartbeat. */
 export const NodeReport = t.Object(
   {
-    ip: t.String({ maxLength: 64 }),
+    ip: t.String({ pattern: '^(?:(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)(?:\\.|$)){4}$', description: 'An IPv4 literal' }),
     architecture: Architecture,
     cpu: t.Integer({ minimum: 1, maximum: 4_096 }),
     memoryMiB: t.Integer({ minimum: 1, maximum: 1_000_000_000 }),
@@ -82,7 +82,13 @@ export type WantedVm = t.Static<typeof WantedVm>
  */
 export const AgentMessage = t.Union(
   [
-    t.Object({ type: t.Literal('HELLO'), vms: t.Array(WantedVm), heartbeatSeconds: t.Integer() }),
+    t.Object({
+      type: t.Literal('HELLO'),
+      vms: t.Array(WantedVm),
+      /** VMs of this node about which nothing can be said now: they stay as they are. */
+      kept: t.Array(t.String()),
+      heartbeatSeconds: t.Integer(),
+    }),
     t.Object({ type: t.Literal('VM'), vm: WantedVm }),
     t.Object({
       type: t.Literal('DIAL'),
@@ -206,7 +212,7 @@ export const openAgentStream = operation({
   isStream: true,
   response: t.String(),
   refuses: ['Conflict', 'ServiceUnavailable'],
-  example: { response: '{"type":"HELLO","vms":[],"heartbeatSeconds":10}\n' },
+  example: { response: '{"type":"HELLO","vms":[],"kept":[],"heartbeatSeconds":10}\n' },
 })
 
 export const reportNode = operation({

@@ -63,6 +63,7 @@ export const getImage = operation({
   allow: 'dev',
   status: 200,
   summary: 'Show an image',
+  isDerived: true,
   response: Image,
   refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default', image: 'tiny-arm64' }, response: example },

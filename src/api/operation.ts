@@ -45,6 +45,8 @@ export interface Operation {
   readonly isIdempotent?: true
   /** Answers that are not JSON. */
   readonly produces?: string
+  /** The answer tells more than its record does: no ETag stands for it. */
+  readonly isDerived?: true
   /** The answer goes on: the handler returns lines or bytes as they come. */
   readonly isStream?: true
   /** A WebSocket: the handler gets the connection. */

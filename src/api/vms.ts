@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { Status } from './errors.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { Architecture, Flag, ResourceVersion, Timestamp, VmShape } from './records.ts'
+import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp, VmShape } from './records.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
 export const powerStates = ['pending', 'starting', 'running', 'stopped', 'suspended', 'failed', 'unknown'] as const
@@ -63,6 +63,7 @@ export const Vm = t.Object(
     labels: t.Record(t.String(), t.String()),
     metadataKeys: t.Array(t.String(), { description: 'Values are read in the guest only' }),
     errorMessage: t.Optional(t.String()),
+    warning: t.Optional(t.String({ description: 'Not a failure: what somebody should know or do' })),
     conditions: t.Array(Condition),
     operation: t.Optional(VmOperation),
     resourceVersion: ResourceVersion,
@@ -229,7 +230,7 @@ export const execVm = operation({
   description: 'Answers when it is done. Revert returns the disk to the latest state of the image: the rest is lost.',
   involves: 'params.vm',
   tells: ['command'],
-  body: t.Object({ command: t.Enum(vmCommands) }, { title: 'VmCommand' }),
+  body: t.Object({ command: t.Enum(vmCommands), resourceVersion: ExpectedVersion }, { title: 'VmCommand' }),
   response: Vm,
   refuses: ['NotFound', 'Conflict', 'Invalid', 'Timeout'],
   example: {
@@ -249,7 +250,7 @@ export const resizeVm = operation({
   summary: 'Enlarge the disk of a VM, and restart it',
   description:
     'Intel-based VMs: with `user` and `password` partition and file system are grown through SSH. When that does not ' +
-    'work the disk is larger all the same, and `errorMessage` tells how to go on by hand.',
+    'work the disk is larger all the same, and `warning` tells how to go on by hand.',
   involves: 'params.vm',
   tells: ['size'],
   body: t.Object(
@@ -257,6 +258,7 @@ export const resizeVm = operation({
       size: t.Number({ description: 'In GB, an integer, larger than now' }),
       user: t.Optional(Text),
       password: t.Optional(t.String({ maxLength: 1024, writeOnly: true })),
+      resourceVersion: ExpectedVersion,
     },
     { title: 'VmResize' },
   ),
@@ -275,9 +277,12 @@ export const extendVm = operation({
   summary: 'Set when a VM ends by itself',
   involves: 'params.vm',
   tells: ['ttl'],
-  body: t.Object({ ttl: t.String({ maxLength: 64, description: 'From now, such as `2h`; `0` for never' }) }),
+  body: t.Object({
+    ttl: t.String({ maxLength: 64, description: 'From now, such as `2h`; `0` for never' }),
+    resourceVersion: ExpectedVersion,
+  }),
   response: Vm,
-  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  refuses: ['NotFound', 'Invalid', 'Conflict', 'Forbidden'],
   example: { params, body: { ttl: '2h' }, response: { ...example, expiresAt: '2026-11-15T11:00:00Z' } },
 })
 

@@ -34,17 +34,21 @@ export function markNodes(controller: Controller, presence: Presence, patience =
   async function mark({ name, allocations }: NodeRecord, isReady: boolean): Promise<void> {
     log.info(isReady ? 'a node is ready' : 'a node does not answer', { node: name })
     const at = timestamp(clock.now())
-    await changeNode(collections, name, (record) => ({ ...record, isReady, lastSeenAt: at }))
+    await changeNode(collections, name, (record) =>
+      presence.isOpen(name) === isReady ? { ...record, isReady, lastSeenAt: at } : undefined,
+    )
     if (isReady) return
     const message = `node "${name}" does not answer since ${at}`
     const condition = { type: 'NodeReady', status: 'False', reason: 'NodeLost', message, at } as const
     for (const [uid, vm] of Object.entries(allocations)) {
       const key = collections.vms.key(vm.namespace, vm.name)
-      await changeVm(collections, key, uid, (record) => ({
-        ...record,
-        observed: { ...record.observed, power: record.observed.hasRun ? 'unknown' : record.observed.power },
-        conditions: [...record.conditions.filter(({ type }) => type !== 'NodeReady'), condition],
-      }))
+      await changeVm(collections, key, uid, (record) => {
+        // Back already: what it reports is the truth.
+        if (presence.isOpen(name)) return undefined
+        const power = record.observed.hasRun ? 'unknown' : record.observed.power
+        const conditions = [...record.conditions.filter(({ type }) => type !== 'NodeReady'), condition]
+        return { ...record, observed: { ...record.observed, power }, conditions }
+      })
     }
   }
 }

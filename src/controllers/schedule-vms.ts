@@ -4,9 +4,9 @@
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { type Allocation, type Demand, type Placement, place } from '../rules/placement.ts'
-import type { NodeAllocation, VmRecord } from '../store/fleet-records.ts'
+import type { NodeAllocation, NodeRecord, VmRecord } from '../store/fleet-records.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
-import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment } from '../store/vms.ts'
+import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/vms.ts'
 import type { Controller } from './controller.ts'
 import { newPorts } from './new-ports.ts'
 import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
@@ -27,12 +27,25 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const { vms, nodes } = collections
   /** Keys of VMs that wait for a node, or for other ports. */
   const waiting = new Set<string>()
+  /** Those of them that were not looked at since they came, or since nodes may have got more room. */
+  const fresh = new Set<string>()
   const told = new Map<string, number>()
   let sweptMs = Number.NEGATIVE_INFINITY
+  let laterTimer: NodeJS.Timeout | undefined
 
   const note = (key: string, record: VmRecord | undefined): void => {
-    if (record && needsUs(record)) waiting.add(key)
-    else if (waiting.delete(key)) told.delete(key)
+    if (record && needsUs(record)) {
+      if (!waiting.has(key) || record.place) fresh.add(key)
+      waiting.add(key)
+    } else if (waiting.delete(key)) {
+      fresh.delete(key)
+      told.delete(key)
+    }
+  }
+  /** What did not fit may fit now. */
+  const lookAgain = (): void => {
+    for (const key of waiting) fresh.add(key)
+    if (fresh.size > 0) loop.nudge()
   }
   for (const { key, value } of vms.list()) note(key, value)
 
@@ -43,46 +56,46 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       if (performance.now() - sweptMs >= sweepMs * 0.9) {
         sweptMs = performance.now()
         await sweep()
+        for (const key of waiting) fresh.add(key)
       }
       if (!signal.aborted) await schedule()
     },
   })
   const unsubscribes = [
     vms.view.subscribe((changes) => {
-      for (const change of changes)
-        note(
-          change.type === 'put' ? change.entry.key : change.key,
-          change.type === 'put' ? change.entry.value : undefined,
-        )
-      if (waiting.size > 0) loop.nudge()
+      for (const change of changes) {
+        if (change.type === 'put') note(change.entry.key, change.entry.value)
+        else note(change.key, undefined)
+      }
+      if (fresh.size > 0) loop.nudge()
     }),
-    nodes.view.subscribe(() => waiting.size > 0 && loop.nudge()),
+    nodes.view.subscribe((changes) => {
+      const hasRoom = changes.some((change) => change.type === 'delete' || mayHaveMore(change.previous, change.entry))
+      if (hasRoom) lookAgain()
+    }),
   ]
 
   async function schedule(): Promise<void> {
-    if (waiting.size === 0) return
+    if (fresh.size === 0) return
     const rooms = new Rooms(nodes.list(), presence)
     const chosen = new Map<Room, Chosen[]>()
     const unplaced: { vm: Pending; message: string }[] = []
-    /** What did not fit does not fit a second time in one run. */
+    /** What did not fit does not fit a second time in one run, whatever ports it wants besides. */
     const refused = new Map<string, string>()
-    const pending = [...waiting].flatMap((key) => vms.at(key) ?? []).toSorted(byAge)
+    const pending = [...fresh].flatMap((key) => vms.at(key) ?? []).toSorted(byAge)
+    fresh.clear()
     for (const vm of pending) {
       if (vm.value.place) continue
       const demand = demandOf(vm.value)
-      const shape = JSON.stringify([vm.value.namespace, demand])
-      const message = refused.get(shape)
-      if (message !== undefined) {
-        unplaced.push({ vm, message })
-        continue
-      }
       const candidates = rooms.in(vm.value.namespace)
-      const found = place(demand, candidates)
-      const room = found.ok ? candidates.find(({ name }) => name === found.node) : undefined
-      if (!found.ok || !room) {
-        const reasons = messageOf(found, demand, vm.value.namespace)
-        refused.set(shape, reasons)
-        unplaced.push({ vm, message: reasons })
+      const shape = JSON.stringify([vm.value.namespace, { ...demand, reservedPorts: [] }])
+      const known = refused.get(shape)
+      const found = known === undefined ? place(demand, candidates) : undefined
+      const room = found?.ok ? candidates.find(({ name }) => name === found.node) : undefined
+      if (!found?.ok || !room) {
+        const message = known ?? messageOf(found, demand, vm.value.namespace)
+        if (known === undefined && !isAboutPorts(found)) refused.set(shape, message)
+        unplaced.push({ vm, message })
         continue
       }
       room.take(found.allocation, demand.reservedPorts)
@@ -105,31 +118,43 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       await nodes.update(entry, { ...entry.value, allocations })
     } catch (error) {
       ignoreLost(error)
+      for (const { vm } of list) if (waiting.has(vm.key)) fresh.add(vm.key)
       return loop.nudge()
     }
     const { name: node, report } = entry.value
     await Promise.all(
-      list.map(({ vm, allocation }) =>
-        changeVm(collections, vm.key, vm.value.uid, (record) => {
+      list.map(async ({ vm, allocation }) => {
+        const told = await changeVm(collections, vm.key, vm.value.uid, (record) => {
           if (record.place || isDeleted(record)) return undefined
           const { ssh, vnc, screenshare, memoryMiB } = allocation
           const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
           return { ...record, place: spot, conditions: withScheduled(record, 'True', `on node "${node}"`) }
-        }),
-      ),
+        })
+        // It was deleted meanwhile.
+        if (told?.value.place?.node !== node) await release(collections, node, vm.value.uid)
+      }),
     )
   }
 
   async function explain({ key, value }: Pending, message: string): Promise<void> {
     const nowMs = performance.now()
     const current = value.conditions.find(({ type }) => type === 'Scheduled')
-    if (current?.message === message || nowMs - (told.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return
+    if (current?.message === message) return
+    if (nowMs - (told.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return later()
     told.set(key, nowMs)
     await changeVm(collections, key, value.uid, (record) =>
       record.place || isDeleted(record)
         ? undefined
         : { ...record, conditions: withScheduled(record, 'False', message) },
     )
+  }
+
+  /** Reasons that were too soon are told with the next look. */
+  function later(): void {
+    laterTimer ??= setTimeout(() => {
+      laterTimer = undefined
+      lookAgain()
+    }, reasonsMs).unref()
   }
 
   const withScheduled = (record: VmRecord, status: 'True' | 'False', message: string): VmRecord['conditions'] => {
@@ -158,13 +183,26 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   }
 
   return {
-    nudge: loop.nudge,
+    nudge: lookAgain,
     stop: async () => {
+      clearTimeout(laterTimer)
       for (const unsubscribe of unsubscribes) unsubscribe()
       await loop.stop()
     },
   }
 }
+
+/** A node that only took one VM more has no more room than before. */
+function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: Entry<NodeRecord>): boolean {
+  if (!before) return true
+  const { allocations: had, ...old } = before.value
+  const { allocations: has, ...now } = after
+  return Object.keys(had).some((uid) => !has[uid]) || JSON.stringify(old) !== JSON.stringify(now)
+}
+
+/** Such a refusal says nothing about a VM that wants other ports. */
+const isAboutPorts = (found: Placement | undefined): boolean =>
+  found?.ok === false && found.reasons.some(({ reason }) => reason.includes('port'))
 
 const needsUs = (record: VmRecord): boolean =>
   !isDeleted(record) && (!record.place || record.conditions.some(({ type }) => type === 'PortsFree'))
@@ -183,8 +221,8 @@ const reservation = ({ namespace, name, reservedPorts }: VmRecord, allocation: A
   return { namespace, name, cpu, memoryMiB, gpus, ports: portsIn(allocation, reservedPorts) }
 }
 
-function messageOf(found: Placement, { node }: Demand, namespace: string): string {
-  const reasons = found.ok ? [] : found.reasons
+function messageOf(found: Placement | undefined, { node }: Demand, namespace: string): string {
+  const reasons = found === undefined || found.ok ? [] : found.reasons
   if (reasons.length === 0)
     return node === undefined
       ? `there is no node in namespace "${namespace}"`

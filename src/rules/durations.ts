@@ -11,3 +11,11 @@ export function parseDuration(text: string): number | undefined {
   }
   return Math.round(seconds)
 }
+
+const longestTtlSeconds = 10 * 365 * 86_400
+
+/** How long something may live: from a second to ten years. */
+export function parseTtl(text: string): number | undefined {
+  const seconds = parseDuration(text)
+  return seconds !== undefined && seconds >= 1 && seconds <= longestTtlSeconds ? seconds : undefined
+}

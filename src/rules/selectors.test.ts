@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { type Parsed, parseFieldSelector, parseLabelSelector } from './selectors.ts'
 
 const item = {
+  node: 'n3',
   name: 'vm-1',
   owner: 'me@example.com',
   cpu: 4,
@@ -40,6 +41,7 @@ const fields: readonly (readonly [string, boolean])[] = [
   ['cpu=4,on=true', true],
   ['place.node=n1', true],
   ['place.node=n2', false],
+  ['status.node=n3', true],
 ]
 
 describe('selectors', () => {

@@ -45,9 +45,13 @@ export function parseLabelSelector(text: string): Parsed {
   return parse(text, [...equals, ...sets], (name) => (item) => asText((item.labels as Item | undefined)?.[name]))
 }
 
+/** As clients of Kubernetes-like services write it. */
+const otherNames: Readonly<Record<string, string>> = { 'status.node': 'node' }
+
 /** `fields` are those that an item has: a selector on another one is a mistake, not an empty list. */
 export function parseFieldSelector(text: string, fields: readonly string[]): Parsed {
-  return parse(text, equals, (name) => {
+  return parse(text, equals, (asked) => {
+    const name = otherNames[asked] ?? asked
     const path = name.split('.')
     if (!fields.includes(path[0] as string)) return `there is no field "${name}": choose from ${fields.join(', ')}`
     return (item) => asText(path.reduce<unknown>((value, step) => (value as Item | undefined)?.[step], item))

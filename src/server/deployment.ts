@@ -4,7 +4,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { ApiError, type Cause, invalid, notFound } from '../api/errors.ts'
 import type { VmDeployment } from '../api/vms.ts'
 import { timestamp } from '../platform/clock.ts'
-import { parseDuration } from '../rules/durations.ts'
+import { parseTtl } from '../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
@@ -18,7 +18,8 @@ import { shapeOf, shapeProblems } from './shape.ts'
 import type { VmSecret } from './wishes.ts'
 
 const kind = 'vms'
-const longestTtlSeconds = 10 * 365 * 86_400
+/** Also by the controller that ends what nobody waits for any more. */
+const tooLate = 'its deployment took too long'
 const defaultTimeoutMinutes = 10
 
 export interface Request {
@@ -112,10 +113,10 @@ function recordOf(
   const reserved = parseReservedPorts(body.reservedPorts ?? '')
   const { metadata, problems } = metadataOf(body)
   causes.push(...reserved.causes, ...problems)
-  const ttlSeconds = body.ttl ? parseDuration(body.ttl) : undefined
-  if (body.ttl && !(ttlSeconds !== undefined && ttlSeconds >= 1 && ttlSeconds <= longestTtlSeconds))
+  const ttlSeconds = body.ttl ? parseTtl(body.ttl) : undefined
+  if (body.ttl && ttlSeconds === undefined)
     causes.push(cause('ttl', `ttl "${body.ttl}" is not a duration such as 2h or 30m`))
-  if (body.userdata && !/^[A-Za-z0-9+/\s]*={0,2}\s*$/.test(body.userdata))
+  if (body.userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(body.userdata.replaceAll(/\s/g, '')))
     causes.push(cause('userdata', 'userdata is not base64'))
   causes.push(...labelProblems(body.labels ?? {}))
   if (causes.length > 0) throw invalid(kind, causes, 'correct the fields named in details.causes')
@@ -183,7 +184,8 @@ export async function awaitDeployment(
       (entry) => {
         if (!entry || isGone(entry)) return null
         failure = entry.value.failure
-        return entry.value.observed.power === 'running' ? entry : undefined
+        // It may have been stopped since, when an earlier try of this request brought it up.
+        return entry.value.observed.hasRun ? entry : undefined
       },
       AbortSignal.any([late, services.stopping]),
     )
@@ -193,14 +195,11 @@ export async function awaitDeployment(
     if (!late.aborted) throw error
     const entry = services.collections.vms.at(key)
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
-    if (entry && !isGone(entry)) await removeVm(services.collections, entry, 'its deployment took too long')
+    if (entry && !isGone(entry) && !entry.value.observed.hasRun) await removeVm(services.collections, entry, tooLate)
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
-    const minutes = timeoutMs / 60_000
-    throw new ApiError('Timeout', `vm "${name}" was not deployed within ${minutes} minutes${why}`, {
-      ...about,
-      hint: 'nothing of it is left; svc3 node list shows what nodes have free, --timeout gives it more time',
-    })
+    throw late504(name, `within ${timeoutMs / 60_000} minutes${why}`)
   }
+  if (failure === tooLate) throw late504(name, 'in time')
   if (failure !== undefined)
     throw new ApiError('InternalError', `vm "${name}" could not be deployed: ${failure}`, {
       ...about,
@@ -211,6 +210,13 @@ export async function awaitDeployment(
     hint: 'deploy it again',
   })
 }
+
+const late504 = (name: string, when: string): ApiError =>
+  new ApiError('Timeout', `vm "${name}" was not deployed ${when}`, {
+    kind,
+    name,
+    hint: 'nothing of it is left; svc3 node list shows what nodes have free, --timeout gives it more time',
+  })
 
 /** Why a VM is not running yet, as far as is known. */
 export function reasonsOf({ conditions, observed }: VmRecord): string {

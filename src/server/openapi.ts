@@ -121,8 +121,9 @@ function parametersOf(operation: Operation, components: Map<string, Json>): Json
 }
 
 /** Lists, and records that have a version. */
-const hasTag = ({ method, item, response }: Operation): boolean =>
+const hasTag = ({ method, item, response, isDerived }: Operation): boolean =>
   method === 'GET' &&
+  !isDerived &&
   (item !== undefined || 'resourceVersion' in ((response as { properties?: object }).properties ?? {}))
 
 const text = (description: string): Json => ({ description, schema: { type: 'string' } })

@@ -51,9 +51,12 @@ export function registerOperation(
   app.route(route)
 }
 
-/** Nothing is taken for an object without fields, so that the refusal names the fields. */
+/** Nothing is taken for an object without fields, so that the refusal names the fields; null for a field left out. */
 const fillBody: preValidationHookHandler = (request, _reply, done) => {
   if (request.body === undefined) request.body = {}
+  const body = request.body as Record<string, unknown> | unknown[] | null
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    for (const [name, value] of Object.entries(body)) if (value === null) delete body[name]
   done()
 }
 
@@ -64,10 +67,11 @@ function answerOf(operation: Operation, handler: AnyHandler, services: Services,
   if (operation.isUpgrade)
     return (request, reply) =>
       upgrade(
+        operation,
         request,
         reply,
         () => handler(callOf(request, services.clock.now())) as Accept | Promise<Accept>,
-        services.stopping,
+        services,
       )
   if (operation.isStream)
     return (request, reply) =>
@@ -119,7 +123,7 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
       caller: request.principal ? callerKey(request.principal) : '',
       method: request.method,
       operation: operation.id,
-      params: call.params,
+      params: { ...call.params, ...(call.query as object | undefined) },
       header: operation.secretAnswer || operation.isIdempotent ? undefined : request.headers['idempotency-key'],
       body: request.body,
     })
@@ -128,7 +132,7 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
       return reply.code(status).type(type).send(body)
     }
     const { status, body, version } = await run()
-    if (operation.method === 'GET' && version !== undefined) {
+    if (operation.method === 'GET' && version !== undefined && !operation.isDerived) {
       reply.header('etag', `"${version}"`)
       if (isCurrent(request, version)) return reply.code(304).send()
     }

@@ -33,8 +33,8 @@ export function shapeOf(
 ): VmShapeRecord {
   const base = { ...defaults, ...from }
   const text = (value: string | undefined, old: string | undefined): string | undefined => value || old
-  // With a configuration a plain `false` comes from a client that always sends it, and does not override.
-  const flag = (value: boolean | undefined, old: boolean): boolean =>
+  // With a configuration a plain `false` comes from a client that always sends these two, and does not override.
+  const alwaysSent = (value: boolean | undefined, old: boolean): boolean =>
     value === undefined || (from !== undefined && value === false) ? old : value
   const iso = text(asked.iso, base.iso)
   const systemSerial = text(asked.systemSerial, base.systemSerial)
@@ -47,13 +47,13 @@ export function shapeOf(
     memoryMiB: asked.memory ? askedMemoryMiB(asked.memory) : base.memoryMiB,
     ...(node !== undefined && { node }),
     ...(tag !== undefined && { tag }),
-    tagRequired: flag(asked.tagRequired, base.tagRequired),
+    tagRequired: asked.tagRequired ?? base.tagRequired,
     scheduler: (asked.scheduler || base.scheduler) as VmShapeRecord['scheduler'],
     vncConsole: asked.vncConsole ?? base.vncConsole,
     // Jenkins sends netBoost: false with every deployment, also for arm64, where it has no meaning.
-    netBoost: image.architecture === 'arm64' ? true : flag(asked.netBoost, base.netBoost),
-    legacyIO: flag(asked.legacyIO, base.legacyIO),
-    gpuPassthrough: flag(asked.gpuPassthrough, base.gpuPassthrough),
+    netBoost: image.architecture === 'arm64' ? true : alwaysSent(asked.netBoost, base.netBoost),
+    legacyIO: alwaysSent(asked.legacyIO, base.legacyIO),
+    gpuPassthrough: asked.gpuPassthrough ?? base.gpuPassthrough,
     ...(iso !== undefined && { iso }),
     ...(systemSerial !== undefined && { systemSerial }),
     display: {

@@ -30,7 +30,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
   const { shape, place, observed, wish } = value
   const busy = busyWith(value)
   const operation = observed.operation ?? (busy === undefined ? undefined : { kind: busy, phase: phaseOf(value) })
-  const errorMessage = value.failure ?? observed.problem ?? observed.warning
+  const errorMessage = value.failure ?? observed.problem
   const diskGb = observed.diskGb ?? wish.diskGb
   return {
     name: value.name,
@@ -54,6 +54,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     labels: { ...value.labels },
     metadataKeys: [...value.metadataKeys],
     ...(errorMessage !== undefined && { errorMessage }),
+    ...(observed.warning !== undefined && { warning: observed.warning }),
     conditions: [...value.conditions],
     ...(operation && { operation }),
     resourceVersion: rev,

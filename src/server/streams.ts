@@ -18,7 +18,7 @@ export interface Stream {
 }
 
 /** A token that ended, or a role that was taken away, ends the streams opened with it within this time. */
-const recheckMs = 2_000
+export const recheckMs = 2_000
 
 export async function streamChanges(
   { operation, lists, listing, query }: Stream,
@@ -81,7 +81,7 @@ async function stream(
 }
 
 /** Agents keep one stream each, as many as there are nodes. */
-function admit(operation: Operation, request: FastifyRequest, { metrics, settings }: Services): string {
+export function admit(operation: Operation, request: FastifyRequest, { metrics, settings }: Services): string {
   const { watches } = metrics
   const { limits } = settings
   const caller = request.principal ? callerKey(request.principal) : request.ip

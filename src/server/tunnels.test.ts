@@ -86,6 +86,47 @@ describe('a tunnel', () => {
     await assert.rejects(connect(`${vms}/demo/connect`), isRefusal(503))
   })
 
+  it('is not dialled for a handshake that is none, and is closed when the caller has left', async () => {
+    const { request } = await import('node:http')
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', authorization: `Bearer ${service.adminToken}` }
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const asking = request(`${url}${vms}/demo/connect`, { headers })
+      asking
+        .on('response', (answer) => resolve(answer.statusCode))
+        .on('error', reject)
+        .end()
+    })
+    assert.equal(status, 400)
+    assert.equal(node.told.filter(({ type }) => type === 'DIAL').length, 0)
+
+    const leaving = new AbortController()
+    const opening = dialTunnel({
+      baseUrl: url,
+      path: `${vms}/demo/connect`,
+      token: service.adminToken,
+      signal: leaving.signal,
+    }).catch(() => undefined)
+    const { tunnel } = await dialled()
+    leaving.abort()
+    await opening
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const agentSide = await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
+    assert.equal(await readAll(agentSide as AsyncIterable<Buffer>), '')
+  })
+
+  it('ends with the token that opened it', async () => {
+    await service.call('POST', '/api/v1/namespaces/svc-default/serviceaccounts/robot')
+    const made = await service.call('POST', '/api/v1/namespaces/svc-default/serviceaccounts/robot/token')
+    const opening = connect(`${vms}/demo/connect`, made.body.token)
+    const { tunnel } = await dialled()
+    await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
+    const callerSide = await opening
+    await service.call('DELETE', '/api/v1/namespaces/svc-default/serviceaccounts/robot')
+    const startMs = performance.now()
+    await readAll(callerSide as AsyncIterable<Buffer>).catch(() => '')
+    assert.ok(performance.now() - startMs < 5_000)
+  })
+
   it('does not let an offer of another protocol get in the way of a request', async () => {
     const response = await fetch(`${url}${vms}`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
@@ -135,7 +176,7 @@ describe("an agent's stream", () => {
     assert.equal(response.status, 200)
     const reader = response.body?.getReader()
     const first = JSON.parse(new TextDecoder().decode((await reader?.read())?.value))
-    assert.deepEqual(first, { type: 'HELLO', vms: [], heartbeatSeconds: 10 })
+    assert.deepEqual(first, { type: 'HELLO', vms: [], kept: [], heartbeatSeconds: 10 })
     await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/real')
     for (;;) if ((await reader?.read())?.done) break
   })

@@ -15,11 +15,17 @@ const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
 const answerMs = 10_000
 const maxWaiting = 1_000
 
-export type Accept = (stream: Duplex) => void
+/** What to do with a connection once it is open, or when it never will be. */
+export interface Accept {
+  take(stream: Duplex): void
+  drop(): void
+}
+
+const mute: ReadonlySet<VmRecord['observed']['power']> = new Set(['pending', 'stopped', 'failed'])
 
 interface Waiting {
   readonly node: string
-  readonly take: Accept
+  readonly take: Accept['take']
 }
 
 export class Tunnels {
@@ -41,8 +47,14 @@ export class Tunnels {
         name: vm.name,
         hint: 'deploy it with one',
       })
+    if (vm.place && mute.has(vm.observed.power))
+      throw new ApiError('Conflict', `vm "${vm.name}" is ${vm.observed.power}: nobody answers there`, {
+        kind: 'vms',
+        name: vm.name,
+        hint: 'svc3 vm list shows it',
+      })
     const agentSide = await this.#dial(vm, { to })
-    return (callerSide) => splice(callerSide, agentSide)
+    return { take: (callerSide) => splice(callerSide, agentSide), drop: () => agentSide.destroy() }
   }
 
   /** The console of a VM as a stream of bytes. */
@@ -56,7 +68,8 @@ export class Tunnels {
     const waiting = this.#waiting.get(tunnel)
     if (waiting?.node !== node) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')
     this.#waiting.delete(tunnel)
-    return waiting.take
+    // One that is not opened after all is waited for no longer than one that does not come.
+    return { take: waiting.take, drop: () => undefined }
   }
 
   #dial(vm: VmRecord, how: { to: Target; follow?: boolean; tail?: number }): Promise<Duplex> {
@@ -80,7 +93,7 @@ export class Tunnels {
           hint: 'svc3 node list shows how it is',
         })
       const timer = setTimeout(() => give(unavailable()), answerMs)
-      const take: Accept = (stream) => {
+      const take: Accept['take'] = (stream) => {
         clearTimeout(timer)
         resolve(stream)
       }

@@ -3,8 +3,12 @@
 import http from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { createWebSocketStream, WebSocketServer } from 'ws'
+import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../api/errors.ts'
+import type { Operation } from '../api/operation.ts'
+import { mayStill } from './authenticate.ts'
+import type { Services } from './services.ts'
+import { admit, recheckMs } from './streams.ts'
 import type { Accept } from './tunnels.ts'
 
 interface Offer {
@@ -42,37 +46,70 @@ export const needsUpgrade = (): ApiError =>
     hint: 'svc3 vm ssh and svc3 vm vnc use it',
   })
 
-/** The connection is the handler's from here on. */
+/** The connection is the handler's from here on: as long as its caller may have it. */
 export async function upgrade(
+  operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
   handler: () => Accept | Promise<Accept>,
-  stopping: AbortSignal,
+  services: Services,
 ): Promise<void> {
   const offer = offers.get(request.raw)
-  if (!offer) throw needsUpgrade()
+  // Before anything is dialled: what cannot become a WebSocket is refused as every other bad request is.
+  if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
+  const caller = admit(operation, request, services)
   const accept = await handler()
+  const { socket } = offer
+  if (socket.destroyed) return accept.drop()
   reply.hijack()
-  reply.raw.detachSocket(offer.socket as never)
+  reply.raw.detachSocket(socket as never)
   reply.raw.removeAllListeners('finish')
-  sockets.handleUpgrade(request.raw, offer.socket, offer.head, (socket) => {
-    const stream = createWebSocketStream(socket, { allowHalfOpen: false })
-    stream.on('error', () => stream.destroy())
-    const end = (): void => socket.terminate()
-    let isAlive = true
-    socket.on('pong', () => {
-      isAlive = true
-    })
-    const timer = setInterval(() => {
-      if (!isAlive) return end()
-      isAlive = false
-      socket.ping()
-    }, pingMs).unref()
-    stopping.addEventListener('abort', end, { once: true })
-    socket.once('close', () => {
-      clearInterval(timer)
-      stopping.removeEventListener('abort', end)
-    })
-    accept(stream)
+  socket.once('close', accept.drop)
+  sockets.handleUpgrade(request.raw, socket, offer.head, (open) => {
+    socket.off('close', accept.drop)
+    watchOver(open, { operation, request, services, caller })
+    accept.take(streamOf(open))
+  })
+}
+
+const isHandshake = ({ headers }: http.IncomingMessage): boolean =>
+  headers['sec-websocket-version'] === '13' && /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
+
+function streamOf(socket: WebSocket): Duplex {
+  const stream = createWebSocketStream(socket, { allowHalfOpen: false })
+  stream.on('error', () => stream.destroy())
+  return stream
+}
+
+interface Watched {
+  readonly operation: Operation
+  readonly request: FastifyRequest
+  readonly services: Services
+  readonly caller: string
+}
+
+/** Ends it when its token or role ends, when the peer vanished, and when the service stops. */
+function watchOver(socket: WebSocket, { operation, request, services, caller }: Watched): void {
+  const { watches } = services.metrics
+  const end = (): void => socket.terminate()
+  let isAlive = true
+  socket.on('pong', () => {
+    isAlive = true
+  })
+  const ping = setInterval(() => {
+    if (!isAlive) return end()
+    isAlive = false
+    socket.ping()
+  }, pingMs).unref()
+  const recheck = setInterval(async () => {
+    if (!(await mayStill(operation, request, services))) end()
+  }, recheckMs).unref()
+  services.stopping.addEventListener('abort', end, { once: true })
+  watches.enter(caller)
+  socket.once('close', () => {
+    clearInterval(ping)
+    clearInterval(recheck)
+    services.stopping.removeEventListener('abort', end)
+    watches.leave(caller)
   })
 }

@@ -18,6 +18,7 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
   const isArm = vm.shape.architecture === 'arm64'
   const problems: readonly (readonly [field: string, isWrong: boolean, message: string])[] = [
     ['size', !Number.isInteger(size), `size ${size} is not a whole number of GB`],
+    ['size', size < 1, `size ${size} is not more than 0`],
     ['size', size > largestGb, `size ${size} is more than ${largestGb} GB`],
     [
       'size',
@@ -34,17 +35,25 @@ export function checkSize(vm: VmRecord, { size, user, password }: Asked, node: N
   const causes = problems
     .filter(([, isWrong]) => isWrong)
     .map(([field, , message]): Cause => ({ field, reason: 'FieldValueInvalid', message }))
-  if (causes.length > 0) throw invalid(kind, causes, 'give a whole number of GB that is larger than now')
+  const isAboutSize = causes.some(({ field }) => field === 'size')
+  const hint = isAboutSize ? 'give a whole number of GB that is larger than now' : 'leave them out, or give both'
+  if (causes.length > 0) throw invalid(kind, causes, hint)
+  if (nowGb === undefined)
+    throw new ApiError('Conflict', `the size of the disk of vm "${vm.name}" is not known yet`, {
+      kind,
+      name: vm.name,
+      hint: 'wait until its node has reported it',
+    })
   const freeGb = node?.report?.diskFreeGb
-  if (freeGb === undefined || nowGb === undefined || size - nowGb <= freeGb) return
+  if (freeGb === undefined || size - nowGb <= freeGb) return
   const message = `node "${node?.name}" has ${freeGb} GB free, and growing the disk of vm "${vm.name}" to ${size} GB may need ${size - nowGb}`
   throw new ApiError('Conflict', message, { kind, name: vm.name, hint: 'free space on the node, or ask for less' })
 }
 
 /** Intel without credentials: the disk has grown, and the rest is done by hand. */
 export function resizeNote(vm: Vm, hadLogin: boolean): Vm {
-  if (vm.architecture === 'arm64' || hadLogin || vm.errorMessage !== undefined) return vm
-  return { ...vm, errorMessage: `the disk has ${vm.diskGb} GB now; ${byHand}` }
+  if (vm.architecture === 'arm64' || hadLogin || vm.warning !== undefined) return vm
+  return { ...vm, warning: `the disk has ${vm.diskGb} GB now; ${byHand}` }
 }
 
 export const byHand =

@@ -2,7 +2,7 @@
 // generation goes out as soon as it is written, and everything at once when an agent connects.
 import type { WantedVm } from '../api/agent.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
-import { isFailedDeployment } from '../store/vms.ts'
+import { isDeleted, isFailedDeployment } from '../store/vms.ts'
 import type { Services } from './services.ts'
 
 type Needed = Pick<Services, 'collections' | 'secrets' | 'fleet' | 'growth' | 'log'>
@@ -23,9 +23,9 @@ export function sendWishes(services: Needed): () => void {
       const before = change.previous?.value
       const after = change.type === 'put' ? change.entry.value : undefined
       const isSame = after !== undefined && before?.uid === after.uid
-      // Forgotten without its node's word, or to go elsewhere: nothing of it may stay there.
+      // To go elsewhere: nothing of it may stay. (Its end was a wish, and has been told.)
       const hasLeft = before?.place !== undefined && !(isSame && after.place?.node === before.place.node)
-      if (hasLeft && !isFailedDeployment(before))
+      if (hasLeft && !isDeleted(before) && !isFailedDeployment(before))
         tell(services, {
           ...before,
           wish: { ...before.wish, power: 'deleted', generation: before.wish.generation + 1 },
@@ -37,15 +37,20 @@ export function sendWishes(services: Needed): () => void {
   })
 }
 
-/** Everything that a node should have. A deployment that failed has left it. */
-export function wishesFor(services: Needed, node: string): WantedVm[] {
+/** Everything that a node should have, and what must stay there though it cannot be said what it is. */
+export function wishesFor(services: Needed, node: string): { vms: WantedVm[]; kept: string[] } {
+  const vms: WantedVm[] = []
+  const kept: string[] = []
   const allocations = Object.entries(services.collections.nodes.get('', node)?.value.allocations ?? {})
-  return allocations.flatMap(([uid, { namespace, name }]) => {
+  for (const [uid, { namespace, name }] of allocations) {
     const record = services.collections.vms.get(namespace, name)?.value
-    if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) return []
-    const wanted = tryWanted(services, record)
-    return wanted ? [wanted] : []
-  })
+    // A deployment that failed has left it.
+    if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) continue
+    const vm = tryWanted(services, record)
+    if (vm) vms.push(vm)
+    else kept.push(uid)
+  }
+  return { vms, kept }
 }
 
 function tell(services: Needed, record: VmRecord): void {
@@ -69,7 +74,8 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord): Wan
   const { name, namespace, uid, shape, wish, place, reservedPorts } = record
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
-  const sealed = collections.vmSecrets.get('', uid)
+  // The end of a VM needs no secret.
+  const sealed = wish.power === 'deleted' ? undefined : collections.vmSecrets.get('', uid)
   const secret = sealed ? (JSON.parse(secrets.open(sealed.key, sealed.value)) as VmSecret) : { metadata: {} }
   const grow = growth.get(uid)
   return {

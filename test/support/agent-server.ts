@@ -207,7 +207,7 @@ export class AgentServer implements AsyncDisposable {
     this.#streams.add(response)
     response.on('close', () => this.#streams.delete(response))
     const { heartbeatSeconds } = this
-    const hello: AgentMessage = { type: 'HELLO', vms: [...this.wanted.values()], heartbeatSeconds }
+    const hello: AgentMessage = { type: 'HELLO', vms: [...this.wanted.values()], kept: [], heartbeatSeconds }
     response.write(`${JSON.stringify(hello)}\n`)
     this.streamsOpened++
     this.#events.emit('stream')

@@ -84,7 +84,7 @@ export async function startNode(service: TestService, options: NodeOptions = {})
   }
   const connect = (): void => {
     stream = new AbortController()
-    const hello = () => ({ type: 'HELLO' as const, vms: wishesFor(services, name), heartbeatSeconds })
+    const hello = () => ({ type: 'HELLO' as const, ...wishesFor(services, name), heartbeatSeconds })
     void (async () => {
       for await (const lines of services.fleet.open(name, hello, stream.signal))
         for (const line of lines.split('\n')) if (line !== '') hear(JSON.parse(line))

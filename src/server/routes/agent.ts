@@ -7,7 +7,7 @@ import { parseNodeKey } from '../../auth/node-keys.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { isNodeName } from '../../rules/names.ts'
 import type { NodeRecord } from '../../store/fleet-records.ts'
-import { isFault } from '../../store/store.ts'
+import { ignoreLost, isFault } from '../../store/store.ts'
 import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../../store/vms.ts'
 import { heartbeatSeconds } from '../fleet.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
@@ -30,7 +30,9 @@ export function agent(services: Services): HandlersOf<typeof api> {
       if (entry.value.wish.power === 'deleted') await forgetVm(collections, entry.key, uid)
       return true
     }
-    const merged = await changeVm(collections, entry.key, uid, (record) => mergeReport(record, report, clock.now()))
+    const merged = await changeVm(collections, entry.key, uid, (record) =>
+      record.place?.node === node ? mergeReport(record, report, clock.now()) : undefined,
+    )
     // A deployment that failed and that nobody waits for is shown, but has nothing of the node any more.
     if (merged && isFailedDeployment(merged.value)) await release(collections, node, uid)
     return merged !== undefined
@@ -63,7 +65,14 @@ export function agent(services: Services): HandlersOf<typeof api> {
         allocations: {},
       }
       try {
-        return known((await collections.nodes.create('', name, record)).value)
+        const entry = await collections.nodes.create('', name, record)
+        try {
+          checkNamespace(services, namespace)
+        } catch (error) {
+          await collections.nodes.delete(entry).catch(ignoreLost)
+          throw error
+        }
+        return known(entry.value)
       } catch (error) {
         const found = collections.nodes.get('', name)?.value
         if (!isFault(error, 'AlreadyExists') || !found) throw error
@@ -93,7 +102,7 @@ export function agent(services: Services): HandlersOf<typeof api> {
         record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
       )
       log.debug('an agent is connected', { node: name })
-      const hello = () => ({ type: 'HELLO' as const, vms: wishesFor(services, name), heartbeatSeconds })
+      const hello = () => ({ type: 'HELLO' as const, ...wishesFor(services, name), heartbeatSeconds })
       return fleet.open(name, hello, signal)
     },
 

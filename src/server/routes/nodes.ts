@@ -59,11 +59,19 @@ export function nodes(services: Services): HandlersOf<typeof api> {
     async moveNode({ params, body }) {
       const namespace = realNamespace(body.namespace, settings.compat.namespaceAliases)
       checkNamespace(services, namespace)
-      return change(params, (record) => {
+      const moved = await change(params, (record) => {
         const vms = vmsOn(record)
         if (vms.length > 0 && namespace !== record.namespace) throw occupied(record.name, vms, 'moved')
         return { ...record, namespace }
       })
+      try {
+        checkNamespace(services, namespace)
+        return moved
+      } catch (error) {
+        // It ended meanwhile: back to where the node was.
+        await changeNode(collections, params.name, (record) => ({ ...record, namespace: params.namespace }))
+        throw error
+      }
     },
 
     cordonNode: ({ params }) => change(params, (record) => ({ ...record, isCordoned: true })),

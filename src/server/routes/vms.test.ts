@@ -143,6 +143,32 @@ describe('deploying a VM', () => {
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
   })
 
+  it('judges a long first-boot script at once, and takes null for a field left out', async () => {
+    await node()
+    const startMs = performance.now()
+    assert.equal((await deploy({ userdata: `${' '.repeat(349_000)}!` })).status, 422)
+    assert.ok(performance.now() - startMs < 2_000)
+    assert.equal((await deploy({ vmConfig: null, tag: null, memory: null, userdata: ' aGk=\n' })).status, 201)
+  })
+
+  it('is not undone by its own repetition when the VM was stopped since', async () => {
+    await node()
+    const headers = { 'idempotency-key': 'once' }
+    await deploy({ name: 'demo', timeout: 0.002 }, { headers })
+    await exec('demo', 'stop')
+    const answers = service.services.collections.answers
+    for (const entry of answers.list()) await answers.delete(entry)
+    const { status, body } = await deploy({ name: 'demo', timeout: 0.002 }, { headers })
+    assert.deepEqual([status, body.powerState], [201, 'stopped'])
+  })
+
+  it('that failed is not started without room for it', async () => {
+    await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
+    await deploy({ name: 'demo' }, {}, '?wait=false')
+    await seen('demo', (vm) => vm?.observed.power === 'failed')
+    for (const command of ['start', 'revert']) assert.equal((await exec('demo', command)).status, 409)
+  })
+
   it('leaves nothing behind when it fails, and says why', async () => {
     const fail = (vm: WantedVm) =>
       vm.power === 'deleted'
@@ -374,11 +400,11 @@ describe('resizing', () => {
     await node()
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     await deploy({ name: 'demo' })
-    assert.match((await resize('demo', { size: 20 })).body.errorMessage, /growpart/)
+    assert.match((await resize('demo', { size: 20 })).body.warning, /growpart/)
     await deploy({ name: 'apple', image: 'silicon' })
     assert.equal((await resize('apple', { size: 20, user: 'a', password: 'b' })).status, 422)
     const { status, body } = await resize('apple', { size: 20 })
-    assert.deepEqual([status, body.errorMessage], [200, undefined])
+    assert.deepEqual([status, body.errorMessage, body.warning], [200, undefined, undefined])
   })
 })
 
@@ -397,10 +423,15 @@ describe('the end of a VM', () => {
     assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 404)
   })
 
-  it('is for its owner and administrators', async () => {
+  it('is for its owner and administrators, also by a short time to live', async () => {
     await node()
     await deploy({ name: 'demo' })
     const { devToken: token } = service
+    const extend = (ttl: string, as: string) =>
+      service.call('POST', `${inDefault}/vms/demo/extend`, { body: { ttl }, token: as })
+    assert.equal((await extend('1s', token)).status, 403)
+    assert.equal((await extend('99999999999d', service.adminToken)).status, 422)
+    assert.equal((await extend('0', service.adminToken)).status, 200)
     assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`, { token })).status, 403)
     await deploy({ name: 'mine' }, { token })
     assert.equal((await service.call('DELETE', `${inDefault}/vms/mine?force=true`, { token })).status, 403)
@@ -441,6 +472,36 @@ describe('the end of a VM', () => {
 })
 
 describe('nodes', () => {
+  it('keep a VM whose secret does not open, and can still be told to delete it', async () => {
+    const there = await node()
+    const { body } = await deploy({ name: 'demo', metadata: { a: 1 } })
+    const { vmSecrets } = service.services.collections
+    const secret = vmSecrets.get('', body.uid)
+    assert.ok(secret)
+    await vmSecrets.update(secret, { ...secret.value, createdAt: '2000-01-01T00:00:00Z' })
+    there.disconnect()
+    there.told.length = 0
+    there.connect()
+    await service.call('POST', `${inDefault}/nodes/node-1/cordon`)
+    const [hello] = there.told
+    assert.ok(hello?.type === 'HELLO')
+    assert.deepEqual([hello.vms, hello.kept], [[], [body.uid]])
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
+  })
+
+  it('must have an IPv4 address', async () => {
+    await assert.rejects(node({ report: { ip: '<script>' } }), /ip/)
+    await assert.rejects(node({ name: 'node-2', report: { ip: '300.1.1.1' } }), /ip/)
+  })
+
+  it('are named by images that are in use, whatever was cached', async () => {
+    await node()
+    const { headers } = await get('images/intel')
+    assert.equal(headers.etag, undefined)
+    await deploy({ name: 'demo' })
+    assert.deepEqual((await get('images/intel')).body.usedBy, ['svc-default/demo'])
+  })
+
   it('are moved, drained and removed only without VMs', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
     await node()

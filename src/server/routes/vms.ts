@@ -3,12 +3,12 @@ import { ApiError, type Cause, invalid, notFound, success } from '../../api/erro
 import type * as api from '../../api/vms.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
-import { parseDuration } from '../../rules/durations.ts'
+import { parseTtl } from '../../rules/durations.ts'
 import { mayDelete } from '../../rules/ownership.ts'
 import { refuseAction, type VmAction, wantedAfter } from '../../rules/vm-actions.ts'
 import type { VmRecord, VmWish } from '../../store/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
-import { changeVm, forgetVm, isDeleted, removeVm, withWish } from '../../store/vms.ts'
+import { changeVm, forgetVm, isDeleted, isFailedDeployment, removeVm, withWish } from '../../store/vms.ts'
 import { awaitDeployment, createVm, restarting, timeoutMsOf } from '../deployment.ts'
 import { Answer, type HandlersOf, listing } from '../handlers.ts'
 import type { Services } from '../services.ts'
@@ -39,6 +39,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
     const { key, value } = existing(namespace, name)
     const wanted = await changeVm(collections, key, value.uid, (record) => {
       if (requestKey !== undefined && record.wish.requestKey === requestKey) return undefined
+      if (isFailedDeployment(record)) throw neverRan(name)
       const { architecture } = record.shape
       const subject = { name, architecture, powerState: record.observed.power, busyWith: busyWith(record) }
       const refusal = refuseAction(action, subject)
@@ -92,6 +93,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
     try {
       await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), services.stopping]))
     } catch {
+      if (services.stopping.aborted) throw restarting(value.name)
       const where = value.place ? `node "${value.place.node}"` : 'its node'
       throw new ApiError('Timeout', `vm "${value.name}" is being deleted, but ${where} has not answered yet`, {
         kind,
@@ -123,7 +125,8 @@ export function vms(services: Services): HandlersOf<typeof api> {
       return success(`vm "${vm}" deleted from namespace "${namespace}"`, { kind, name: vm })
     },
 
-    async execVm({ params, body: { command }, requestKey }) {
+    async execVm({ params, body: { command, resourceVersion }, requestKey }) {
+      expected(existing(params.namespace, params.vm), resourceVersion)
       const isRevert = command === 'revert'
       return shownVm(
         await act(params, command, requestKey, ({ wish }) =>
@@ -132,27 +135,33 @@ export function vms(services: Services): HandlersOf<typeof api> {
       )
     },
 
-    async resizeVm({ params, body: { size, user, password }, requestKey }) {
-      const before = existing(params.namespace, params.vm).value
+    async resizeVm({ params, body: { size, user, password, resourceVersion }, requestKey }) {
+      const before = expected(existing(params.namespace, params.vm), resourceVersion).value
       const isRepeated = requestKey !== undefined && before.wish.requestKey === requestKey
       if (!isRepeated)
         checkSize(before, { size, user, password }, collections.nodes.get('', before.place?.node ?? '')?.value)
       const hasLogin = user !== undefined && password !== undefined
+      let generation: number | undefined
       const entry = await act(
         params,
         'resize',
         requestKey,
         () => ({ diskGb: size }),
         // Before the record is written: the wish goes out with it.
-        ({ uid, wish }) => hasLogin && growth.set(uid, { generation: wish.generation, user, password }),
-      ).finally(() => growth.delete(before.uid))
+        ({ uid, wish }) => {
+          generation = wish.generation
+          if (hasLogin) growth.set(uid, { generation, user, password })
+        },
+      ).finally(() => growth.get(before.uid)?.generation === generation && growth.delete(before.uid))
       return resizeNote(shownVm(entry), hasLogin)
     },
 
-    async extendVm({ params: { namespace, vm }, body: { ttl }, now }) {
-      const seconds = ttl === '0' ? 0 : parseDuration(ttl)
-      if (seconds === undefined || (seconds < 1 && ttl !== '0')) throw badTtl(ttl)
-      const { key, value } = existing(namespace, vm)
+    async extendVm({ params: { namespace, vm }, body: { ttl, resourceVersion }, principal, now }) {
+      const seconds = ttl === '0' ? 0 : parseTtl(ttl)
+      if (seconds === undefined) throw badTtl(ttl)
+      const { key, value } = expected(existing(namespace, vm), resourceVersion)
+      // An earlier end is an end.
+      mustOwn(principal, roles.roleOf(principal, namespace) === 'admin', value)
       const changed = await changeVm(collections, key, value.uid, (record) => {
         const { expiresAt: _, ...rest } = record
         return seconds === 0 ? rest : { ...rest, expiresAt: timestamp(new Date(now.getTime() + seconds * 1_000)) }
@@ -168,11 +177,29 @@ export function vms(services: Services): HandlersOf<typeof api> {
   }
 }
 
+/** Compare-and-set, for those who send the version that they decided upon. */
+function expected(entry: Entry<VmRecord>, version: string | undefined): Entry<VmRecord> {
+  if (version === undefined || version === entry.rev) return entry
+  const { name } = entry.value
+  throw new ApiError('Conflict', `vm "${name}" has changed: its resourceVersion is ${entry.rev}`, {
+    kind,
+    name,
+    hint: 'read it again, and decide again',
+  })
+}
+
+const neverRan = (name: string): ApiError =>
+  new ApiError('Conflict', `vm "${name}" could not be deployed, and has nothing of its node any more`, {
+    kind,
+    name,
+    hint: 'delete it, and deploy another one',
+  })
+
 function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {
   if (mayDelete(isAdmin ? 'admin' : 'dev', displayName(principal), owner)) return
   throw new ApiError(
     'Forbidden',
-    `Forbidden: vm "${name}" belongs to ${owner}, and only they or an administrator may delete it`,
+    `Forbidden: vm "${name}" belongs to ${owner}, and only they or an administrator may end it`,
     {
       kind,
       name,

@@ -68,9 +68,9 @@ async function credentialsOf(context: Context, name: string, options: Credential
 }
 
 /** The disk has grown. What is left to do in an Intel-based guest, and why, the service tells. */
-function tellRest(context: Context, { errorMessage }: Vm, hadCredentials: boolean): number {
-  if (errorMessage === undefined) return exitCodes.done
-  for (const line of errorMessage.split('\n')) context.note(visible(line))
+function tellRest(context: Context, { warning }: Vm, hadCredentials: boolean): number {
+  if (warning === undefined) return exitCodes.done
+  for (const line of warning.split('\n')) context.note(visible(line))
   // Who gave credentials asked for the file system, too.
   return hadCredentials ? exitCodes.failed : exitCodes.done
 }

@@ -1,8 +1,0 @@
-import { createRequire as $require } from 'node:module';const require = $require(import.meta.url), __dirname = import.meta.dirname;
-import{LocalUsers,LocalUsersError}from"./chunks/chunk-L5SVNLYX.mjs";import"./chunks/chunk-62PPOY72.mjs";import"./chunks/chunk-LX6N435E.mjs";import"./chunks/chunk-66BG7YUM.mjs";import{__name}from"./chunks/chunk-DVMKDCOT.mjs";import fs from"node:fs";import path from"node:path";async function runUsers(options){let{dataDir}=options;if(!fs.existsSync(path.join(dataDir,"svc3.db")))return fail(`${dataDir} is not the data folder of a service`,"name it with --data DIR, or start the service once");try{return process.stdout.write(await edit(new LocalUsers(dataDir),options)),0}catch(error){if(error instanceof LocalUsersError)return fail(error.message,error.hint);let{code}=error;if(code==="EACCES"||code==="EROFS"||code==="ENOSPC")return fail(`cannot write the users in ${dataDir} (${code})`,"run this as the user that runs the service");throw error}}__name(runUsers,"runUsers");async function edit(users,options){switch(options.action){case"add":{let{email,admin}=await users.add(options.email,options);return`User ${email} added${admin?" as an administrator":""}.
-`}case"remove":return`User ${(await users.remove(options.email)).email} removed; their tokens are refused from now on.
-`;case"reset":return`User ${(await users.reset(options.email,options.password)).email} has a new password.
-`;case"list":return users.list().map(({email,admin,createdAt})=>`${email}	${admin?"administrator":"user"}	${createdAt}
-`).join("")}}__name(edit,"edit");function fail(what,next){return process.stderr.write(`svc3: ${what}
-svc3: ${next}
-`),1}__name(fail,"fail");export{runUsers};
