@@ -11,13 +11,13 @@ import { serve } from './serve.ts'
 
 const administrator = 'admin@localhost'
 
-export const runDev = ({ dataDir, listen, driver, nodes }: DevOptions): Promise<number> =>
+export const runDev = ({ dataDir, listen, driver, nodes, simulation }: DevOptions): Promise<number> =>
   serve({
     dataDir,
     listen,
     plainHttp: true,
     note: adminNote(),
-    beside: (plane) => startNodes(plane, { dataDir, driver, nodes }),
+    beside: (plane) => startNodes(plane, { dataDir, driver, nodes, simulation }),
     greet: async (plane) => nextSteps(dataDir, plane.localUsers && administrator),
   })
 

@@ -33,11 +33,10 @@ export interface Nodes {
   stop(): Promise<void>
 }
 
+type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation'>
+
 /** Returns when every node is connected. */
-export async function startNodes(
-  plane: Plane,
-  options: Pick<DevOptions, 'dataDir' | 'driver' | 'nodes'>,
-): Promise<Nodes> {
+export async function startNodes(plane: Plane, options: Place & Pick<DevOptions, 'nodes'>): Promise<Nodes> {
   await listTinyImages(plane)
   const driver = await usableDriver(options.driver)
   const names = Object.entries(options.nodes).flatMap(([architecture, count]) =>
@@ -48,14 +47,17 @@ export async function startNodes(
       index,
     })),
   )
-  const agents = await Promise.all(
-    names.map((each, place) => startNode(plane, { ...options, driver }, each, place, names.length)),
-  )
+  const start = (each: (typeof names)[number], place: number): Promise<Agent> =>
+    startNode(plane, { ...options, driver }, each, place, names.length)
+  const agents = await Promise.all(names.map(start))
   await Promise.all(agents.map(({ ready }) => ready))
+  const losses =
+    driver === 'simulated' ? loseNodes(agents, (place) => start(names[place] as never, place), options) : undefined
   return {
     driver,
     count: agents.length,
     stop: async () => {
+      losses?.stop()
       await Promise.all(agents.map((agent) => agent.stop()))
     },
   }
@@ -71,7 +73,7 @@ async function usableDriver(wanted: DevOptions['driver']): Promise<DevOptions['d
 
 function startNode(
   { localUrl, nodeKeys, log }: Plane,
-  { dataDir, driver }: Pick<DevOptions, 'dataDir' | 'driver'>,
+  { dataDir, driver, simulation }: Place,
   { name, architecture }: { name: string; architecture: keyof DevOptions['nodes'] },
   place: number,
   count: number,
@@ -82,7 +84,7 @@ function startNode(
     folder: path.join(dataDir, 'nodes', name),
     imageFolder: path.join(dataDir, 'images'),
     name,
-    driver: openDriver(driver),
+    driver: isSimulated ? openDriver('simulated', simulation) : openDriver('qemu'),
     version,
     capacity: {
       architecture,
@@ -96,6 +98,41 @@ function startNode(
     // Here they are part of the service: that they work is no news.
     log: { ...log, info: log.debug },
   })
+}
+
+/** Nodes that are lost now and then, each at a time of its own: they stop, and come back where that was asked for. */
+function loseNodes(
+  agents: Agent[],
+  start: (place: number) => Promise<Agent>,
+  { simulation: { loseAfterMs, backAfterMs } }: Place,
+): { stop(): void } | undefined {
+  if (loseAfterMs === undefined) return undefined
+  const timers = new Set<NodeJS.Timeout>()
+  const later = (milliseconds: number, work: () => Promise<void>): void => {
+    const timer = setTimeout(
+      () => {
+        timers.delete(timer)
+        void work()
+      },
+      milliseconds * (0.5 + Math.random()),
+    )
+    timers.add(timer)
+  }
+  const lose = (place: number): void =>
+    later(loseAfterMs, async () => {
+      await agents[place]?.stop()
+      if (backAfterMs === undefined) return
+      later(backAfterMs, async () => {
+        agents[place] = await start(place)
+        lose(place)
+      })
+    })
+  for (const place of agents.keys()) lose(place)
+  return {
+    stop: () => {
+      for (const timer of timers) clearTimeout(timer)
+    },
+  }
 }
 
 async function listTinyImages({ collections }: Plane): Promise<void> {

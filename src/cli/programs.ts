@@ -7,6 +7,18 @@ export type DriverName = (typeof drivers)[number]
 export const architectures = ['arm64', 'amd64'] as const
 export type Architecture = (typeof architectures)[number]
 
+/** How simulated VMs and nodes behave. */
+export interface Simulation {
+  readonly bootMs?: number
+  readonly stopMs?: number
+  readonly maxVms?: number
+  /** Step → a chance from 0 to 1, or `once`. */
+  readonly failAt?: Readonly<Record<string, number | 'once'>>
+  /** Nodes are lost after about this time, and come back after the other. */
+  readonly loseAfterMs?: number
+  readonly backAfterMs?: number
+}
+
 export interface DevOptions {
   /** `port` 0 lets the system choose one. IPv6 hosts stand here without brackets. */
   readonly listen: { readonly host: string; readonly port: number }
@@ -15,6 +27,7 @@ export interface DevOptions {
   readonly driver: DriverName
   /** How many nodes of each architecture. */
   readonly nodes: Readonly<Record<Architecture, number>>
+  readonly simulation: Simulation
 }
 
 export interface ServerOptions {
@@ -56,6 +69,7 @@ export interface AgentOptions {
   readonly cpu: number | undefined
   readonly memoryGib: number | undefined
   readonly maxVms: number | undefined
+  readonly simulation: Simulation
   /** Asked when the node has to join. */
   readonly joinToken: (() => Promise<string>) | undefined
   /** How the certificates of these servers are judged. */

@@ -201,10 +201,15 @@ export async function awaitDeployment(
   }
   if (failure === tooLate) throw late504(name, 'in time')
   if (failure !== undefined)
-    throw new ApiError('InternalError', `vm "${name}" could not be deployed: ${failure}`, {
-      ...about,
-      hint: 'nothing of it is left; svc3 node list shows how the nodes are',
-    })
+    // An agent's word is a sentence of its own.
+    throw new ApiError(
+      'InternalError',
+      `vm "${name}" ${failure.replace(/^it |^(?!it )/, (its) => (its ? '' : 'could not be deployed: '))}`,
+      {
+        ...about,
+        hint: 'nothing of it is left; svc3 node list shows how the nodes are',
+      },
+    )
   throw new ApiError('Conflict', `vm "${name}" was deleted from namespace "${namespace}" while it was deployed`, {
     ...about,
     hint: 'deploy it again',

@@ -7,6 +7,7 @@ import type { Context } from '../context.ts'
 import type { Host } from '../host.ts'
 import { readPassword } from '../password.ts'
 import { architectures, drivers } from '../programs.ts'
+import { parseSimulation, simulateOption } from '../simulate.ts'
 import { UsageError } from '../usage.ts'
 
 const defaultDataDir = '/var/lib/svc3-agent'
@@ -24,7 +25,7 @@ export const command = defineCommand({
       short: 'a',
       value: 'URL',
       repeatable: true,
-      description: 'Address of the service, the last one if left out; several: the next is tried when one fails',
+      description: 'Address of the service, the last one if left out; the next is tried when one fails',
     },
     'join-token-file': { type: 'string', value: 'FILE', description: 'Read the join token from a file' },
     'join-token-stdin': { type: 'boolean', description: 'Read the join token from standard input' },
@@ -53,6 +54,7 @@ export const command = defineCommand({
     cpu: { type: 'integer', value: 'CORES', min: 1, max: 4_096, description: 'Cores for VMs; all if left out' },
     memory: { type: 'integer', value: 'GIB', min: 1, max: 900_000, description: 'Memory for VMs; 90 % if left out' },
     'max-vms': { type: 'integer', value: 'COUNT', min: 0, max: 100_000, description: 'So many VMs at once' },
+    simulate: simulateOption,
     ca: { type: 'string', value: 'FILE', description: 'PEM file of the authorities that may vouch for the service' },
     fingerprint: {
       type: 'string',
@@ -94,6 +96,7 @@ export const command = defineCommand({
       cpu: options.cpu,
       memoryGib: options.memory,
       maxVms: options['max-vms'],
+      simulation: parseSimulation(options.simulate),
       joinToken: await joinTokenFrom(context, {
         token: options.join,
         file: options['join-token-file'],

@@ -4,6 +4,7 @@ import { isLoopback } from '../../client/transport.ts'
 import { defineCommand } from '../command.ts'
 import { dataDir } from '../connection.ts'
 import { type Architecture, architectures, type DevOptions, drivers } from '../programs.ts'
+import { parseSimulation, simulateOption } from '../simulate.ts'
 import { UsageError } from '../usage.ts'
 
 const maxNodes = 1_000
@@ -32,11 +33,16 @@ export const command = defineCommand({
       default: 'arm64=1,amd64=1',
       description: 'Nodes of each architecture',
     },
+    simulate: simulateOption,
   },
   examples: [
     { line: 'svc3 dev', does: 'Serve on 127.0.0.1:8080, with the data of this checkout' },
     { line: 'svc3 dev --listen 127.0.0.1:0 --data /tmp/svc3', does: 'A second one beside it, on a free port' },
     { line: 'svc3 dev --driver simulated --nodes arm64=20', does: 'Twenty nodes that only pretend' },
+    {
+      line: 'svc3 dev --driver simulated --simulate boot=5s,fail-start=0.2,max-vms=2',
+      does: 'As slow and as unreliable as you like',
+    },
   ],
   run: ({ host }, { options }) =>
     host.programs.dev({
@@ -44,6 +50,7 @@ export const command = defineCommand({
       dataDir: dataDir(host, options.data),
       driver: options.driver,
       nodes: parseNodes(options.nodes),
+      simulation: parseSimulation(options.simulate),
     }),
 })
 
