@@ -200,16 +200,14 @@ export async function awaitDeployment(
     throw late504(name, `within ${timeoutMs / 60_000} minutes${why}`)
   }
   if (failure === tooLate) throw late504(name, 'in time')
-  if (failure !== undefined)
-    // An agent's word is a sentence of its own.
-    throw new ApiError(
-      'InternalError',
-      `vm "${name}" ${failure.replace(/^it |^(?!it )/, (its) => (its ? '' : 'could not be deployed: '))}`,
-      {
-        ...about,
-        hint: 'nothing of it is left; svc3 node list shows how the nodes are',
-      },
-    )
+  if (failure !== undefined) {
+    // An agent's word is a sentence about the VM.
+    const what = failure.startsWith('it ') ? failure.slice(3) : `could not be deployed: ${failure}`
+    throw new ApiError('InternalError', `vm "${name}" ${what}`, {
+      ...about,
+      hint: 'nothing of it is left; svc3 node list shows how the nodes are',
+    })
+  }
   throw new ApiError('Conflict', `vm "${name}" was deleted from namespace "${namespace}" while it was deployed`, {
     ...about,
     hint: 'deploy it again',

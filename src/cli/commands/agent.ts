@@ -25,7 +25,7 @@ export const command = defineCommand({
       short: 'a',
       value: 'URL',
       repeatable: true,
-      description: 'Address of the service, the last one if left out; the next is tried when one fails',
+      description: 'Address of the service; the last one if left out',
     },
     'join-token-file': { type: 'string', value: 'FILE', description: 'Read the join token from a file' },
     'join-token-stdin': { type: 'boolean', description: 'Read the join token from standard input' },
