@@ -7,7 +7,7 @@ const steps = ['create', 'start', 'stop', 'destroy', 'suspend', 'resume', 'grow'
 
 export const simulateOption = {
   type: 'string',
-  value: 'KNOB=VALUE,…',
+  value: 'KNOB=VALUE',
   description: 'How simulated VMs behave: boot=2s, max-vms=2, fail-start=0.1, lose-after=1m …',
 } as const
 

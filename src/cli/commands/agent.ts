@@ -40,7 +40,7 @@ export const command = defineCommand({
       type: 'string',
       value: 'DIR',
       defaultText: `$SVC3_AGENT_DATA, or ${defaultDataDir}`,
-      description: 'Folder of the identity of the node, and its VMs',
+      description: 'Folder of the node and its VMs',
     },
     images: { type: 'string', value: 'DIR', defaultText: 'images in the data folder', description: 'Folder of images' },
     driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
