@@ -60,7 +60,7 @@ export const command = defineCommand({
       type: 'string',
       value: 'SHA256',
       defaultText: '$SVC3_FINGERPRINT',
-      description: 'Accept the server whose public key has this fingerprint, and no other',
+      description: 'Accept only a server with a public key of this fingerprint',
     },
   },
   examples: [
