@@ -18,8 +18,10 @@ export function compareKeys(a: string, b: string): number {
 }
 
 /** Text that no engine can hold as a key can never have been written: readers answer "not there" for it. */
-export const isKey = (key: string): boolean =>
-  key !== '' && key.isWellFormed() && !key.includes('\0') && Buffer.byteLength(key) <= maxKeyBytes
+export const isKey = (key: string): boolean => key !== '' && key.isWellFormed() && !key.includes('\0') && isShort(key)
+
+/** A UTF-16 unit makes at most three bytes: most keys need no counting. */
+const isShort = (key: string): boolean => key.length * 3 <= maxKeyBytes || Buffer.byteLength(key) <= maxKeyBytes
 
 /** Throws for what may not become a key. Names are checked long before; this is the last line. */
 export function assertKey(key: string): void {

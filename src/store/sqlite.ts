@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads'
 import { syncFolder } from '../platform/files.ts'
 import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
+import { readBack } from './json.ts'
 import { assertKey, isKey } from './keys.ts'
 import type { Answer, LogRow, Opening, Request, Row, SentAnswer, ThreadOptions } from './sqlite-protocol.ts'
 import {
@@ -94,7 +95,9 @@ async function prepareFiles(folder: string, file: string): Promise<void> {
 
 interface Waiting {
   readonly request: Request
-  readonly resolve: (settled: Settled) => void
+  /** What a create or an update puts, as it will be read back. */
+  readonly value: Json | undefined
+  readonly settle: (answer: Answer, entry: Entry | undefined) => void
   readonly reject: (error: StoreError) => void
 }
 
@@ -153,20 +156,28 @@ class SqliteStore implements Store {
     return { entries: rows.map(toEntry), rev: String(rev) }
   }
 
-  async create(key: string, value: Json): Promise<Entry> {
-    assertKey(key)
-    const { answer, entry } = await this.#ask(['create', key, textOf(key, value)])
-    if (answer[0] === 'exists') throw alreadyExists(key)
-    return entry ?? unexpected(answer)
+  /** One promise, and no `await`: with many writers, time on this thread counts. What is thrown here rejects. */
+  create(key: string, value: Json): Promise<Entry> {
+    return new Promise((resolve, reject) => {
+      assertKey(key)
+      const text = textOf(key, value)
+      const settle = (answer: Answer, entry: Entry | undefined): void => {
+        if (entry) resolve(entry)
+        else reject(answer[0] === 'exists' ? alreadyExists(key) : otherKind(answer))
+      }
+      this.#queue({ request: ['create', key, text], value: readBack(value, text), settle, reject })
+    })
   }
 
   async update(key: string, value: Json, expect: Rev): Promise<Entry> {
     const text = textOf(key, value)
     if (!isKey(key)) throw notFound(key)
-    const { answer, entry } = await this.#ask(['update', key, text, revNumber(expect)])
+    const request: Request = ['update', key, text, revNumber(expect)]
+    const { answer, entry } = await this.#ask(request, readBack(value, text))
     if (answer[0] === 'absent') throw notFound(key)
     if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
-    return entry ?? unexpected(answer)
+    if (!entry) throw otherKind(answer)
+    return entry
   }
 
   async delete(key: string, expect: Rev): Promise<Rev> {
@@ -217,16 +228,20 @@ class SqliteStore implements Store {
     return { changes: rows.map(toChange), rev: String(rev) }
   }
 
-  #ask(request: Request): Promise<Settled> {
-    if (this.#death) return Promise.reject(new StoreError('Unavailable', this.#death.message, { cause: this.#death }))
-    if (this.#closing) return Promise.reject(closed())
+  #ask(request: Request, value?: Json): Promise<Settled> {
     return new Promise((resolve, reject) => {
-      // What one turn of the event loop brings goes in few messages; the first ones leave at once, so that the thread
-      // works on them while the others are still being made.
-      const waiting = this.#unsent.push({ request, resolve, reject })
-      if (waiting === maxUnsent) this.#send()
-      else if (waiting === 1) setImmediate(() => this.#send())
+      this.#queue({ request, value, settle: (answer, entry) => resolve({ answer, entry }), reject })
     })
+  }
+
+  #queue(waiting: Waiting): void {
+    if (this.#death) throw new StoreError('Unavailable', this.#death.message, { cause: this.#death })
+    if (this.#closing) throw closed()
+    // What one turn of the event loop brings goes in few messages; the first ones leave at once, so that the thread
+    // works on them while the others are still being made.
+    const unsent = this.#unsent.push(waiting)
+    if (unsent === maxUnsent) this.#send()
+    else if (unsent === 1) setImmediate(() => this.#send())
   }
 
   #send(): void {
@@ -252,7 +267,7 @@ class SqliteStore implements Store {
       let entry: Entry | undefined
       if (answer[0] === 'written') {
         rev = answer[1]
-        if (request[0] === 'create' || request[0] === 'update') entry = toEntry([request[1], request[2], rev])
+        if (waiting.value !== undefined) entry = { key: String(request[1]), value: waiting.value, rev: String(rev) }
         if (isWatched) changes.push(committed(String(request[1]), entry, answer))
       }
       settled.push({ waiting, answer, entry })
@@ -261,7 +276,7 @@ class SqliteStore implements Store {
     if (rev !== undefined) this.#feed.publish(changes, String(rev))
     for (const { waiting, answer, entry } of settled)
       if (answer[0] === 'failed') waiting.reject(new StoreError(answer[1], answer[2]))
-      else waiting.resolve({ answer, entry })
+      else waiting.settle(answer, entry)
   }
 
   #nextSent(): Waiting {
@@ -310,9 +325,9 @@ function committed(key: string, entry: Entry | undefined, answer: Extract<Answer
 }
 
 function expectAnswer<K extends Answer[0]>(kind: K, answer: Answer): Extract<Answer, { readonly 0: K }> {
-  return answer[0] === kind ? (answer as Extract<Answer, { readonly 0: K }>) : unexpected(answer)
+  if (answer[0] !== kind) throw otherKind(answer)
+  return answer as Extract<Answer, { readonly 0: K }>
 }
 
-function unexpected(answer: Answer): never {
-  throw new Error(`the thread of the store gave an answer of another kind: ${answer[0]}`)
-}
+const otherKind = (answer: Answer): Error =>
+  new Error(`the thread of the store gave an answer of another kind: ${answer[0]}`)
