@@ -118,9 +118,10 @@ async function idleAgent(): Promise<BenchRow[]> {
   })
   const { body } = await dev.call('POST', '/api/v1/namespaces/svc-default/jointokens', {})
   const root = path.resolve(import.meta.dirname, '..')
-  const args = ['agent', '--api-url', dev.apiUrl, '--name', 'idle', '--data', path.join(data, 'agent')]
-  const env = { ...process.env, SVC3_JOIN_TOKEN: String(body.token) }
-  const agent = spawn(path.join(root, 'bin/svc3'), args, { stdio: 'ignore', env })
+  const place = ['--name', 'idle', '--data', path.join(data, 'agent')]
+  const args = ['agent', '--api-url', dev.apiUrl, '--join-token-stdin', ...place]
+  const agent = spawn(path.join(root, 'bin/svc3'), args, { stdio: ['pipe', 'ignore', 'ignore'] })
+  agent.stdin.end(String(body.token))
   try {
     await new Promise((resolve) => setTimeout(resolve, 5_000))
     const before = await usage(agent.pid ?? 0)

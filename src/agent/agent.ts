@@ -1,11 +1,11 @@
 // The agent of a node: joins, keeps the stream open, gives every VM a worker, and tells the server how things are.
 import path from 'node:path'
-import { type AgentMessage, reportNode, reportVms, type WantedVm } from '../api/agent.ts'
+import { type AgentMessage, reportNode, reportVms } from '../api/agent.ts'
 import { backOff, wait } from '../client/retry.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
 import type { Log } from '../platform/log.ts'
-import { type CapacityOptions, createCapacity } from './capacity.ts'
+import { type CapacityOptions, createCapacity, NoAddress } from './capacity.ts'
 import { type Connection, createConnection, isPassing } from './connection.ts'
 import { growGuest } from './grow.ts'
 import { type Durability, openHandles } from './handles.ts'
@@ -16,10 +16,10 @@ import { openImages, pretendImages } from './images.ts'
 import { reasonOf } from './messages.ts'
 import { type Recipe, recipes } from './recipes.ts'
 import { createReports } from './reports.ts'
-import { portsOf } from './spec.ts'
+import { createRoster } from './roster.ts'
+import { openStoreMemory } from './store-memory.ts'
 import { openStream } from './stream.ts'
 import { createTunnels } from './tunnels.ts'
-import { type VmContext, VmWorker } from './vm.ts'
 import type { Tools } from './work.ts'
 
 export interface AgentOptions {
@@ -35,6 +35,8 @@ export interface AgentOptions {
   readonly capacity?: CapacityOptions
   /** Asked when the node is not part of the cluster yet, or no more. */
   readonly joinToken?: (() => Promise<string>) | undefined
+  /** VMs that are not in the first list of the server are removed, also those that were kept. */
+  readonly removeUnknown?: boolean
   /** Tests only. */
   readonly recipes?: Readonly<Record<string, Recipe>>
   readonly durability?: Durability
@@ -48,7 +50,7 @@ export interface Agent {
   readonly name: string
   /** Resolves when the server has said for the first time what it wants. */
   readonly ready: Promise<void>
-  /** Resolves when the agent cannot go on: the cluster does not know this node any more. */
+  /** Resolves when the agent cannot go on: the cluster does not know this node any more, or it has no address. */
   readonly failed: Promise<Error>
   /** Ends the agent. VMs go on. */
   stop(): Promise<void>
@@ -90,14 +92,17 @@ async function joinPatiently(connection: Connection, log: Log, signal: AbortSign
 
 async function runAgent(options: AgentOptions, connection: Connection): Promise<Agent> {
   const { name, driver, folder, imageFolder, version, log } = options
-  const workers = new Map<string, VmWorker>()
+  const durability = options.durability ?? 'synced'
   const ready = Promise.withResolvers<void>()
   const failed = Promise.withResolvers<Error>()
-  let hasHello = false
 
   const reports = createReports({
     send: async (vms, signal) => (await connection.call(reportVms, { body: { vms: [...vms] } }, signal)).unknown,
-    unknown: (uid) => hasHello && workers.get(uid)?.discard(),
+    // A hint, no more: what should be here is for a HELLO to say.
+    unknown: (uid) => {
+      const worker = roster.get(uid)
+      if (worker && !worker.isSilent) stream.renew()
+    },
     log,
   })
   const nodeChanged = (): void => heartbeat.nudge()
@@ -107,79 +112,67 @@ async function runAgent(options: AgentOptions, connection: Connection): Promise<
       : await openImages({ folder: imageFolder, recipes: options.recipes ?? recipes, added: nodeChanged, log })
   const tools: Tools = {
     driver,
-    handles: openHandles(folder, driver.name, options.durability ?? 'synced'),
+    handles: openHandles(folder, driver.name, durability),
     images,
     isoFolder: path.join(imageFolder, 'isos'),
     graceSeconds: options.graceSeconds ?? defaultGraceSeconds,
     grow: growGuest,
   }
-  const context: VmContext = {
-    node: name,
-    tools,
-    reports,
+  const roster = createRoster({
+    context: {
+      node: name,
+      tools,
+      reports,
+      log,
+      stopPatienceMs: options.stopPatienceMs ?? defaultStopPatienceMs,
+      nodeChanged,
+    },
+    memory: await openStoreMemory(folder, durability, log),
+    nodeUid: () => connection.nodeUid,
+    removeUnknown: options.removeUnknown ?? false,
     log,
-    stopPatienceMs: options.stopPatienceMs ?? defaultStopPatienceMs,
-    nodeChanged,
-    ended: (uid) => workers.delete(uid),
-  }
+  })
 
   const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder })
   const reportSelf = async (signal: AbortSignal): Promise<void> => {
-    const ownPorts = new Set([...workers.values()].flatMap(({ wish }) => (wish ? portsOf(wish) : [])))
     const { apiUrl } = connection
-    const body = await capacity.report({ apiUrl, images: images.names(), ownPorts }, signal)
+    const body = await capacity.report({ apiUrl, images: images.names(), ownPorts: roster.ports() }, signal)
     await connection.call(reportNode, { body }, signal)
   }
 
-  const want = (vm: WantedVm): void => {
-    try {
-      const worker = workers.get(vm.uid) ?? new VmWorker(context, vm.uid, 'new')
-      workers.set(vm.uid, worker)
-      worker.want(vm)
-    } catch (error) {
-      log.error('the server wants a VM that cannot be', { name: vm.name, namespace: vm.namespace }, error)
-    }
-  }
   const tunnels = createTunnels({
     connect: connection.dial,
     find: (uid) => {
-      const worker = workers.get(uid)
+      const worker = roster.get(uid)
       return worker?.wish && { wish: worker.wish, logFile: driver.console?.log(worker.handle) }
     },
     log,
   })
 
   const received: { readonly [T in AgentMessage['type']]: (message: Extract<AgentMessage, { type: T }>) => void } = {
-    HELLO({ vms, kept, heartbeatSeconds }) {
-      heartbeat.every(heartbeatSeconds)
-      hasHello = true
-      const wanted = new Set([...vms.map(({ uid }) => uid), ...kept])
-      for (const [uid, worker] of workers) {
-        if (wanted.has(uid)) continue
-        log.warn('a VM that the server does not know is removed', { name: uid })
-        worker.discard()
-      }
-      for (const vm of vms) want(vm)
+    HELLO(hello) {
+      roster.hello(hello)
+      heartbeat.every(hello.heartbeatSeconds)
       reports.repeat()
       ready.resolve()
     },
-    VM: ({ vm }) => want(vm),
+    VM: ({ vm }) => roster.want(vm),
     DIAL: (dial) => tunnels.open(dial),
     PING: () => undefined,
   }
 
-  for (const { uid, record } of await tools.handles.list()) {
-    const worker = new VmWorker(context, uid, record)
-    workers.set(uid, worker)
-    worker.wake()
-  }
-  if (workers.size > 0) log.info('found VMs of an earlier agent', { node: name, count: workers.size })
+  const count = await roster.adopt()
+  if (count > 0) log.info('found VMs of an earlier agent', { node: name, count })
 
   const stream = openStream({
     connection,
-    prepare: (signal) => {
+    prepare: async (signal) => {
       capacity.moved()
-      return reportSelf(signal)
+      await reportSelf(signal).catch((error: unknown) => {
+        // No other try would find one.
+        if (error instanceof NoAddress) failed.resolve(error)
+        throw error
+      })
     },
     received: (message) => (received[message.type] as (message: AgentMessage) => void)(message),
     refused: (error, times) => times >= maxRefusals && failed.resolve(error),
@@ -200,7 +193,7 @@ async function runAgent(options: AgentOptions, connection: Connection): Promise<
     failed: failed.promise,
     async stop() {
       await Promise.all([heartbeat.stop(), stream.stop(), tunnels.stop()])
-      await Promise.all([...workers.values()].map((worker) => worker.stop()))
+      await roster.stop()
       await reports.stop()
       await driver.close()
     },

@@ -4,7 +4,7 @@ import os from 'node:os'
 import { describe, it } from 'node:test'
 import { scriptedDriver, World } from '../../test/support/scripted-driver.ts'
 import type { Driver, Probe } from '../drivers/driver.ts'
-import { type CapacityOptions, createCapacity, ownAddress } from './capacity.ts'
+import { addressFor, type CapacityOptions, createCapacity, NoAddress, ownAddress } from './capacity.ts'
 
 const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus: 0 }
 
@@ -31,6 +31,16 @@ describe('the report of a node', () => {
   it('says what is wrong', async () => {
     assert.equal((await report({}, { ok: false, problem: 'install qemu' })).problem, 'install qemu')
     assert.match((await report({ architecture: 'arm64' })).problem ?? '', /runs amd64, and the node is to run arm64/)
+  })
+
+  it('has an IPv4 address, also when the server is reached by IPv6', () => {
+    const own = (family: 'IPv4' | 'IPv6', address: string, internal = false) =>
+      ({ family, address, internal, netmask: '', mac: '', cidr: null, scopeid: 0 }) as os.NetworkInterfaceInfo
+    const six = [own('IPv4', '127.0.0.1', true), own('IPv6', '2001:db8::7')]
+    assert.equal(addressFor('10.0.0.7', { eth0: six }), '10.0.0.7')
+    assert.equal(addressFor('::ffff:10.0.0.7', { eth0: six }), '10.0.0.7')
+    assert.equal(addressFor('2001:db8::7', { eth0: six, eth1: [own('IPv4', '10.0.0.8')] }), '10.0.0.8')
+    assert.throws(() => addressFor('2001:db8::7', { eth0: six }), NoAddress)
   })
 
   it('has the address by which the server is reached', async () => {

@@ -1,6 +1,7 @@
 // What this node is and has: what it reports to the server.
 import dgram from 'node:dgram'
 import fs from 'node:fs/promises'
+import net from 'node:net'
 import os from 'node:os'
 import type { NodeReport } from '../api/agent.ts'
 import type { Architecture, Driver, Probe } from '../drivers/driver.ts'
@@ -118,17 +119,34 @@ export async function ownAddress(apiUrl: string): Promise<string> {
     socket.once('error', reject)
     socket.connect(Number(port) || (protocol === 'https:' ? 443 : 80), host, resolve)
     await promise
-    const { address } = socket.address()
-    // A server on this machine reached by IPv6: forwarded ports are IPv4.
-    return address === '::1' ? '127.0.0.1' : address
-  } catch {
-    return firstAddress()
+    return addressFor(socket.address().address)
+  } catch (error) {
+    if (error instanceof NoAddress) throw error
+    return firstAddress(os.networkInterfaces()) ?? '127.0.0.1'
   } finally {
     socket.close()
   }
 }
 
-function firstAddress(): string {
-  const all = Object.values(os.networkInterfaces()).flat()
-  return all.find((one) => one !== undefined && !one.internal && one.family === 'IPv4')?.address ?? '127.0.0.1'
+/** Thrown when nothing can be guessed. */
+export class NoAddress extends Error {
+  override readonly name = 'NoAddress'
+}
+
+type Interfaces = ReturnType<typeof os.networkInterfaces>
+
+/** Ports of VMs are forwarded on IPv4: of a host that reaches its server by IPv6, another address is taken. */
+export function addressFor(address: string, interfaces: Interfaces = os.networkInterfaces()): string {
+  const mapped = address.replace(/^::ffff:(?=\d+\.)/i, '')
+  if (net.isIPv4(mapped)) return mapped
+  // A server on this machine.
+  if (address === '::1') return '127.0.0.1'
+  const found = firstAddress(interfaces)
+  if (found !== undefined) return found
+  throw new NoAddress(`this host reaches the service from ${address} and has no IPv4 address, which its VMs need`)
+}
+
+function firstAddress(interfaces: Interfaces): string | undefined {
+  const all = Object.values(interfaces).flat()
+  return all.find((one) => one !== undefined && !one.internal && one.family === 'IPv4')?.address
 }

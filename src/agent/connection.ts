@@ -13,6 +13,8 @@ import type { AgentToken, Identity } from './identity.ts'
 export interface Connection {
   /** The address in use. */
   readonly apiUrl: string
+  /** What the cluster calls this node; empty before it has joined. */
+  readonly nodeUid: string
   call<O extends Operation>(operation: O, input: CallInput<O>, signal: AbortSignal): Promise<ResponseOf<O>>
   open(operation: Operation, signal: AbortSignal): Promise<TransportResponse>
   dial(path: string, signal: AbortSignal): Promise<Duplex>
@@ -58,8 +60,13 @@ export function createConnection(options: ConnectionOptions): Connection {
       throw new ApiError('Unauthorized', `node "${identity.name}" is not part of the cluster at ${urlOf()}`, {
         hint: 'make a join token with "svc3 node join-token" and start the agent with --join-token-file FILE',
       })
+    const before = identity.uid
     await identity.join(clientWith(), token, signal)
     log.info('joined the cluster', { node: identity.name, address: urlOf() })
+    if (before !== undefined && before !== identity.uid)
+      log.warn('the cluster has made this host a new node; VMs of the former one stay, unless it wants them', {
+        node: identity.name,
+      })
   }
 
   const renew = async (signal: AbortSignal): Promise<AgentToken> => {
@@ -97,6 +104,9 @@ export function createConnection(options: ConnectionOptions): Connection {
   return {
     get apiUrl() {
       return urlOf()
+    },
+    get nodeUid() {
+      return identity.uid ?? ''
     },
     call: (operation, input, signal) =>
       // The input is the caller's, checked there; the signal is ours.

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
-import type { AddressInfo } from 'node:net'
+import net, { type AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import ssh2 from 'ssh2'
@@ -119,5 +119,34 @@ describe('growing through SSH', () => {
     assert.match(text, /the disk has grown.*command not found/)
     assert.ok(!text.includes('canary'))
     assert.match((await grow({ password: 'wrong' })) ?? '', /refuses the user "admin" with this password/)
+  })
+
+  it('cuts the connection to a guest that does not hear a goodbye', { timeout: 15_000 }, async () => {
+    script('svc3-sizes 1000 2000 2100\n', '0')
+    const sockets: net.Socket[] = []
+    const cut = Promise.withResolvers<void>()
+    let timer: NodeJS.Timeout | undefined
+    // Passes on what is said, but no end of it.
+    const wire = net.createServer({ allowHalfOpen: true }, (near) => {
+      const far = net.connect(growth.port, growth.host)
+      for (const socket of [near, far]) sockets.push(socket.on('error', () => undefined))
+      near.on('data', (data) => far.write(data))
+      far.on('data', (data) => near.write(data))
+      // The first one only looks whether SSH answers. Whoever writes into what was cut gets an error.
+      if (sockets.length < 4) return
+      near.once('end', () => {
+        timer = setInterval(() => near.write('x'), 50)
+      })
+      near.once('error', () => cut.resolve())
+    })
+    await new Promise<void>((resolve) => wire.listen(0, '127.0.0.1', resolve))
+    try {
+      assert.equal(await grow({ port: (wire.address() as AddressInfo).port }), undefined)
+      await cut.promise
+    } finally {
+      clearInterval(timer)
+      for (const socket of sockets) socket.destroy()
+      wire.close()
+    }
   })
 })

@@ -18,22 +18,36 @@ const patienceMs = 120_000
 const greetingMs = 4_000
 const handshakeMs = 20_000
 const commandMs = 180_000
+const goodbyeMs = 1_000
 const maxOutputBytes = 64 * 1024
 
 /** Nothing when it worked; otherwise what happened and what to do by hand. Never throws, but when it is cut off. */
 export async function growGuest(growth: Growth, signal: AbortSignal): Promise<string | undefined> {
   try {
-    const ssh = await connect(growth, signal)
+    const guest = await connect(growth, signal)
     try {
-      await growThrough(ssh, growth, signal)
+      await growThrough(guest.ssh, growth, signal)
       return undefined
     } finally {
-      ssh.end()
+      hangUp(guest)
     }
   } catch (error) {
     signal.throwIfAborted()
     return manualGrowth(withoutPassword(reasonOf(error), growth.password))
   }
+}
+
+interface Guest {
+  readonly ssh: SshClient
+  /** Ours, because ssh2 destroys none that it has said goodbye on. */
+  readonly socket: net.Socket
+}
+
+/** A guest that hangs does not answer a goodbye either: after a while the connection is cut. */
+function hangUp({ ssh, socket }: Guest): void {
+  const timer = setTimeout(() => socket.destroy(), goodbyeMs)
+  socket.once('close', () => clearTimeout(timer))
+  ssh.end()
 }
 
 async function growThrough(ssh: SshClient, { password }: Growth, signal: AbortSignal): Promise<void> {
@@ -84,7 +98,7 @@ export const withoutPassword = (text: string, password: string): string =>
   password === '' ? text : text.replaceAll(password, '…')
 
 /** The guest was started just now: its SSH server may take a while. A refused password does not get better. */
-async function connect(growth: Growth, signal: AbortSignal): Promise<SshClient> {
+async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
   const endMs = performance.now() + patienceMs
   for (;;) {
     try {
@@ -100,7 +114,7 @@ async function connect(growth: Growth, signal: AbortSignal): Promise<SshClient> 
   }
 }
 
-async function connectOnce({ host, port, user, password }: Growth, signal: AbortSignal): Promise<SshClient> {
+async function connectOnce({ host, port, user, password }: Growth, signal: AbortSignal): Promise<Guest> {
   await greeting(host, port, signal)
   const { Client } = await import('ssh2').then((module) => module.default ?? module)
   const ssh = new Client()
@@ -111,12 +125,13 @@ async function connectOnce({ host, port, user, password }: Growth, signal: Abort
   ssh.on('close', () => reject(new Error('the connection was closed')))
   ssh.on('keyboard-interactive', (_name, _text, _language, prompts, answer) => answer(prompts.map(() => password)))
   // The host key is not verified: this is the agent's own VM, reached on the port that the agent itself forwards to it.
-  ssh.connect({ host, port, username: user, password, tryKeyboard: true, readyTimeout: handshakeMs })
+  const socket = net.connect({ host, port })
+  ssh.connect({ sock: socket, username: user, password, tryKeyboard: true, readyTimeout: handshakeMs })
   try {
     await promise
-    return ssh
+    return { ssh, socket }
   } catch (error) {
-    ssh.destroy()
+    socket.destroy()
     throw error
   } finally {
     signal.removeEventListener('abort', abort)

@@ -1,11 +1,13 @@
 // What the agent keeps of each VM, in the VM's own folder: enough to find it again and to go on after a kill -9.
 // There is no journal: every step can be done again, so what is there and what is wanted say what is left to do.
-// Nothing secret is in here: metadata, user data and credentials come with the wish and are not written.
+// Nothing secret is in here: metadata, user data and credentials come with the wish and are not written. So VMs that
+// ended with their host start again once the server has answered, not before: nothing here would do for a start.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
 import type { Handle } from '../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import { firstRevision, type Origin } from './origin.ts'
 
 export type PlainWish = Omit<WantedVm, 'metadata' | 'userdata' | 'growth'>
 
@@ -13,8 +15,14 @@ export interface VmRecord {
   readonly version: 1
   readonly handle: Handle
   readonly wish: PlainWish
+  /** Missing where the server did not say. */
+  readonly origin?: Origin
+  /** No server lists it that could be believed: it runs on untouched until one wants it, or somebody has it removed. */
+  readonly isKept?: true
   /** The generation that was carried out, or that failed for good: then `problem` says why. */
   readonly fulfilled: number
+  /** It was up once, though by `fulfilled` it was not: generations have begun anew with other data of the server. */
+  readonly wasDeployed?: true
   /** 0: there is no disk. */
   readonly diskGeneration: number
   readonly diskGb?: number
@@ -49,6 +57,20 @@ const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.tes
 
 export const withoutSecrets = ({ metadata: _, userdata: __, growth: ___, ...rest }: WantedVm): PlainWish => rest
 
+export const isDeployed = ({ diskGeneration, fulfilled, wasDeployed }: VmRecord): boolean =>
+  diskGeneration > 0 && (fulfilled > 0 || wasDeployed === true)
+
+/**
+ * The record for a server that counts anew: this wish is still to be fulfilled, and the disk is not newer than what the
+ * server knows of, or its next revert would pass for done.
+ */
+export const rebased = (record: VmRecord, { generation, diskGeneration }: PlainWish): VmRecord => ({
+  ...record,
+  fulfilled: generation - 1,
+  diskGeneration: Math.min(record.diskGeneration, diskGeneration),
+  ...(isDeployed(record) && { wasDeployed: true as const }),
+})
+
 /** A wish that nothing is left of a VM about which nobody wishes anything. */
 export const deletionOf = (uid: string, known: PlainWish | undefined): WantedVm => ({
   name: uid,
@@ -66,6 +88,7 @@ export const deletionOf = (uid: string, known: PlainWish | undefined): WantedVm 
   netBoost: false,
   legacyIO: false,
   gpuPassthrough: false,
+  revision: firstRevision,
   ...known,
   generation: Number.MAX_SAFE_INTEGER,
   power: 'deleted',

@@ -2,6 +2,10 @@
 
 export class LineTooLong extends Error {
   override readonly name = 'LineTooLong'
+
+  constructor(maxBytes: number) {
+    super(`a line is longer than ${Math.floor(maxBytes / 2 ** 20)} MiB (${maxBytes} bytes)`)
+  }
 }
 
 /** What follows the last newline was cut off and is dropped. Empty lines are left out. */
@@ -20,7 +24,7 @@ export async function* linesOf(chunks: AsyncIterable<Uint8Array>, maxBytes: numb
     }
     const rest = chunk.subarray(from)
     bytes += rest.length
-    if (bytes > maxBytes) throw new LineTooLong(`a line is longer than ${maxBytes} bytes`)
+    if (bytes > maxBytes) throw new LineTooLong(maxBytes)
     if (rest.length > 0) parts.push(rest)
   }
 }

@@ -2,18 +2,19 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, it } from 'node:test'
+import { readableLog } from '../../test/support/agent-log.ts'
 import type { AgentMessage } from '../api/agent.ts'
 import { ApiError } from '../api/errors.ts'
 import type { TransportResponse } from '../client/transport.ts'
-import { silentLog } from '../platform/log.ts'
 import type { Connection } from './connection.ts'
 import { LineTooLong, linesOf } from './lines.ts'
-import { openStream } from './stream.ts'
+import { openStream, type StreamOptions } from './stream.ts'
 
 const hello = '{"type":"HELLO","vms":[],"heartbeatSeconds":10}\n'
 
 /** Each opening takes the next script: chunks, and then it stays open, ends, or fails. */
-function rig(scripts: readonly (readonly (string | 'open' | Error)[])[]) {
+function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: Partial<StreamOptions> = {}) {
+  const { log, lines } = readableLog()
   const received: AgentMessage[] = []
   const refusals: number[] = []
   const openings: number[] = []
@@ -34,13 +35,14 @@ function rig(scripts: readonly (readonly (string | 'open' | Error)[])[]) {
     prepare: async () => undefined,
     received: (message) => void received.push(message),
     refused: (_error, times) => void refusals.push(times),
-    log: silentLog,
+    log,
     random: () => 0,
+    ...more,
   })
   const opened = async (count: number): Promise<void> => {
     while (openings.length < count) await new Promise<void>((resolve) => waiting.push(resolve))
   }
-  return { stream, received, refusals, openings, opened }
+  return { stream, received, refusals, openings, opened, lines }
 }
 
 async function* chunksOf(script: readonly (string | Error)[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
@@ -87,6 +89,72 @@ describe('the stream', () => {
     await opened(2)
     assert.equal(stream.isOpen, false)
     await stream.stop()
+  })
+
+  it('tells a HELLO that it cannot read from a connection that is lost, once per outage', async () => {
+    const received = (message: AgentMessage): void => {
+      if (message.type === 'HELLO' && message.heartbeatSeconds === 11) throw new TypeError('kept is not iterable')
+    }
+    const bad = hello.replace('10', '11')
+    const { stream, lines, opened } = rig([[bad], [bad], [bad], [hello], [bad], ['open']], { received })
+    await opened(6)
+    await stream.stop()
+    const said = lines.map(({ level, message }) => `${level} ${message.split(';')[0]}`)
+    assert.deepEqual(said, [
+      'error the server answers, but what it says cannot be used',
+      'info connected to the server again',
+      'warn no connection to the server',
+      'error the server answers, but what it says cannot be used',
+    ])
+    assert.match(lines[0]?.problem ?? '', /its list of VMs cannot be read \(kept is not iterable\)/)
+  })
+
+  it('goes on after another message that it cannot act on', async () => {
+    const types: string[] = []
+    const received = ({ type }: AgentMessage): void => {
+      types.push(type)
+      if (type === 'VM') throw new Error('no')
+    }
+    const { stream, opened } = rig([[`${hello}{"type":"VM"}\n{"type":"PING"}\n`], ['open']], { received })
+    await opened(2)
+    await stream.stop()
+    assert.deepEqual(types, ['HELLO', 'VM', 'PING'])
+  })
+
+  it('says so when a message is too long', async () => {
+    const { stream, lines, opened } = rig([['x'.repeat(3 * 2 ** 20)], ['open']], { maxLineBytes: 2 ** 21 })
+    await opened(2)
+    await stream.stop()
+    assert.match(lines[0]?.message ?? '', /fewer VMs on this node/)
+    assert.match(lines[0]?.problem ?? '', /longer than 2 MiB/)
+  })
+
+  it('is opened anew when it is asked to, soon, quietly, and not often', async () => {
+    const { stream, lines, openings, opened } = rig(
+      [
+        [hello, 'open'],
+        [hello, 'open'],
+        [hello, 'open'],
+      ],
+      {
+        renewEveryMs: 300,
+      },
+    )
+    const isHeard = async (): Promise<void> => {
+      while (!stream.isOpen) await new Promise(setImmediate)
+    }
+    await isHeard()
+    stream.renew()
+    await opened(2)
+    await isHeard()
+    for (let times = 0; times < 5; times++) stream.renew()
+    await opened(3)
+    await isHeard()
+    await stream.stop()
+    const [first = 0, second = 0, third = 0] = openings
+    assert.ok(second - first < 250, `${second - first} ms`)
+    assert.ok(third - second >= 290, `${third - second} ms`)
+    assert.deepEqual([openings.length, lines], [3, []])
   })
 
   it('counts how often the server did not know the node', async () => {

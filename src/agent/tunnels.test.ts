@@ -4,7 +4,9 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { readableLog } from '../../test/support/agent-log.ts'
 import { AgentRig } from '../../test/support/agent-rig.ts'
+import { createTunnels, maxAtOnce } from './tunnels.ts'
 
 describe('tunnels', () => {
   let rig: AgentRig
@@ -66,6 +68,22 @@ describe('tunnels', () => {
       const tunnel = await rig.server.dial(uid, to)
       await once(tunnel.resume(), 'end')
     }
+  })
+
+  it('are not even begun when there are too many', async () => {
+    let connects = 0
+    const { log, lines } = readableLog()
+    const connect = (_path: string, signal: AbortSignal) => {
+      connects++
+      return new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    }
+    const tunnels = createTunnels({ connect, find: () => undefined, log })
+    for (let index = 0; index < maxAtOnce + 10; index++)
+      tunnels.open({ type: 'DIAL', tunnel: String(index), uid: 'a', to: 'ssh' })
+    await new Promise(setImmediate)
+    assert.deepEqual([connects, tunnels.count, lines.length], [maxAtOnce, maxAtOnce, 10])
+    assert.match(lines[0]?.problem ?? '', /256 connections already/)
+    await tunnels.stop()
   })
 
   it('show the end of the console, and what comes', async () => {

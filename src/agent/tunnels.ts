@@ -30,7 +30,7 @@ export interface TunnelsOptions {
   readonly log: Log
 }
 
-const maxAtOnce = 256
+export const maxAtOnce = 256
 const connectMs = 10_000
 
 export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
@@ -39,11 +39,12 @@ export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
 
   const serve = async (dial: Dial): Promise<void> => {
     const { signal } = stopping
+    // Before anything else: each one that is opened costs a connection to the server and one to the VM.
+    if (open.size >= maxAtOnce) throw new Error(`there are ${maxAtOnce} connections already; close some`)
     const target = find(dial.uid)
-    // The server is called in any case: somebody waits at its other end.
+    // The server is called, whether the VM is here or not: somebody waits at its other end.
     const tunnel = await connect(`/api/v1/agent/tunnels/${encodeURIComponent(dial.tunnel)}`, signal)
     try {
-      if (open.size > maxAtOnce) throw new Error(`more than ${maxAtOnce} connections at once`)
       if (!target) throw new Error('the VM is not on this node')
       if (dial.to === 'log') await sendLog(tunnel, target, dial, signal)
       else await splice(tunnel, await reach(target.wish, dial.to, signal), signal)

@@ -3,7 +3,7 @@ import type { VmReport, WantedVm } from '../api/agent.ts'
 import { backOff, type RetryPolicy, wait } from '../client/retry.ts'
 import type { Handle, Observed, PortTaken } from '../drivers/driver.ts'
 import type { Log } from '../platform/log.ts'
-import { deletionOf, type Found, type PlainWish, type VmRecord, withoutSecrets } from './handles.ts'
+import { deletionOf, type Found, isDeployed, type PlainWish } from './handles.ts'
 import {
   interrupted,
   lostProblem,
@@ -13,7 +13,9 @@ import {
   reasonOf,
   restartedWarning,
 } from './messages.ts'
+import { isBehind, type Unlisted, type Word } from './origin.ts'
 import { planFor, type Rest, type Work } from './plan.ts'
+import { RecordKeeper, type Texts } from './record-keeper.ts'
 import type { Reports } from './reports.ts'
 import { reportOf } from './vm-report.ts'
 import { carryOut, isPortTaken, type Outcome, removeAll, type Tools } from './work.ts'
@@ -41,8 +43,10 @@ export class VmWorker {
   readonly #stopping = new AbortController()
   #current = new AbortController()
   #pausing = new AbortController()
-  #record: VmRecord | undefined
+  readonly #keeper: RecordKeeper
   #wish: WantedVm | undefined
+  /** The wish comes from other data than those before: generations begin anew with it. */
+  #isAnew = false
   #credentials: WantedVm['growth']
   #observed: Observed = { state: 'absent' }
   /** Not tried again before there is a newer wish. */
@@ -61,19 +65,48 @@ export class VmWorker {
     this.#context = context
     this.#found = found
     this.#isHalfMade = found === undefined
-    this.#record = typeof found === 'object' ? found : undefined
     this.handle = context.tools.handles.handleFor(uid)
+    this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
   }
 
   get wish(): PlainWish | undefined {
-    return this.#wish ?? this.#record?.wish
+    return this.#wish ?? this.#keeper.record?.wish
   }
 
-  want(wish: WantedVm): void {
-    if (this.#isDiscarded || (this.#wish && wish.generation < this.#wish.generation)) return
+  get standing(): Unlisted {
+    return { origin: this.#isHalfMade ? 'half-made' : this.#keeper.origin, isKept: this.#keeper.isKept }
+  }
+
+  /** Nothing is told of it: the server does not know it. */
+  get isSilent(): boolean {
+    return this.#keeper.isKept || this.#isDiscarded
+  }
+
+  get isLeaving(): boolean {
+    return this.#isDiscarded
+  }
+
+  /** This wish is older than what is known here: the data of the server have gone back. */
+  isAheadOf(wish: WantedVm, store: string | undefined): boolean {
+    const { origin, record } = this.#keeper
+    if (this.#isDiscarded || origin === undefined || origin.store !== store) return false
+    return (record?.fulfilled ?? 0) > wish.generation || isBehind(wish, this.wish)
+  }
+
+  want(wish: WantedVm, word: Word): void {
+    if (this.#isDiscarded) return
+    const { origin } = this.#keeper
+    const isAnew = word.isAnew || (origin !== undefined && word.store !== undefined && origin.store !== word.store)
+    if (!isAnew && this.#wish && wish.generation < this.#wish.generation) return
+    if (isAnew) {
+      this.#isAnew = true
+      // What was told of it counted otherwise.
+      this.#context.reports.forget(this.handle.uid)
+    }
     // They are sent once, and a newer wish may come before they were used.
     this.#credentials = wish.growth ?? this.#credentials
     this.#wish = wish
+    this.#keeper.wanted(wish, word)
     if (wish.power === 'deleted') this.#current.abort()
     this.wake()
   }
@@ -83,6 +116,15 @@ export class VmWorker {
     this.#isDiscarded = true
     this.#wish = deletionOf(this.handle.uid, this.wish)
     this.#current.abort()
+    this.wake()
+  }
+
+  /** The server does not list it, and that means nothing: it runs on, untouched, for good. */
+  keep(): void {
+    this.#wish = undefined
+    this.#credentials = undefined
+    this.#context.reports.forget(this.handle.uid)
+    this.#keeper.keepForGood()
     this.wake()
   }
 
@@ -100,6 +142,10 @@ export class VmWorker {
     this.#stopping.abort()
     await this.#active
     clearTimeout(timer)
+    if (this.#isEnded) return
+    const failed = (error: unknown): void =>
+      this.#context.log.error('the record of a VM could not be written', { name: this.wish?.name }, error)
+    await this.#keeper.write().catch(failed)
   }
 
   async #run(): Promise<void> {
@@ -107,6 +153,7 @@ export class VmWorker {
       this.#isDirty = false
       try {
         await this.#turn()
+        await this.#catchUp()
         this.#failures = 0
       } catch (error) {
         await this.#stumble(error)
@@ -135,16 +182,21 @@ export class VmWorker {
       if (wanted.power !== 'deleted') await removeAll(this.#context.tools, this.handle)
       this.#isHalfMade = false
     }
+    if (wanted && this.#isAnew) {
+      this.#isAnew = false
+      this.#held = undefined
+      this.#keeper.rebase(wanted)
+    }
     this.#observed = await this.#look()
     if (!wanted) return this.#tell()
     if (this.#held?.generation === wanted.generation && wanted.power !== 'deleted') return this.#tell()
     this.#held = undefined
-    const record = this.#recordFor(wanted)
+    const record = this.#keeper.for(wanted)
     const plan = planFor({
       desired: wanted.power,
       actual: this.#observed.state,
       isFulfilled: record.fulfilled >= wanted.generation,
-      isDeployed: record.diskGeneration > 0 && (record.fulfilled > 0 || this.#found === 'unreadable'),
+      isDeployed: isDeployed(record) || (record.diskGeneration > 0 && this.#found === 'unreadable'),
       needsRevert: record.diskGeneration < wanted.diskGeneration,
       needsGrowth: (wanted.diskGb ?? 0) > (record.diskGb ?? Infinity),
       hasCredentials: this.#credentials !== undefined,
@@ -153,9 +205,16 @@ export class VmWorker {
     else await this.#rest(wanted, plan)
   }
 
+  /** What could not be written before, or what nobody waits for. After the work: a full disk does not keep a VM from stopping. */
+  async #catchUp(): Promise<void> {
+    if (this.#isEnded || !this.#keeper.isUnwritten) return
+    await this.#keeper.write()
+    this.#tell()
+  }
+
   async #look(): Promise<Observed> {
     const { driver } = this.#context.tools
-    if (this.#found === 'new' && !this.#record) return { state: 'absent' }
+    if (this.#found === 'new' && !this.#keeper.record) return { state: 'absent' }
     this.#unfollow ??= driver.follow(this.handle, () => this.wake())
     return driver.inspect(this.handle)
   }
@@ -163,7 +222,7 @@ export class VmWorker {
   async #perform(wanted: WantedVm, work: Work): Promise<void> {
     const before = this.#observed
     this.#current = new AbortController()
-    this.#record = this.#recordFor(wanted)
+    this.#keeper.begin(wanted)
     const comesUp = work.steps.includes('start')
     const credentials = this.#credentials
     const outcome = await carryOut(work, {
@@ -172,12 +231,13 @@ export class VmWorker {
       wish: wanted,
       credentials,
       signal: this.#current.signal,
-      isOutdated: () => this.#stopping.signal.aborted || (this.#wish?.generation ?? 0) > wanted.generation,
-      keep: (change) => this.#keep({ ...this.#recordFor(wanted), ...change }),
+      isOutdated: () =>
+        this.#stopping.signal.aborted || this.#isAnew || (this.#wish?.generation ?? 0) > wanted.generation,
+      keep: (change) => this.#keeper.change(wanted, change),
       progress: (phase, percent) => {
         const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
         const power = comesUp && this.#observed.state !== 'running' ? ({ power: 'starting' } as const) : {}
-        if (!this.#isDiscarded && work.kind !== 'delete')
+        if (!this.isSilent && work.kind !== 'delete')
           this.#context.reports.tellProgress(this.#report({ operation, ...power }))
       },
       became: (state) => {
@@ -185,6 +245,8 @@ export class VmWorker {
       },
     })
     if (this.#stopping.signal.aborted && outcome.as !== 'done') return
+    // What came of it says nothing about the wish that counts now.
+    if (this.#isAnew) return this.wake()
     // Used once; but a newer wish may have brought others meanwhile.
     const isUsed = outcome.as !== 'outdated' && this.#credentials === credentials
     if (isUsed && !this.#current.signal.aborted) this.#credentials = undefined
@@ -194,12 +256,12 @@ export class VmWorker {
   async #finish(wanted: WantedVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
     if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
     if (outcome.as === 'done') {
-      const isCut = this.#record?.isGrowing && !work.steps.includes('partition')
+      const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
       const isRestart = before.state === 'gone' && work.kind === 'start'
       const warning = isCut ? manualGrowth(interrupted) : outcome.warning
       this.#unfollow ??= this.#context.tools.driver.follow(this.handle, () => this.wake())
       this.#observed = { state: results[wanted.power] }
-      return this.#settle(wanted, { warning: isRestart ? restartedWarning : warning })
+      return this.#settle(wanted, { warning: isRestart ? restartedWarning : warning }, work.kind === 'revert')
     }
     this.#observed = await this.#look()
     if (isPortTaken(outcome.error)) {
@@ -208,16 +270,18 @@ export class VmWorker {
       return this.#tell()
     }
     const { log, node } = this.#context
-    const { name, namespace } = wanted
+    const { name, namespace, architecture } = wanted
     log.warn('work on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
     this.#held = { generation: wanted.generation }
-    await this.#settle(wanted, { problem: problemOf(work.kind, node, outcome.error, outcome.leftovers) })
+    const problem = problemOf(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
+    await this.#settle(wanted, { problem })
   }
 
   async #removed(outcome: Outcome): Promise<void> {
     if (outcome.as === 'failed') {
       if (this.#current.signal.aborted) return this.wake()
-      throw new Error(problemOf('delete', this.#context.node, outcome.error, []))
+      const architecture = this.wish?.architecture ?? 'amd64'
+      throw new Error(problemOf('delete', { node: this.#context.node, architecture }, outcome.error, []))
     }
     if (outcome.as === 'outdated') return this.wake()
     this.#unfollow?.()
@@ -229,53 +293,35 @@ export class VmWorker {
 
   async #rest(wanted: WantedVm, { as }: Rest): Promise<void> {
     const problem = { done: undefined, lost: lostProblem(this.#context.node), 'not-running': notRunningProblem }[as]
-    const isFulfilled = (this.#record?.fulfilled ?? 0) >= wanted.generation
-    if (isFulfilled && (as !== 'lost' || this.#record?.problem === problem)) return this.#tell()
-    const isCut = this.#record?.isGrowing && as === 'done'
+    const isFulfilled = (this.#keeper.record?.fulfilled ?? 0) >= wanted.generation
+    if (isFulfilled && (as !== 'lost' || this.#keeper.record?.problem === problem)) return this.#tell()
+    const isCut = this.#keeper.record?.isGrowing && as === 'done'
     await this.#settle(wanted, {
       problem,
       warning: isCut ? manualGrowth(interrupted) : undefined,
     })
   }
 
-  /** The wish is done with, well or not. */
-  async #settle(
-    wanted: WantedVm,
-    texts: { problem?: string | undefined; warning?: string | undefined },
-  ): Promise<void> {
-    const { problem: _, warning: __, isGrowing: ___, ...rest } = this.#recordFor(wanted)
-    this.#record = {
-      ...rest,
-      fulfilled: wanted.generation,
-      ...(texts.problem !== undefined && { problem: texts.problem }),
-      ...(texts.warning !== undefined && { warning: texts.warning }),
-    }
-    // The server first: who waits for the VM need not wait for the disk. Cut off here, the wish finds nothing to do.
+  /**
+   * The wish is done with, well or not. Usually the server is told first: who waits for the VM need not wait for the disk,
+   * and cut off in between, the wish finds nothing to do. But what failed would be tried again, which nobody asked for.
+   */
+  async #settle(wanted: WantedVm, texts: Texts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
+    this.#keeper.settle(wanted, texts, mustWriteFirst)
+    if (!mustWriteFirst) this.#tell()
+    await this.#keeper.write()
     this.#tell()
-    await this.#context.tools.handles.write(this.#record)
-  }
-
-  /** The record with this wish in it. */
-  #recordFor(wanted: WantedVm): VmRecord {
-    const wish = withoutSecrets(wanted)
-    if (this.#record) return { ...this.#record, wish }
-    // One whose record cannot be read has a disk that somebody may need: it counts as the one that is wanted.
-    const diskGeneration = this.#found === 'unreadable' ? wanted.diskGeneration : 0
-    return { version: 1, handle: this.handle, wish, fulfilled: 0, diskGeneration }
-  }
-
-  async #keep(record: VmRecord): Promise<void> {
-    this.#record = record
-    await this.#context.tools.handles.write(record)
   }
 
   #report(extra: Partial<VmReport>): VmReport {
     const wish = this.wish ?? deletionOf(this.handle.uid, undefined)
-    return reportOf({ wish, record: this.#record, observed: this.#observed, portsTaken: this.#held?.ports }, extra)
+    const { record, tellable } = this.#keeper
+    const known = { wish, record, observed: this.#observed, portsTaken: this.#held?.ports }
+    return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
   }
 
   #tell(extra: Partial<VmReport> = {}): void {
-    if (this.wish && !this.#isDiscarded) this.#context.reports.tell(this.#report(extra))
+    if (this.wish && !this.isSilent) this.#context.reports.tell(this.#report(extra))
   }
 }
 

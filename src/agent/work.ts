@@ -148,9 +148,10 @@ export async function removeAll({ driver, handles }: Tools, handle: Handle): Pro
 }
 
 /** Where it goes down for work on its disk, it comes up again when that fails. */
-async function takeDown({ tools, handle, spec, undo }: Bench, graceSeconds: number): Promise<void> {
+async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSeconds: number): Promise<void> {
   if (spec) undo.push(() => tools.driver.start(handle, spec, AbortSignal.timeout(60_000)))
-  await tools.driver.stop(handle, { graceSeconds })
+  // Who wants it deleted does not wait for what it may have to save, and neither does an agent that stops.
+  await tools.driver.stop(handle, { graceSeconds, signal })
 }
 
 const sizeOf = ({ image, diskBytes = 0 }: { image: BaseImage; diskBytes?: number }): number =>

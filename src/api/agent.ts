@@ -43,6 +43,8 @@ export const WantedVm = t.Object(
     uid: Name,
     /** Grows with every wish; a report says up to which one was done. */
     generation: t.Integer(),
+    /** The revision of the record that this wish was read from. */
+    revision: t.String(),
     /** deleted: nothing of it may be left. */
     power: t.Enum(['running', 'stopped', 'suspended', 'deleted']),
     /** Grows with every revert: a disk of an older one is replaced by a new one from the image. */
@@ -87,6 +89,8 @@ export const AgentMessage = t.Union(
       vms: t.Array(WantedVm),
       /** VMs of this node about which nothing can be said now: they stay as they are. */
       kept: t.Array(t.String()),
+      /** Which data the server speaks for, and how far it is: a node that has seen more, or other data, removes nothing. */
+      store: t.Object({ uid: t.String(), revision: t.String() }),
       heartbeatSeconds: t.Integer(),
     }),
     t.Object({ type: t.Literal('VM'), vm: WantedVm }),
@@ -212,7 +216,9 @@ export const openAgentStream = operation({
   isStream: true,
   response: t.String(),
   refuses: ['Conflict', 'ServiceUnavailable'],
-  example: { response: '{"type":"HELLO","vms":[],"kept":[],"heartbeatSeconds":10}\n' },
+  example: {
+    response: '{"type":"HELLO","vms":[],"kept":[],"store":{"uid":"…","revision":"1"},"heartbeatSeconds":10}\n',
+  },
 })
 
 export const reportNode = operation({

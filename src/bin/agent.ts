@@ -1,9 +1,10 @@
 // `svc3 agent`: one node. VMs outlive it; the next one takes them over.
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
+import { NoAddress } from '../agent/capacity.ts'
 import { IdentityError } from '../agent/identity.ts'
 import { ApiError } from '../api/errors.ts'
-import type { AgentOptions } from '../cli/programs.ts'
+import type { AgentRequest as AgentOptions } from '../cli/commands/agent.ts'
 import { ConnectionError } from '../client/transport.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
@@ -14,8 +15,6 @@ import { version } from './version.ts'
 
 /** Returns the exit code, once the agent has stopped or could not start. */
 export async function runAgent(options: AgentOptions): Promise<number> {
-  // Nobody who looks at this process, and no child of it, needs to see it.
-  delete process.env.SVC3_JOIN_TOKEN
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   const stopping = new AbortController()
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stopping.abort())
@@ -55,6 +54,7 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
       // What a driver that only pretends has made need not survive a power cut.
       durability: options.driver === 'simulated' ? 'written' : 'synced',
       joinToken,
+      removeUnknown: options.removeUnknown ?? false,
       log: createLog(process.env.SVC3_DEBUG ? 'debug' : 'info'),
       trust: trust(apiUrls),
     },
@@ -92,6 +92,7 @@ function explain(error: unknown, { dataDir, name }: AgentOptions): [what: string
   if (error instanceof LockedError)
     return [`an agent already works in ${dataDir} (process ${error.pid})`, 'stop that one, or use another --data DIR']
   if (error instanceof IdentityError) return [error.message, 'nothing was started']
+  if (error instanceof NoAddress) return [error.message, 'name one with --ip ADDRESS']
   if (error instanceof ConnectionError) return [error.message, error.hint]
   if (error instanceof ApiError)
     return [

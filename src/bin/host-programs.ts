@@ -1,17 +1,32 @@
 // What this host needs to run VMs with QEMU, and how it comes. `svc3 dev` asks; the tests install the same.
 import { canInstall, type DebianProgram, install, installLine, missingOf } from '../platform/debian.ts'
 
-export const hostPrograms: readonly DebianProgram[] = [
+interface HostProgram extends DebianProgram {
+  /** Without it: everywhere. On macOS guests are not sealed off, and the small images are not built: that takes Debian. */
+  readonly only?: NodeJS.Platform
+}
+
+const programs: readonly HostProgram[] = [
   { name: 'qemu-system-x86', program: 'qemu-system-x86_64', why: 'runs amd64 VMs' },
   { name: 'qemu-system-arm', program: 'qemu-system-aarch64', why: 'runs arm64 VMs' },
   { name: 'qemu-utils', program: 'qemu-img', why: 'makes their disks' },
-  { name: 'slirp4netns', program: 'slirp4netns', why: 'connects them to the network, and keeps them off this host' },
-  { name: 'iproute2', program: 'ip', why: 'the same' },
-  { name: 'util-linux', program: 'unshare', why: 'the same' },
-  { name: 'e2fsprogs', program: 'mke2fs', why: 'builds the small images' },
-  { name: 'xz-utils', program: 'xz', why: 'the same' },
+  {
+    name: 'slirp4netns',
+    program: 'slirp4netns',
+    why: 'connects them to the network, and keeps them off this host',
+    only: 'linux',
+  },
+  { name: 'iproute2', program: 'ip', why: 'the same', only: 'linux' },
+  { name: 'util-linux', program: 'unshare', why: 'the same', only: 'linux' },
+  { name: 'e2fsprogs', program: 'mke2fs', why: 'builds the small images', only: 'linux' },
+  { name: 'xz-utils', program: 'xz', why: 'the same', only: 'linux' },
   { name: 'openssh-client', program: 'ssh', why: 'svc3 vm ssh' },
 ]
+
+export const hostProgramsOn = (platform: NodeJS.Platform): readonly DebianProgram[] =>
+  programs.filter(({ only }) => only === undefined || only === platform)
+
+export const hostPrograms: readonly DebianProgram[] = hostProgramsOn(process.platform)
 
 type Say = (line: string) => void
 

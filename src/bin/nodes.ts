@@ -4,6 +4,8 @@ import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import type { DevOptions } from '../cli/programs.ts'
 import { openDriver } from '../drivers/index.ts'
+import { defaultNetwork, type NetworkKind } from '../drivers/qemu/network.ts'
+import { canSeal } from '../drivers/qemu/seal.ts'
 import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import { isFault } from '../store/store.ts'
@@ -47,8 +49,9 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
       index,
     })),
   )
+  const network = driver === 'qemu' && names.length > 0 ? await usableNetwork() : 'sealed'
   const start = (each: (typeof names)[number], place: number): Promise<Agent> =>
-    startNode(plane, { ...options, driver }, each, place, names.length)
+    startNode(plane, { ...options, driver, network }, each, place, names.length)
   const agents = await Promise.all(names.map(start))
   await Promise.all(agents.map(({ ready }) => ready))
   const losses =
@@ -63,17 +66,26 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
   }
 }
 
+const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
+
 /** Real VMs where they can be; otherwise simulated ones, which is said loudly. */
 async function usableDriver(wanted: DevOptions['driver']): Promise<DevOptions['driver']> {
-  const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
   if (wanted !== 'qemu' || (await ensureHostPrograms(say))) return wanted
   say('until then VMs are SIMULATED: they are listed and can be operated, but nothing runs and nobody answers by SSH')
   return 'simulated'
 }
 
+/** On one's own machine an open network is better than none, if it is said. */
+async function usableNetwork(): Promise<NetworkKind> {
+  const why = await canSeal()
+  if (why === undefined || process.platform !== 'linux') return defaultNetwork
+  say(`guests can reach what listens on 127.0.0.1 of this machine, because their network cannot be sealed: ${why}`)
+  return 'user'
+}
+
 function startNode(
   { localUrl, nodeKeys, log }: Plane,
-  { dataDir, driver, simulation }: Place,
+  { dataDir, driver, simulation, network }: Place & { readonly network: NetworkKind },
   { name, architecture }: { name: string; architecture: keyof DevOptions['nodes'] },
   place: number,
   count: number,
@@ -84,7 +96,7 @@ function startNode(
     folder: path.join(dataDir, 'nodes', name),
     imageFolder: path.join(dataDir, 'images'),
     name,
-    driver: isSimulated ? openDriver('simulated', simulation) : openDriver('qemu'),
+    driver: isSimulated ? openDriver('simulated', simulation) : openDriver('qemu', { network }),
     version,
     capacity: {
       architecture,

@@ -5,14 +5,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
-import type { AgentOptions } from './programs.ts'
+import type { AgentRequest } from './commands/agent.ts'
 
 const url = ['--api-url', 'http://127.0.0.1:8080']
 
 async function start(words: readonly string[], options: FakeHostOptions = {}) {
   const outcome = await run(['agent', ...words], options)
   assert.equal(outcome.exitCode, 0, outcome.stderr)
-  return { ...outcome, given: outcome.started[0] as AgentOptions }
+  return { ...outcome, given: outcome.started[0] as AgentRequest }
 }
 
 describe('svc3 agent', () => {
@@ -47,7 +47,7 @@ describe('svc3 agent', () => {
     )
   })
 
-  it('takes the join token from a file, standard input, or the environment', async () => {
+  it('takes the join token from a file or standard input, and not from the environment', async () => {
     const file = path.join(folder, 'token')
     await fs.writeFile(file, 'from-file\n')
     const byFile = await start([...url, '--join-token-file', file])
@@ -55,8 +55,14 @@ describe('svc3 agent', () => {
     const byStdin = await start([...url, '--join-token-stdin'], { input: 'from-stdin\n' })
     assert.equal(await byStdin.given.joinToken?.(), 'from-stdin')
     const byEnvironment = await start(url, { env: { SVC3_JOIN_TOKEN: 'from-environment' } })
-    assert.equal(await byEnvironment.given.joinToken?.(), 'from-environment')
-    assert.equal(byEnvironment.stderr, '')
+    assert.equal(byEnvironment.given.joinToken, undefined)
+  })
+
+  it('removes VMs that the service does not list only when it is told to', async () => {
+    assert.equal((await start(url)).given.removeUnknown, false)
+    assert.equal((await start([...url, '--remove-unknown'])).given.removeUnknown, true)
+    const { stdout } = await run(['agent', '--help'])
+    assert.match(stdout, /--remove-unknown +Remove VMs that the service does not list/)
   })
 
   it('warns about a token that everybody on the host can see', async () => {

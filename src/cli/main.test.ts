@@ -109,6 +109,7 @@ describe('programs', () => {
       dataDir: '/co/.svc3',
       driver: 'qemu',
       nodes: { arm64: 1, amd64: 1 },
+      simulation: {},
     }
     assert.deepEqual(started, [plain])
     const words = 'dev --listen [::1]:0 --data here --driver simulated --nodes arm64=20'
@@ -118,6 +119,7 @@ describe('programs', () => {
       dataDir: '/nowhere/else/here',
       driver: 'simulated',
       nodes: { arm64: 20, amd64: 0 },
+      simulation: {},
     }
     assert.deepEqual(other, [wanted])
   })

@@ -226,7 +226,7 @@ describe('vm resize', () => {
   const resize = (value = grown) => serve(service, { 'WATCH vms': changes(), 'POST vms/demo/resize': answers(value) })
 
   it('sends the size, and tells what is left to do by hand', async () => {
-    resize({ ...grown, errorMessage: 'grow the partition in the guest: run growpart' })
+    resize({ ...grown, warning: 'grow the partition in the guest: run growpart' })
     const { exitCode, stdout, stderr } = await vm('resize demo 120')
     assert.deepEqual([exitCode, stdout, asked[0]?.body], [0, 'VM demo has a disk of 120 GB.\n', { size: 120 }])
     assert.equal(stderr, 'svc3: grow the partition in the guest: run growpart\n')
@@ -244,7 +244,7 @@ describe('vm resize', () => {
   })
 
   it('tells what did not work, and exits 1 when it was asked for', async () => {
-    resize({ ...grown, errorMessage: 'the disk has 120 GB, but SSH refused the password\nrun growpart' })
+    resize({ ...grown, warning: 'the disk has 120 GB, but SSH refused the password\nrun growpart' })
     const { exitCode, stderr } = await vm('resize demo 120 -u admin --password-stdin', { input: 'wrong' })
     assert.deepEqual([exitCode, lines(stderr).length], [1, 2])
     assert.match(stderr, /^svc3: the disk has 120 GB, but SSH refused the password\nsvc3: run growpart\n$/)

@@ -93,6 +93,12 @@ export class PortTaken extends Error {
   }
 }
 
+export interface StopOptions {
+  readonly graceSeconds: number
+  /** Aborted: the grace is over at once. The VM is stopped all the same. */
+  readonly signal?: AbortSignal | undefined
+}
+
 export interface Driver {
   readonly name: string
   /** Asked at the start and every 30 s. Never throws. */
@@ -101,11 +107,12 @@ export interface Driver {
   create(vm: VmSpec, folder: string): Promise<Handle>
   /**
    * Returns when the VM runs. Already running: fine. MUST NOT start a second process on one disk, whoever started the
-   * first. Cut off at any point, `inspect` tells what came of it. Throws PortTaken.
+   * first. MUST NOT start on an image of another digest than the disk was made on. Cut off at any point, `inspect` tells
+   * what came of it. Throws PortTaken.
    */
   start(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<void>
   /** Asks the guest, and after `graceSeconds` ends it. Not running: fine. Afterwards its ports are free. */
-  stop(handle: Handle, options: { readonly graceSeconds: number }): Promise<void>
+  stop(handle: Handle, options: StopOptions): Promise<void>
   /** Ends it and removes everything. Already gone: fine. */
   destroy(handle: Handle): Promise<void>
   /** Also after a restart of the agent or of the host. */

@@ -37,6 +37,12 @@ describe('the simulated driver', () => {
     await driver.stop(handle, { graceSeconds: 0 })
     assert.ok(performance.now() - startedMs >= 115)
     await driver.destroy(handle)
+    const slow = openDriver('simulated', { persist: false, stopMs: 600_000 })
+    await slow.create(spec(1), handle.folder)
+    await slow.start(handle, spec(1), signal)
+    await slow.stop(handle, { graceSeconds: 600, signal: AbortSignal.timeout(20) })
+    assert.deepEqual(await slow.inspect(handle), { state: 'stopped' })
+    await slow.destroy(handle)
   })
 
   it('fails where it is told: once, or always', async () => {

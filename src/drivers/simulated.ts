@@ -5,7 +5,15 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { readFileIfPresent } from '../platform/files.ts'
 import { hostBootId } from '../platform/processes.ts'
-import { type Driver, type Handle, type Observed, PortTaken, type Probe, type VmSpec } from './driver.ts'
+import {
+  type Driver,
+  type Handle,
+  type Observed,
+  PortTaken,
+  type Probe,
+  type StopOptions,
+  type VmSpec,
+} from './driver.ts'
 
 export type SimulatedStep = 'create' | 'start' | 'stop' | 'destroy' | 'suspend' | 'resume' | 'grow' | 'revert'
 
@@ -65,6 +73,11 @@ export class SimulatedDriver implements Driver {
       const now = await this.#required(folder)
       const bootId = await hostBootId()
       if (now.power === 'running' && now.bootId === bootId) return
+      if (now.digest !== vm.image.digest)
+        throw new Error(
+          `the image ${vm.image.name} on this node is not the one that the disk of this VM stands on; revert the VM, ` +
+            'or put the image back',
+        )
       const ports = portsOf(vm)
       const taken = ports.filter((port) => (portsInUse.get(port) ?? folder) !== folder)
       if (taken.length > 0) throw new PortTaken(taken.map(numberOf))
@@ -78,11 +91,12 @@ export class SimulatedDriver implements Driver {
     })
   }
 
-  stop({ folder }: Handle): Promise<void> {
+  stop({ folder }: Handle, { signal }: StopOptions): Promise<void> {
     return this.#alone(folder, async () => {
       const now = await this.#read(folder)
       if (!now || now.power === 'stopped') return
-      if (this.#knobs.stopMs) await sleep(this.#knobs.stopMs)
+      // Called off, the grace is over; the VM is stopped all the same.
+      if (this.#knobs.stopMs) await sleep(this.#knobs.stopMs, undefined, signal && { signal }).catch(() => undefined)
       this.#maybeFail('stop')
       release(now)
       const { problem: _, ...rest } = now

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ExecError, exec } from './exec.ts'
+import { startTimeOf, waitForEnd } from './processes.ts'
 
 const node = process.execPath
 
@@ -30,6 +31,22 @@ describe('exec', () => {
     calledOff.abort(new Error('called off'))
     await assert.rejects(running, /called off/)
     await assert.rejects(exec('sleep', ['60'], { signal: calledOff.signal }), /called off/)
+  })
+
+  it('ends with a program also what that started, and does not wait for what lives on', async () => {
+    const started = performance.now()
+    const { stdout } = await exec('/bin/sh', ['-c', 'sleep 60 & echo $!'])
+    const left = Number(stdout)
+    assert.ok(performance.now() - started < 5_000, 'the output that a child holds open is not waited for')
+    assert.equal(process.kill(left, 0), true, 'what a program leaves behind by itself is left')
+    process.kill(left, 'SIGKILL')
+    const script = 'sleep 60 & echo $! >&2; wait'
+    const error = await exec('/bin/sh', ['-c', script], { timeoutMs: 300 }).catch((error: ExecError) => error)
+    assert.ok(error instanceof ExecError)
+    const pid = Number(error.stderr)
+    assert.ok(pid > 0)
+    const gone = { pid, startTime: (await startTimeOf(pid)) ?? 'gone' }
+    assert.equal(await waitForEnd(gone, 2_000), true, 'the whole group was killed')
   })
 
   it('keeps the end of a long output only', async () => {

@@ -42,46 +42,70 @@ export const childEnvironment: Readonly<Record<string, string>> = {
 export const lastLines = (text: string, count: number): string =>
   text.trim().split('\n').slice(-count).join('\n').slice(-2_000)
 
+/** What a child wrote is read within this time after its end; whoever inherited its output may hold it open for ever. */
+const drainMs = 200
+/** A process that SIGKILL does not end hangs in the kernel: it is not waited for. */
+const killMs = 2_000
+
+/** In a process group of its own, so that a time limit also ends what it started. Settles when the program has ended. */
 export function exec(program: string, args: readonly string[], options: ExecOptions = {}): Promise<ExecResult> {
   const { signal, timeoutMs = 60_000, cwd, outputBytes = 1_048_576, input, env = childEnvironment } = options
   return new Promise((resolve, reject) => {
     signal?.throwIfAborted()
-    const child = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'pipe'] })
+    const child = spawn(program, args, { cwd, env, detached: true, stdio: ['pipe', 'pipe', 'pipe'] })
     const stdout = tail(outputBytes)
     const stderr = tail(outputBytes)
+    const timers: NodeJS.Timeout[] = []
     let ending: 'aborted' | 'late' | undefined
     const end = (why: 'aborted' | 'late') => {
-      ending ??= why
-      child.kill('SIGKILL')
+      if (ending) return
+      ending = why
+      killGroup(child.pid)
+      timers.push(setTimeout(settle, killMs))
     }
     const abort = () => end('aborted')
     signal?.addEventListener('abort', abort, { once: true })
-    const timer = setTimeout(() => end('late'), timeoutMs)
-    const settle = () => {
-      clearTimeout(timer)
+    timers.push(setTimeout(() => end('late'), timeoutMs))
+    const letGo = () => {
+      for (const timer of timers) clearTimeout(timer)
       signal?.removeEventListener('abort', abort)
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
+      child.unref()
+    }
+    const settle = () => {
+      letGo()
+      const { exitCode, signalCode } = child
+      if (ending === 'aborted') reject(signal?.reason)
+      else if (ending === 'late')
+        reject(new ExecError(program, `did not end within ${timeoutMs} ms and was killed`, undefined, stderr.text()))
+      else if (exitCode === 0) resolve({ stdout: stdout.text(), stderr: stderr.text() })
+      else {
+        const problem = signalCode ? `was ended by ${signalCode}` : `failed with exit code ${exitCode}`
+        reject(new ExecError(program, problem, exitCode ?? undefined, stderr.text()))
+      }
     }
     child.stdout.on('data', stdout.take)
     child.stderr.on('data', stderr.take)
     child.stdin.on('error', () => undefined) // A child that reads nothing says so by its exit.
     child.stdin.end(input)
     child.on('error', (error: NodeJS.ErrnoException) => {
-      settle()
+      letGo()
       const problem = error.code === 'ENOENT' ? 'is not installed, or not in PATH' : `could not be run (${error.code})`
       reject(new ExecError(program, problem, undefined, '', error))
     })
-    child.on('close', (code, killedBy) => {
-      settle()
-      if (ending === 'aborted') reject(signal?.reason)
-      else if (ending === 'late')
-        reject(new ExecError(program, `did not end within ${timeoutMs} ms and was killed`, undefined, stderr.text()))
-      else if (code === 0) resolve({ stdout: stdout.text(), stderr: stderr.text() })
-      else {
-        const problem = killedBy ? `was ended by ${killedBy}` : `failed with exit code ${code}`
-        reject(new ExecError(program, problem, code ?? undefined, stderr.text()))
-      }
-    })
+    // Once more through the event loop after the timer: what lies in the pipe by then is read, however busy we are.
+    child.on('exit', () => timers.push(setTimeout(() => setImmediate(settle), drainMs)))
+    child.on('close', settle)
   })
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
 
 function tail(limit: number): { take(chunk: Buffer): void; text(): string } {

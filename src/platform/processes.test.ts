@@ -1,7 +1,9 @@
 // Processes: the same pid with another start time is another process, and a zombie is none.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import path from 'node:path'
 import { describe, it } from 'node:test'
+import { exec } from './exec.ts'
 import { argumentsOf, findByArgument, hostBootId, isAlive, kill, startTimeOf, waitForEnd } from './processes.ts'
 
 describe('processes', () => {
@@ -30,7 +32,9 @@ describe('processes', () => {
 
   it('are not alive as zombies', async () => {
     // The parent never waits for its child: it has become another program.
-    const parent = spawn('/bin/sh', ['-c', 'sleep 0 & echo $!; exec sleep 30'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    const parent = spawn('/bin/sh', ['-c', 'sleep 0.3 & echo $!; exec sleep 30'], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
     const pid = await new Promise<number>((resolve) => parent.stdout.once('data', (text) => resolve(Number(text))))
     while ((await startTimeOf(pid)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 5))
     assert.equal(process.kill(pid, 0), true, 'it is still there')
@@ -40,5 +44,19 @@ describe('processes', () => {
   it('belong to a boot of the host', async () => {
     assert.match(await hostBootId(), /\S{8,}/)
     assert.equal(await hostBootId(), await hostBootId())
+  })
+
+  it('belong to a start of their container, which is like a boot', async () => {
+    const module = path.join(import.meta.dirname, 'processes.ts')
+    const script = `import(${JSON.stringify(module)}).then(async (it) => console.log(await it.hostBootId()))`
+    const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
+    const container = [...asRoot, '--fork', '--pid', '--mount-proc', process.execPath, '-e', script]
+    const [here, first, second] = await Promise.all([
+      exec(process.execPath, ['-e', script]),
+      exec('unshare', container),
+      exec('unshare', container),
+    ])
+    assert.equal(here.stdout.trim(), await hostBootId())
+    assert.equal(new Set([here, first, second].map(({ stdout }) => stdout)).size, 3)
   })
 })

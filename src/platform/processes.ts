@@ -39,10 +39,15 @@ export async function argumentsOf(pid: number): Promise<readonly string[]> {
 
 /** Processes one of whose arguments contains the text. Looks at every process: for recovery, not for every day. */
 export async function findByArgument(text: string): Promise<readonly number[]> {
-  const found: number[] = []
-  for (const pid of await everyPid()) {
-    if (pid !== process.pid && (await argumentsOf(pid)).some((argument) => argument.includes(text))) found.push(pid)
-  }
+  const all = await everyProcess()
+  return all.filter(({ words }) => words.some((word) => word.includes(text))).map(({ pid }) => pid)
+}
+
+/** Every process but this one, with its arguments. */
+export async function everyProcess(): Promise<readonly { readonly pid: number; readonly words: readonly string[] }[]> {
+  const others = (await everyPid()).filter((pid) => pid !== process.pid)
+  const found = []
+  for (const pid of others) found.push({ pid, words: await argumentsOf(pid) })
   return found
 }
 
@@ -76,14 +81,21 @@ export async function kill(id: ProcessId, signal: NodeJS.Signals): Promise<void>
 
 let bootId: Promise<string> | undefined
 
-/** Another one after each boot of the host. */
+/**
+ * Another one after each boot of the host; and in a container after each start of it, which ends every process in there
+ * just as well: so the first process, by its start time and its namespace, is part of it.
+ */
 export const hostBootId = (): Promise<string> => {
   bootId ??= readBootId()
   return bootId
 }
 
 async function readBootId(): Promise<string> {
-  if (isLinux) return (await fs.readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+  if (isLinux) {
+    const boot = (await fs.readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
+    const space = await fs.readlink('/proc/self/ns/pid').catch(absent)
+    return [boot, (await startTimeOf(1)) ?? '', space ?? ''].join('/')
+  }
   const { stdout } = await exec('sysctl', ['-n', 'kern.bootsessionuuid'])
   return stdout.trim() || `${os.hostname()}-unknown`
 }

@@ -1,4 +1,5 @@
 // What holds for every namespace: it exists before anything is put into it, and goes with all that is in it.
+import { randomUUID } from 'node:crypto'
 import { ApiError, notFound } from '../api/errors.ts'
 import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
@@ -43,6 +44,15 @@ export async function createInside<T>(
     await collection.delete(entry).catch(ignoreLost)
     throw error
   }
+}
+
+/** These data have a name of their own from the first start on: nodes tell by it whose word they obey. */
+export async function ensureClusterId({ collections, clock }: Pick<Services, 'collections' | 'clock'>): Promise<void> {
+  if (collections.cluster.get('', 'id')) return
+  const record = { uid: randomUUID(), createdAt: timestamp(clock.now()) }
+  await collections.cluster.create('', 'id', record).catch((error: unknown) => {
+    if (!isFault(error, 'AlreadyExists')) throw error
+  })
 }
 
 /** The default namespace is always there. */

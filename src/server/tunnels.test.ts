@@ -176,7 +176,8 @@ describe("an agent's stream", () => {
     assert.equal(response.status, 200)
     const reader = response.body?.getReader()
     const first = JSON.parse(new TextDecoder().decode((await reader?.read())?.value))
-    assert.deepEqual(first, { type: 'HELLO', vms: [], kept: [], heartbeatSeconds: 10 })
+    assert.deepEqual([first.type, first.vms, first.kept, first.heartbeatSeconds], ['HELLO', [], [], 10])
+    assert.ok(first.store.uid && first.store.revision)
     await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/real')
     for (;;) if ((await reader?.read())?.done) break
   })

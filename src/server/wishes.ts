@@ -1,7 +1,8 @@
 // What the agent of a node is told about a VM: the record's wish, with what it needs to be carried out. Every new
 // generation goes out as soon as it is written, and everything at once when an agent connects.
-import type { WantedVm } from '../api/agent.ts'
+import type { AgentMessage, WantedVm } from '../api/agent.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
+import { changeRev, zeroRev } from '../store/store.ts'
 import { isDeleted, isFailedDeployment } from '../store/vms.ts'
 import type { Services } from './services.ts'
 
@@ -26,43 +27,50 @@ export function sendWishes(services: Needed): () => void {
       // To go elsewhere: nothing of it may stay. (Its end was a wish, and has been told.)
       const hasLeft = before?.place !== undefined && !(isSame && after.place?.node === before.place.node)
       if (hasLeft && !isDeleted(before) && !isFailedDeployment(before))
-        tell(services, {
-          ...before,
-          wish: { ...before.wish, power: 'deleted', generation: before.wish.generation + 1 },
-        })
+        tell(
+          services,
+          { ...before, wish: { ...before.wish, power: 'deleted', generation: before.wish.generation + 1 } },
+          changeRev(change),
+        )
       if (!after?.place || !fleet.isOpen(after.place.node)) continue
       const isNew = !isSame || before?.place?.node !== after.place.node
-      if (isNew || before?.wish.generation !== after.wish.generation) tell(services, after)
+      if (isNew || before?.wish.generation !== after.wish.generation) tell(services, after, changeRev(change))
     }
   })
 }
 
 /** Everything that a node should have, and what must stay there though it cannot be said what it is. */
-export function wishesFor(services: Needed, node: string): { vms: WantedVm[]; kept: string[] } {
+export function wishesFor(
+  services: Needed,
+  node: string,
+): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds'> {
   const vms: WantedVm[] = []
   const kept: string[] = []
   const allocations = Object.entries(services.collections.nodes.get('', node)?.value.allocations ?? {})
   for (const [uid, { namespace, name }] of allocations) {
-    const record = services.collections.vms.get(namespace, name)?.value
+    const entry = services.collections.vms.get(namespace, name)
+    const record = entry?.value
     // A deployment that failed has left it.
     if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) continue
-    const vm = tryWanted(services, record)
+    const vm = tryWanted(services, record, entry?.rev)
     if (vm) vms.push(vm)
     else kept.push(uid)
   }
-  return { vms, kept }
+  const { cluster, vms: all } = services.collections
+  const store = { uid: cluster.get('', 'id')?.value.uid ?? '', revision: all.view.rev }
+  return { vms, kept, store }
 }
 
-function tell(services: Needed, record: VmRecord): void {
+function tell(services: Needed, record: VmRecord, revision: string): void {
   if (!record.place || !services.fleet.isOpen(record.place.node)) return
-  const wanted = tryWanted(services, record)
+  const wanted = tryWanted(services, record, revision)
   if (wanted) services.fleet.wish(record.place.node, wanted)
 }
 
 /** A secret that does not open is told loudly, and keeps no other VM from its node. */
-function tryWanted(services: Needed, record: VmRecord): WantedVm | undefined {
+function tryWanted(services: Needed, record: VmRecord, revision = zeroRev): WantedVm | undefined {
   try {
-    return wanted(services, record)
+    return wanted(services, record, revision)
   } catch (error) {
     const { name, namespace } = record
     services.log.error('a VM cannot be sent to its node', { name, namespace }, error)
@@ -70,7 +78,7 @@ function tryWanted(services: Needed, record: VmRecord): WantedVm | undefined {
   }
 }
 
-function wanted({ collections, secrets, growth }: Needed, record: VmRecord): WantedVm | undefined {
+function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revision: string): WantedVm | undefined {
   const { name, namespace, uid, shape, wish, place, reservedPorts } = record
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
@@ -83,6 +91,7 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord): Wan
     namespace,
     uid,
     generation: wish.generation,
+    revision,
     power: wish.power,
     diskGeneration: wish.diskGeneration,
     ...(wish.diskGb !== undefined && { diskGb: wish.diskGb }),

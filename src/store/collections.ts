@@ -13,6 +13,12 @@ export interface NamespaceRecord {
   readonly isTerminating?: boolean
 }
 
+/** One record, `id`: these data and no others. */
+export interface ClusterRecord {
+  readonly uid: string
+  readonly createdAt: string
+}
+
 export interface ServiceAccountRecord {
   readonly name: string
   readonly namespace: string
@@ -118,6 +124,7 @@ const kinds = {
   vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
   nodes: kind<NodeRecord>('/nodes/'),
   images: kind<ImageRecord>('/images/'),
+  cluster: kind<ClusterRecord>('/cluster/'),
 }
 
 export type Collections = { readonly [Name in keyof typeof kinds]: ReturnType<(typeof kinds)[Name]> } & AsyncDisposable

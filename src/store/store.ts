@@ -98,8 +98,8 @@ export class StoreError extends Error {
 export const isFault = (error: unknown, fault: StoreFault): boolean =>
   error instanceof StoreError && error.fault === fault
 
-export const changeKey = (change: Change): string => (change.type === 'put' ? change.entry.key : change.key)
-export const changeRev = (change: Change): Rev => (change.type === 'put' ? change.entry.rev : change.rev)
+export const changeKey = (change: Change<unknown>): string => (change.type === 'put' ? change.entry.key : change.key)
+export const changeRev = (change: Change<unknown>): Rev => (change.type === 'put' ? change.entry.rev : change.rev)
 
 /** For writes that may lose: somebody else changed or removed it first, and the caller looks again. */
 export function ignoreLost(error: unknown): void {

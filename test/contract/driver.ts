@@ -2,11 +2,11 @@
 // show (a guest's view, kill -9 of the agent) is in files of its own.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
-import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, describe, it } from 'node:test'
 import { type Driver, type Handle, type Observed, PortTaken, type VmSpec } from '../../src/drivers/driver.ts'
+import { bindOnce, freePort, specify, within } from './driver-vm.ts'
 
 export interface DriverUnderTest<D extends Driver = Driver> {
   open(): D
@@ -96,6 +96,22 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       }
     })
 
+    it('ends a grace that is called off at once, before it began and while it lasts', async () => {
+      const { driver, vm, handle, is } = await arrange()
+      const startedMs = performance.now()
+      for (const abortMs of [0, 300]) {
+        await driver.start(handle, vm, signal())
+        const calledOff = new AbortController()
+        if (abortMs === 0) calledOff.abort()
+        const stopping = driver.stop(handle, { graceSeconds: 600, signal: calledOff.signal })
+        setTimeout(() => calledOff.abort(), abortMs)
+        await within(stopping, 20_000)
+        await is('stopped')
+        assert.equal(await test.processes(handle), 0)
+      }
+      assert.ok(performance.now() - startedMs < 30_000)
+    })
+
     it('suspends and resumes, verified, and refuses for a VM that does not run', async () => {
       const { driver, vm, handle, is } = await arrange()
       const { suspension } = driver
@@ -173,6 +189,25 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
         assert.equal(await reverting.base(handle), 'sha256:newer', 'all or nothing')
       }
       await driver.start(handle, newer, signal())
+    })
+
+    it('does not start on an image that the disk does not stand on', async () => {
+      const { root, driver, vm, handle, is } = await arrange()
+      // As after an image was built anew in its place.
+      const other = { ...vm, image: { ...vm.image, digest: 'sha256:other' } }
+      await assert.rejects(driver.start(handle, other, signal()), /revert the VM, or put the image back/)
+      await is('stopped')
+      await driver.start(handle, vm, signal())
+      await driver.start(handle, other, signal())
+      await driver.stop(handle, { graceSeconds: 0 })
+      await driver.reverting?.revert(handle, other)
+      await assert.rejects(driver.start(handle, vm, signal()), /revert the VM, or put the image back/)
+      await driver.start(handle, other, signal())
+      await is('running')
+      // The same content in another place is the same.
+      await driver.stop(handle, { graceSeconds: 0 })
+      const moved = { ...(await test.image(root, 'sha256:moved')), digest: 'sha256:other' }
+      await driver.start(handle, { ...vm, image: moved }, signal())
     })
 
     it('says why a hypervisor ended, and starts again afterwards', async () => {
@@ -286,47 +321,4 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       assert.deepEqual(await fs.readdir(root).then((names) => names.includes('vm')), false)
     })
   })
-}
-
-export async function specify(
-  test: Pick<DriverUnderTest, 'image' | 'architecture'>,
-  root: string,
-  change: Partial<VmSpec> = {},
-): Promise<VmSpec> {
-  return {
-    uid: crypto.randomUUID(),
-    name: 'vm-under-test',
-    architecture: test.architecture,
-    cpu: 1,
-    memoryMiB: 64,
-    image: await test.image(root, 'sha256:first'),
-    ip: '127.0.0.1',
-    forwards: [{ protocol: 'tcp', hostPort: await freePort(), guestPort: 22 }],
-    metadata: {},
-    netBoost: true,
-    legacyIO: false,
-    ...change,
-  }
-}
-
-/** Below the range that the system hands out by itself, so that no client's own port is in the way. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 12_000 + Math.floor(Math.random() * 18_000)
-    if (await bindOnce(port).then(() => true, () => false)) return port // biome-ignore format: one thought
-  }
-}
-
-function bindOnce(port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer()
-    server.once('error', reject)
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve()))
-  })
-}
-
-export async function within<T>(promise: Promise<T>, limitMs: number): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`nothing happened within ${limitMs} ms`)), limitMs)
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }

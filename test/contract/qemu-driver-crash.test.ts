@@ -10,8 +10,8 @@ import { describe, it } from 'node:test'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { eventually } from '../support/eventually.ts'
-import { specify } from './driver.ts'
 import { blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
+import { specify, within } from './driver-vm.ts'
 
 const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
 
@@ -89,6 +89,30 @@ describe('the QEMU driver after a kill -9 of the agent', { timeout: 80_000 }, ()
     }
   })
 
+  it('knows what a disk stands on when a revert was cut off, also to another content in the same place', async () => {
+    const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
+    const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
+    const vm = await specify({ architecture: 'amd64', image }, root)
+    const newer = { ...vm, image: { ...vm.image, digest: 'sha256:newer' } }
+    const driver = new QemuDriver({ network: 'user' })
+    const handle = await driver.create(vm, path.join(root, 'vm'))
+    try {
+      await dieAt(root, 'revert', 'disk-made', handle, newer)
+      assert.equal(await driver.reverting.base(handle), 'sha256:first')
+      await assert.rejects(driver.start(handle, newer, AbortSignal.timeout(20_000)), /put the image back/)
+      await driver.start(handle, vm, AbortSignal.timeout(20_000))
+      await driver.stop(handle, { graceSeconds: 0 })
+      await dieAt(root, 'revert', 'disk-made', handle, newer)
+      await driver.reverting.revert(handle, newer)
+      assert.equal(await driver.reverting.base(handle), 'sha256:newer')
+    } finally {
+      await driver.destroy(handle)
+      await driver.close()
+      assert.deepEqual(await tracesOf(handle), [])
+      await fs.rm(root, { recursive: true })
+    }
+  })
+
   it('gives a VM its way out again when that died', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
     const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
@@ -98,13 +122,31 @@ describe('the QEMU driver after a kill -9 of the agent', { timeout: 80_000 }, ()
     try {
       await driver.start(handle, vm, AbortSignal.timeout(20_000))
       const qemus = await qemusOf(handle)
-      const uplinks = (await processesOf(handle)).filter(({ program }) => program === 'slirp4netns')
-      assert.equal(uplinks.length, 1)
-      for (const { pid } of uplinks) process.kill(pid, 'SIGKILL')
-      await eventually(async () => assert.equal((await processesOf(handle)).length, 2))
+      const told = Promise.withResolvers<void>()
+      driver.follow(handle, () => told.resolve())
+      const endUplinks = async () => {
+        const uplinks = (await processesOf(handle)).filter(({ program }) => program === 'slirp4netns')
+        assert.equal(uplinks.length, 1)
+        for (const { pid } of uplinks) process.kill(pid, 'SIGKILL')
+        await eventually(async () => assert.equal((await processesOf(handle)).length, 2))
+      }
+      await endUplinks()
+      await within(told.promise, 10_000)
       assert.deepEqual(await driver.inspect(handle), { state: 'running' })
       await reach(vm)
       assert.deepEqual(await qemusOf(handle), qemus)
+
+      // And one that another agent left: there is no event, but somebody looks every half minute.
+      await driver.close()
+      const later = new QemuDriver({ network: 'sealed' })
+      const { promise: toldLater, resolve: tell } = Promise.withResolvers<void>()
+      later.follow(handle, tell)
+      await endUplinks()
+      await later.probe(AbortSignal.timeout(20_000))
+      await within(toldLater, 10_000)
+      assert.deepEqual(await later.inspect(handle), { state: 'running' })
+      await reach(vm)
+      await later.close()
     } finally {
       await driver.destroy(handle)
       await driver.close()

@@ -11,8 +11,8 @@ import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { buildTiny, tinyFolder, tinyImage } from '../../src/images/tiny/build.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Guest, greeting, openGuest, tinyCache } from '../support/guest.ts'
-import { freePort, specify, within } from './driver.ts'
 import { blankImage, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
+import { freePort, specify, within } from './driver-vm.ts'
 
 const gib = 2 ** 30
 const secret = 'canary-secret-"ü"-7f3a'
@@ -119,7 +119,8 @@ describe('a guest of qemu', { timeout: 170_000, concurrency: true }, () => {
         await driver.suspension.resume(handle)
         const inGuest = (await uptime()) - before
         const outside = (performance.now() - startedMs) / 1_000
-        assert.ok(outside - inGuest > 1.8, `${outside} s passed, ${inGuest} s in the guest`)
+        // Some of its time passes before it is frozen, and after.
+        assert.ok(outside - inGuest > 1.2, `${outside} s passed, ${inGuest} s in the guest`)
       })
 
       it('keeps its disk over a clean stop, and sees that it was grown', async () => {

@@ -11,9 +11,11 @@ import { describe, it } from 'node:test'
 import { type Architecture, PortTaken } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
+import { exec } from '../../src/platform/exec.ts'
 import { eventually } from '../support/eventually.ts'
-import { driverContract, freePort, specify } from './driver.ts'
-import { blankImage, killQemu, qemusOf, tracesOf } from './driver-blank-vm.ts'
+import { driverContract } from './driver.ts'
+import { blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
+import { freePort, specify } from './driver-vm.ts'
 
 for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
   driverContract(`qemu, ${architecture}`, {
@@ -26,9 +28,7 @@ for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
     },
     reboot: async (_, handle) => {
       await killQemu(handle)
-      await eventually(async () => {
-        if ((await qemusOf(handle)).length > 0) throw new Error('it still lives')
-      })
+      await eventually(async () => assert.deepEqual(await processesOf(handle), []))
       const file = path.join(handle.folder, 'qemu.json')
       const { problem: _problem, ...run } = JSON.parse(await fs.readFile(file, 'utf8'))
       await fs.writeFile(file, JSON.stringify({ ...run, bootId: 'an earlier boot' }))
@@ -101,6 +101,75 @@ describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
     await fs.rm(root, { recursive: true })
   })
 
+  it('starts nothing where guests cannot be sealed off, unless that was asked for', async () => {
+    const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-unsealed-'))
+    const vm = await specify({ architecture: 'amd64', image }, root)
+    const driver = new QemuDriver({}, async () => 'guests cannot be sealed off: for a test')
+    const handle = await driver.create(vm, path.join(root, 'vm'))
+    const open = new QemuDriver({ network: 'user' }, async () => assert.fail('nobody asked for a seal'))
+    try {
+      const { ok, problem } = await driver.probe(signal())
+      assert.deepEqual({ ok, problem }, { ok: false, problem: 'guests cannot be sealed off: for a test' })
+      await assert.rejects(driver.start(handle, vm, signal()), /guests cannot be sealed off: for a test/)
+      assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
+      const probe = await open.probe(signal())
+      assert.equal(probe.ok, true)
+      assert.match(probe.version, /unsealed network/)
+      await open.start(handle, vm, signal())
+      await open.close()
+      // One that runs is taken over as it is.
+      await driver.start(handle, vm, signal())
+    } finally {
+      await open.close()
+      await driver.destroy(handle)
+      await driver.close()
+    }
+    assert.deepEqual(await tracesOf(handle), [])
+    await fs.rm(root, { recursive: true })
+  })
+
+  it('keeps no secrets of a VM that failed or ended with its host', async () => {
+    const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-secrets-'))
+    const vm = await specify({ architecture: 'amd64', image }, root, { metadata: { key: 'top-secret' } })
+    const driver = new QemuDriver({ network: 'user' })
+    const handle = await driver.create(vm, path.join(root, 'vm'))
+    const secrets = () => grep(handle.folder, 'top-secret')
+    const running = async () => {
+      await driver.start(handle, vm, signal())
+      const files = await secrets()
+      assert.equal(files.length, 1)
+      for (const file of files) assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
+    }
+    try {
+      await running()
+      await killQemu(handle)
+      await eventually(async () => assert.equal((await driver.inspect(handle)).state, 'failed'))
+      assert.deepEqual(await secrets(), [])
+
+      await running()
+      await driver.close()
+      await killQemu(handle)
+      await eventually(async () => assert.deepEqual(await processesOf(handle), []))
+      const file = path.join(handle.folder, 'qemu.json')
+      const run = JSON.parse(await fs.readFile(file, 'utf8'))
+      await fs.writeFile(file, JSON.stringify({ ...run, bootId: 'an earlier boot' }))
+      assert.deepEqual(await driver.inspect(handle), { state: 'gone' })
+      assert.deepEqual(await secrets(), [])
+    } finally {
+      await driver.destroy(handle)
+      await driver.close()
+    }
+    assert.deepEqual(await tracesOf(handle), [])
+    await fs.rm(root, { recursive: true })
+  })
+
+  it('lets a VM go on whose disk could not be written, once there is room', async () => {
+    // In a mount namespace, so that its small file system goes with it.
+    const scenario = path.join(import.meta.dirname, 'driver-full-disk.ts')
+    const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
+    await exec('unshare', [...asRoot, '--mount', process.execPath, scenario], { timeoutMs: 50_000 })
+  })
+
   it('says what QEMU said when it does not start, and leaves nothing', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-refused-'))
     const vm = await specify({ architecture: 'amd64', image }, root, { iso: path.join(root, 'no.iso') })
@@ -114,6 +183,16 @@ describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
     await fs.rm(root, { recursive: true })
   })
 })
+
+/** The files in a folder that hold a text. */
+async function grep(folder: string, text: string): Promise<readonly string[]> {
+  const found: string[] = []
+  for (const entry of await fs.readdir(folder, { withFileTypes: true, recursive: true })) {
+    const file = path.join(entry.parentPath, entry.name)
+    if (entry.isFile() && (await fs.readFile(file, 'latin1')).includes(text)) found.push(file)
+  }
+  return found
+}
 
 /** Who listens on this host on one of these ports, as the kernel tells it. */
 async function listeners(ports: readonly number[]): Promise<readonly string[]> {

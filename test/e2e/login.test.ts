@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { type DevServer, makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
+import { type DevServer, filesIn, makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
 import {
   complaintsOf,
   expireStoredToken,
@@ -355,7 +355,7 @@ describe('secrets of logins', () => {
     for (const secret of secrets) {
       assert.ok(!log.includes(secret), 'in the log')
       assert.ok(!processes.includes(secret), 'in the list of processes')
-      for (const name of await fs.readdir(data))
+      for (const name of await filesIn(data))
         assert.ok(!(await fs.readFile(path.join(data, name))).includes(secret), `in ${name}`)
     }
     device.interrupt()

@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
+import { type DevServer, filesIn, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
 import { credentialsPath } from '../support/service.ts'
 
 const canary = 'canary-b81c6f0d-never-in-clear'
@@ -26,7 +26,7 @@ const add = (server: DevServer, index: number) =>
 
 async function filesWith(text: string): Promise<string[]> {
   const found: string[] = []
-  for (const name of await fs.readdir(data)) {
+  for (const name of await filesIn(data)) {
     if ((await fs.readFile(path.join(data, name))).includes(text)) found.push(name)
   }
   return found

@@ -13,6 +13,13 @@ type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 const prefix = '/api/v1/agent'
 const patienceMs = 15_000
 
+export interface Backup {
+  readonly wanted: ReadonlyMap<string, WantedVm>
+  readonly store: { readonly uid: string; readonly revision: number }
+}
+
+const nothing: Backup = { wanted: new Map(), store: { uid: 'other', revision: 1 } }
+
 export class AgentServer implements AsyncDisposable {
   readonly joinToken = 'join-token-canary'
   readonly wanted = new Map<string, WantedVm>()
@@ -25,11 +32,16 @@ export class AgentServer implements AsyncDisposable {
   /** Answered as unknown. */
   readonly unknown = new Set<string>()
   heartbeatSeconds = 10
+  /** Its data, and how far they are: every wish is a revision. */
+  store = { uid: 'store', revision: 1 }
+  /** As a server of before there were revisions. */
+  isOldFashioned = false
   /** Refuses reports while it is set. */
   refuseReports = false
   tokensIssued = 0
   streamsOpened = 0
   readonly #keys = new Map<string, string>()
+  #members = 0
   readonly #tokens = new Map<string, string>()
   readonly #streams = new Set<ServerResponse>()
   readonly #tunnels = new Map<string, (tunnel: Duplex) => void>()
@@ -51,7 +63,8 @@ export class AgentServer implements AsyncDisposable {
   want(vm: Partial<WantedVm> & { readonly uid: string }): WantedVm {
     const before = this.wanted.get(vm.uid)
     const { growth: _, ...kept } = before ?? wantedVm(vm.uid)
-    const wish: WantedVm = { ...kept, ...vm, generation: vm.generation ?? (before?.generation ?? 0) + 1 }
+    const revision = String(++this.store.revision)
+    const wish: WantedVm = { ...kept, revision, ...vm, generation: vm.generation ?? (before?.generation ?? 0) + 1 }
     // Credentials are sent once.
     const { growth: __, ...stored } = wish
     this.wanted.set(vm.uid, stored)
@@ -99,6 +112,26 @@ export class AgentServer implements AsyncDisposable {
     this.#tunnels.set(tunnel, resolve)
     this.send({ type: 'DIAL', tunnel, uid, to, ...more })
     return promise
+  }
+
+  /** Takes a copy of the data, as a backup does. */
+  backUp(): Backup {
+    return { wanted: new Map(this.wanted), store: { ...this.store } }
+  }
+
+  /** Goes on with these data, or with none; an agent that is there has to connect again. */
+  async restore({ wanted, store }: Backup = nothing, isConnected = true): Promise<void> {
+    this.wanted.clear()
+    for (const [uid, vm] of wanted) this.wanted.set(uid, vm)
+    this.store = { ...store }
+    if (isConnected) await this.reconnect()
+  }
+
+  /** Until the agent has opened a new stream. */
+  async reconnect(): Promise<unknown> {
+    const stream = this.stream()
+    this.dropStreams()
+    return stream
   }
 
   forgetTokens(): void {
@@ -181,8 +214,9 @@ export class AgentServer implements AsyncDisposable {
   #join({ token, name, publicKey }: { token: string; name: string; publicKey: string }): unknown {
     if (token !== this.joinToken) throw new ApiError('Unauthorized', 'this join token is not good')
     this.joins.push(name)
+    if (!this.#keys.has(name)) this.#members++
     this.#keys.set(name, publicKey)
-    return { name, namespace: 'svc-default', uid: `node-${name}` }
+    return { name, namespace: 'svc-default', uid: `${name}-${this.#members}` }
   }
 
   #issue({ name, at, signature }: { name: string; at: string; signature: string }): unknown {
@@ -206,11 +240,17 @@ export class AgentServer implements AsyncDisposable {
     response.writeHead(200, { 'content-type': 'application/x-ndjson' })
     this.#streams.add(response)
     response.on('close', () => this.#streams.delete(response))
-    const { heartbeatSeconds } = this
-    const hello: AgentMessage = { type: 'HELLO', vms: [...this.wanted.values()], kept: [], heartbeatSeconds }
-    response.write(`${JSON.stringify(hello)}\n`)
+    response.write(`${JSON.stringify(this.#hello())}\n`)
     this.streamsOpened++
     this.#events.emit('stream')
+  }
+
+  #hello(): unknown {
+    const { heartbeatSeconds, store } = this
+    const vms = [...this.wanted.values()]
+    if (this.isOldFashioned) return { type: 'HELLO', vms: vms.map(({ revision: _, ...vm }) => vm), heartbeatSeconds }
+    const place = { uid: store.uid, revision: String(store.revision) }
+    return { type: 'HELLO', vms, kept: [], store: place, heartbeatSeconds } satisfies AgentMessage
   }
 
   #node(report: NodeReport): unknown {
@@ -235,6 +275,7 @@ export const wantedVm = (uid: string): WantedVm => ({
   namespace: 'svc-default',
   uid,
   generation: 0,
+  revision: '1',
   power: 'running',
   diskGeneration: 1,
   architecture: 'amd64',

@@ -25,6 +25,14 @@ export interface DevServer extends AsyncDisposable {
   kill(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
+/** Names of all files of a folder, those in its folders included. */
+export async function filesIn(folder: string): Promise<string[]> {
+  const entries = await fs.readdir(folder, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+}
+
 export const makeFolder = (): Promise<string> => fs.mkdtemp(path.join(os.tmpdir(), 'svc3-e2e-'))
 
 export async function startDev(

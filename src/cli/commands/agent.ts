@@ -6,13 +6,18 @@ import { checkUrl } from '../connection.ts'
 import type { Context } from '../context.ts'
 import type { Host } from '../host.ts'
 import { readPassword } from '../password.ts'
-import { architectures, drivers } from '../programs.ts'
+import { type AgentOptions, architectures, drivers } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
 import { UsageError } from '../usage.ts'
 
 const defaultDataDir = '/var/lib/svc3-agent'
 const tokenAdvice =
   'make one with "svc3 node join-token", and give it with --join-token-file FILE or --join-token-stdin'
+
+/** What the program gets: also what only an operator may say. */
+export interface AgentRequest extends AgentOptions {
+  readonly removeUnknown?: boolean
+}
 
 export const command = defineCommand({
   description:
@@ -54,6 +59,10 @@ export const command = defineCommand({
     cpu: { type: 'integer', value: 'CORES', min: 1, max: 4_096, description: 'Cores for VMs; all if left out' },
     memory: { type: 'integer', value: 'GIB', min: 1, max: 900_000, description: 'Memory for VMs; 90 % if left out' },
     'max-vms': { type: 'integer', value: 'COUNT', min: 0, max: 100_000, description: 'So many VMs at once' },
+    'remove-unknown': {
+      type: 'boolean',
+      description: 'Remove VMs that the service does not list, also those that were kept',
+    },
     simulate: simulateOption,
     ca: { type: 'string', value: 'FILE', description: 'PEM file of the authorities that may vouch for the service' },
     fingerprint: {
@@ -70,6 +79,10 @@ export const command = defineCommand({
     },
     { line: 'svc3 agent', does: 'Go on as the node that this host is' },
     {
+      line: 'svc3 agent --remove-unknown',
+      does: 'The same; once, VMs go that were kept because the service had other or older data',
+    },
+    {
       line: 'svc3 agent --name fake-1 --driver simulated --data ./fake-1 --join-token-file token.txt -a http://127.0.0.1:8080',
       does: 'A node that only pretends',
     },
@@ -84,7 +97,7 @@ export const command = defineCommand({
       const isClear = url.startsWith('http:') && !isLoopback(new URL(url).hostname)
       if (isClear) note(`the node's token travels in clear to ${url}, and who listens in can use it; https:// is safer`)
     }
-    return host.programs.agent({
+    const request: AgentRequest = {
       apiUrls,
       dataDir,
       imageDir:
@@ -103,7 +116,9 @@ export const command = defineCommand({
         fromStdin: options['join-token-stdin'],
       }),
       trust: await trustOf(host, apiUrls, options.ca, options.fingerprint),
-    })
+      removeUnknown: options['remove-unknown'],
+    }
+    return host.programs.agent(request)
   },
 })
 
@@ -132,9 +147,9 @@ async function joinTokenFrom(
     const place = resolve(host.workingDir, file)
     return async () => (await readFile(place, 'utf8')).trim()
   }
+  // Not from the environment: it stays readable in /proc for as long as the agent runs.
   if (token !== undefined) note('--join can be seen by others on this machine; --join-token-file is safer.')
-  const value = (token ?? host.env.SVC3_JOIN_TOKEN)?.trim()
-  return value ? keep(value) : undefined
+  return token?.trim() ? keep(token.trim()) : undefined
 }
 
 /** As the command line judges servers: by what is given here, by what was accepted before, by authorities. */

@@ -99,5 +99,6 @@ describe('qemuArguments', () => {
     assert.throws(() => line({ screen: { port: 5_899, width: 1, height: 1 } }), /5900 and above/)
     assert.throws(() => line({ systemSerial: 'a,file=/etc/passwd' }), /serial number/)
     assert.match(line({ systemSerial: 'C02-X.1' }), /-smbios type=1,serial=C02-X\.1/)
+    assert.match(line({ systemSerial: 'C02+X/1' }), /-smbios type=1,serial=C02\+X\/1/)
   })
 })

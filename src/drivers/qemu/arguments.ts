@@ -23,11 +23,15 @@ export interface Surroundings {
 export const consoleFile = 'console.log'
 export const qmpSocket = (runtime: string): string => path.join(runtime, 'qmp')
 
-/** What a guest that breaks into QEMU is not to do. Its children are let live: the metadata script is one. */
+/**
+ * What a guest that breaks into QEMU is not to do. Its children are let live: the metadata script is one, and it begins
+ * with a setsid that `elevateprivileges=deny` would not let through. New privileges it cannot get anyhow (no_new_privs).
+ */
 const sandbox = process.platform === 'linux' ? ['-sandbox', 'on,obsolete=deny,resourcecontrol=deny'] : []
 
 const firstScreenPort = 5_900
-const serialForm = /^[A-Za-z0-9._-]{1,64}$/
+/** As the server takes them. A comma would begin another property. */
+const serialForm = /^[A-Za-z0-9._+/-]{1,64}$/
 
 /** The program and its arguments, and before them what seals it. Throws for what QEMU cannot do. */
 export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string[] {
@@ -95,7 +99,7 @@ function identity({ uid, systemSerial }: VmSpec): readonly string[] {
   const uuid = uuidForm.test(uid) ? ['-uuid', uid] : []
   if (systemSerial === undefined) return uuid
   if (!serialForm.test(systemSerial))
-    throw new Error(`the system serial number has to be 1 to 64 letters, digits, '.', '_', '-'`)
+    throw new Error(`the system serial number has to be 1 to 64 letters, digits, '.', '_', '+', '/', '-'`)
   return [...uuid, '-smbios', `type=1,serial=${systemSerial}`]
 }
 

@@ -2,14 +2,20 @@
 // connection's events and its end: nothing is polled.
 import type { Observed } from '../driver.ts'
 import { qmpSocket } from './arguments.ts'
-import { connectQmp, type Qmp } from './qmp.ts'
+import { connectQmp, type Qmp, QmpGarbled } from './qmp.ts'
+
+/** QEMU's word for a VM that waits for the host to have room for what it writes. */
+export const starved = 'io-error'
 
 /** What QEMU's own words for a state mean for us. Not listed: it runs (such as `prelaunch` for a moment). */
 const observedOf: Readonly<Record<string, Observed>> = {
   paused: { state: 'suspended' },
   suspended: { state: 'suspended' },
   shutdown: { state: 'stopped' },
-  'io-error': { state: 'failed', problem: 'the host could not write the disk (is it full?); QEMU has paused the VM' },
+  [starved]: {
+    state: 'failed',
+    problem: "the host's disk is full, and the VM is paused; it goes on soon after there is room again",
+  },
   'internal-error': { state: 'failed', problem: 'QEMU stopped the VM after an internal error' },
   'guest-panicked': { state: 'failed', problem: 'the guest has panicked' },
 }
@@ -51,12 +57,33 @@ export class Control {
     return connecting
   }
 
+  /** Until QEMU listens there is nothing to wait on but its end: so it is tried, for a moment, at short intervals. */
+  async firstContact(runtime: string, ended: Promise<void>, signal: AbortSignal): Promise<void> {
+    let isOver = false
+    ended.then(() => {
+      isOver = true
+    })
+    for (;;) {
+      signal.throwIfAborted()
+      const isConnected = await this.connect(runtime).then(
+        () => true,
+        () => false,
+      )
+      if (isConnected) return
+      if (isOver) throw new Error('QEMU ended at once, saying nothing')
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 5))])
+    }
+  }
+
   /** Undefined: it does not answer. It is ending, or somebody else holds its control socket. */
   async observe(runtime: string): Promise<Observed | undefined> {
-    const status = await this.connect(runtime)
-      .then(statusOf)
-      .catch(() => undefined)
-    return status === undefined ? undefined : (observedOf[status] ?? { state: 'running' })
+    try {
+      const status = await statusOf(await this.connect(runtime))
+      return observedOf[status] ?? { state: 'running' }
+    } catch (error) {
+      if (!(error instanceof QmpGarbled)) return undefined
+      return { state: 'failed', problem: `the VM cannot be controlled: ${error.message}; stop it and start it again` }
+    }
   }
 
   /** Lets go; nothing is heard afterwards. */
@@ -71,11 +98,34 @@ export async function statusOf(qmp: Qmp): Promise<string> {
   return answer.status
 }
 
-/** Settles when the guest has powered off, or the time is over. */
-export async function askToPowerDown(qmp: Qmp, graceSeconds: number): Promise<void> {
-  const poweredOff = qmp.waitFor('SHUTDOWN', graceSeconds * 1_000)
-  if ((await statusOf(qmp)) === 'shutdown') return
-  await qmp.execute('cont')
-  await qmp.execute('system_powerdown')
-  await poweredOff
+export interface Grace {
+  readonly graceSeconds: number
+  /** Ends the grace at once. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/**
+ * Settles when the guest has powered off, or the grace is over. It is asked again and again: a guest that was still
+ * booting did not hear the first time.
+ */
+export async function askToPowerDown(qmp: Qmp, { graceSeconds, signal }: Grace, everyMs = 2_000): Promise<void> {
+  if (graceSeconds <= 0 || signal?.aborted) return
+  const { promise: over, resolve: end } = Promise.withResolvers<void>()
+  const ask = () => qmp.execute('system_powerdown').catch(() => undefined)
+  const again = setInterval(ask, everyMs)
+  const abort = () => end()
+  signal?.addEventListener('abort', abort, { once: true })
+  qmp.waitFor('SHUTDOWN', graceSeconds * 1_000).then(() => end())
+  const begin = async () => {
+    if ((await statusOf(qmp)) === 'shutdown') return
+    await qmp.execute('cont')
+    await ask()
+    await over
+  }
+  try {
+    await Promise.race([over, begin()])
+  } finally {
+    clearInterval(again)
+    signal?.removeEventListener('abort', abort)
+  }
 }

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { exec } from '../../platform/exec.ts'
 import type { VmSpec } from '../driver.ts'
-import { baseOf, createDisk, diskBytes, diskNode, growDisk, replaceDisk } from './disks.ts'
+import { baseOf, createDisk, diskBytes, diskNode, diskNodeOn, growDisk, replaceDisk } from './disks.ts'
 
 const mib = 2 ** 20
 
@@ -88,6 +88,21 @@ describe('the disk of a VM', () => {
       path.join(folder, 'disk.qcow2'),
     ])
     await assert.rejects(diskNode(folder), /did not name/)
+  })
+
+  it('is joined to the image that it was made on, wherever that is, and to no other', async () => {
+    const [base, moved] = [path.join(root, 'base.raw'), path.join(root, 'moved.raw')]
+    await fs.writeFile(base, 'BASE'.padEnd(8 * mib))
+    const folder = path.join(root, 'e')
+    const { image } = vmOn(base, 'raw')
+    await createDisk(folder, vmOn(base, 'raw'))
+    assert.deepEqual(await diskNodeOn(folder, image), await diskNode(folder))
+    await assert.rejects(
+      diskNodeOn(folder, { ...image, digest: 'sha256:rebuilt' }),
+      /^Error: the image i on this node .* is not the one that the disk of this VM stands on .*; revert the VM, or put/,
+    )
+    await fs.rename(base, moved)
+    assert.match(JSON.stringify(await diskNodeOn(folder, { ...image, disk: moved })), /moved\.raw/)
   })
 
   it('goes to another image by one rename, and is whole when the new one is missing', async () => {

@@ -1,42 +1,55 @@
 // The QEMU driver: each VM a QEMU process of its own that outlives the agent, its disk an overlay in the VM's folder.
-import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { Architecture, Driver, Handle, Observed, Probe, VmSpec } from '../driver.ts'
+import type { Architecture, Driver, Handle, Observed, Probe, StopOptions, VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks.ts'
-import type { NetworkKind } from './network.ts'
-import { probeQemu } from './probe.ts'
-import { detectNetwork } from './uplink.ts'
+import { consoleLimit, programLimit, trimLog } from './logs.ts'
+import { defaultNetwork, type NetworkKind, networkPlaces } from './network.ts'
+import { QemuProbe } from './probe.ts'
+import { files, runtimeFolder } from './run.ts'
+import { canSeal } from './seal.ts'
+import { sweepRuntimes } from './sweep.ts'
 import { QemuVm } from './vm.ts'
 
 export interface QemuOptions {
   /** Instead of what this host can do. */
   readonly accelerator?: Accelerator
-  /** Instead of `sealed` where that works and `user` where it does not. */
-  readonly network?: NetworkKind
+  /** Where it is left out: `sealed`, and `user` on macOS. What was asked for is had, or VMs do not start. */
+  readonly network?: NetworkKind | undefined
   /** The architectures that this node is to offer; what is missing is complained about. */
   readonly architectures?: readonly Architecture[]
 }
 
-/** A guest that floods its serial console must not fill the host's disk. */
-const largestConsoleBytes = 16 * 1_048_576
-
 export class QemuDriver implements Driver {
   readonly name = 'qemu'
   readonly #options: QemuOptions
+  readonly #network: NetworkKind
+  readonly #whyNotSealed: () => Promise<string | undefined>
   readonly #vms = new Map<string, QemuVm>()
-  #network: Promise<NetworkKind> | undefined
+  readonly #probe = new QemuProbe()
+  #sweep: Promise<unknown> | undefined
 
-  constructor(options: QemuOptions = {}) {
+  /** `whyNotSealed`: for tests only. */
+  constructor(options: QemuOptions = {}, whyNotSealed = canSeal) {
     this.#options = options
+    this.#network = options.network ?? defaultNetwork
+    this.#whyNotSealed = whyNotSealed
   }
 
   async probe(signal: AbortSignal): Promise<Probe> {
     const { accelerator, architectures = ['amd64', 'arm64'] } = this.#options
     try {
-      await this.#trimConsoles()
-      return await probeQemu(architectures, accelerator, await this.#networkKind(), signal)
+      this.#sweep ??= sweepRuntimes()
+      await this.#sweep.catch(() => undefined)
+      await this.#trimLogs()
+      // A VM that is about to be stopped may keep it waiting: it is not waited for.
+      for (const vm of this.#vms.values()) void vm.lookAfter().catch(() => undefined)
+      const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
+      return await this.#probe.ask(
+        { wanted: architectures, forced: accelerator, network: this.#network, problem },
+        signal,
+      )
     } catch (error) {
       return { ok: false, problem: String(error), version: 'QEMU', architectures: [], gpus: 0 }
     }
@@ -49,12 +62,19 @@ export class QemuDriver implements Driver {
 
   async start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<void> {
     const { accelerator } = this.#options
-    const network = await this.#networkKind()
-    await this.#vm(folder).start(vm, { network, ...(accelerator && { accelerator }) }, signal)
+    const requireNetwork = async () => {
+      const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
+      if (problem !== undefined) throw new Error(problem)
+    }
+    await this.#vm(folder).start(
+      vm,
+      { network: this.#network, requireNetwork, ...(accelerator && { accelerator }) },
+      signal,
+    )
   }
 
-  stop({ folder }: Handle, { graceSeconds }: { readonly graceSeconds: number }): Promise<void> {
-    return this.#vm(folder).stop(graceSeconds)
+  stop({ folder }: Handle, options: StopOptions): Promise<void> {
+    return this.#vm(folder).stop(options)
   }
 
   async destroy({ folder }: Handle): Promise<void> {
@@ -101,25 +121,11 @@ export class QemuDriver implements Driver {
     return vm
   }
 
-  #networkKind(): Promise<NetworkKind> {
-    if (this.#options.network) return Promise.resolve(this.#options.network)
-    this.#network ??= detectNetwork().then((kind) => {
-      // What is missing may be installed later: only that is looked at again.
-      if (kind === 'user') this.#network = undefined
-      return kind
-    })
-    return this.#network
-  }
-
-  /** QEMU appends, so that a file cut to nothing goes on from there. */
-  async #trimConsoles(): Promise<void> {
+  async #trimLogs(): Promise<void> {
     for (const folder of this.#vms.keys()) {
-      const file = path.join(folder, consoleFile)
-      const size = await fs.stat(file).then(
-        ({ size }) => size,
-        () => 0,
-      )
-      if (size > largestConsoleBytes) await fs.truncate(file)
+      await trimLog(path.join(folder, consoleFile), consoleLimit)
+      await trimLog(path.join(folder, files.log), programLimit)
+      await trimLog(networkPlaces(runtimeFolder(folder)).log, programLimit)
     }
   }
 }

@@ -6,6 +6,8 @@ import type { Forward, VmSpec } from '../driver.ts'
 
 export type NetworkKind = 'sealed' | 'user'
 
+export const defaultNetwork: NetworkKind = process.platform === 'linux' ? 'sealed' : 'user'
+
 /** Where a VM is reached: all that is needed to open its ports again. */
 export interface Doors {
   readonly kind: NetworkKind
@@ -38,12 +40,15 @@ export const sealedName = 'svc3-sealed'
 
 /**
  * What stands before a command that is to run sealed. Inside, the resolver is the uplink's (the host's may be on its
- * loopback), and link-local addresses lead nowhere: in clouds the host's own credentials are served there.
+ * loopback), and link-local addresses lead nowhere: in clouds the host's own credentials are served there. Where any of
+ * it fails, the command does not run.
  */
 export function sealedPrefix(): readonly string[] {
   const isRoot = process.getuid?.() === 0
-  const enter = `printf 'nameserver 10.0.2.3\\n' > resolv.conf
-mount --bind resolv.conf "$(readlink -f /etc/resolv.conf)"
+  const enter = `set -e
+printf 'nameserver 10.0.2.3\\n' > resolv.conf
+resolver=$(readlink -f /etc/resolv.conf)
+[ ! -e "$resolver" ] || mount --bind resolv.conf "$resolver"
 ip route add unreachable 169.254.0.0/16
 exec "$@"`
   const namespaces = [...(isRoot ? [] : ['--user', '--map-root-user']), '--net', '--mount']
@@ -54,6 +59,7 @@ exec "$@"`
 export const networkPlaces = (runtime: string) => ({
   api: path.join(runtime, 'net'),
   pid: path.join(runtime, 'net.pid'),
+  log: path.join(runtime, 'net.log'),
   /** A FIFO that QEMU holds open: the uplink sees its end. */
   life: path.join(runtime, 'life'),
 })

@@ -1,49 +1,89 @@
 // What this host can run: the programs that are there, their version, and how to get those that are not.
-import { exec } from '../../platform/exec.ts'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { childEnvironment, exec } from '../../platform/exec.ts'
 import type { Architecture, Probe } from '../driver.ts'
 import { type Accelerator, acceleratorFor, hostArchitecture } from './accel.ts'
 import { architectures } from './architectures.ts'
+import type { NetworkKind } from './network.ts'
 
 interface Found {
   readonly architecture: Architecture
   readonly version: string
 }
 
-export async function probeQemu(
-  wanted: readonly Architecture[],
-  forced: Accelerator | undefined,
-  network: string,
-  signal: AbortSignal,
-): Promise<Probe> {
-  const [image, ...programs] = await Promise.all([
-    versionOf('qemu-img', signal),
-    ...wanted.map(async (architecture): Promise<Found | undefined> => {
-      const version = await versionOf(architectures[architecture].program, signal)
-      return version === undefined ? undefined : { architecture, version }
-    }),
-  ])
-  const found = programs.filter((one) => one !== undefined)
-  const missing = wanted.filter((architecture) => !found.some((one) => one.architecture === architecture))
-  const packages = [
-    ...missing.map((architecture) => architectures[architecture].debianPackage),
-    ...(image === undefined ? ['qemu-utils'] : []),
-  ]
-  const ok = image !== undefined && found.length > 0
-  const accelerator = hostArchitecture ? await acceleratorFor(hostArchitecture, forced) : 'tcg'
-  return {
-    ok,
-    ...(packages.length > 0 && { problem: howToInstall(packages) }),
-    version: ok
-      ? `QEMU ${found[0]?.version} (${accelerator}, ${network === 'sealed' ? 'sealed' : 'unsealed'} network)`
-      : 'QEMU is missing',
-    architectures: ok ? found.map(({ architecture }) => architecture) : [],
-    gpus: 0,
+export interface Question {
+  readonly wanted: readonly Architecture[]
+  readonly forced: Accelerator | undefined
+  readonly network: NetworkKind
+  /** Why guests cannot have that network. */
+  readonly problem: string | undefined
+}
+
+export class QemuProbe {
+  readonly #searchPath: string
+  readonly #versions = new Map<string, { readonly stamp: string; readonly version: string }>()
+
+  /** As a child of ours would find programs. */
+  constructor(searchPath = childEnvironment.PATH ?? '') {
+    this.#searchPath = searchPath
+  }
+
+  async ask({ wanted, forced, network, problem }: Question, signal: AbortSignal): Promise<Probe> {
+    const [image, ...programs] = await Promise.all([
+      this.#versionOf('qemu-img', signal),
+      ...wanted.map(async (architecture): Promise<Found | undefined> => {
+        const version = await this.#versionOf(architectures[architecture].program, signal)
+        return version === undefined ? undefined : { architecture, version }
+      }),
+    ])
+    const found = programs.filter((one) => one !== undefined)
+    const missing = wanted.filter((architecture) => !found.some((one) => one.architecture === architecture))
+    const packages = [
+      ...missing.map((architecture) => architectures[architecture].debianPackage),
+      ...(image === undefined ? ['qemu-utils'] : []),
+    ]
+    const isThere = image !== undefined && found.length > 0
+    const problems = [
+      ...(packages.length > 0 ? [howToInstall(packages)] : []),
+      ...(problem === undefined ? [] : [problem]),
+    ]
+    const accelerator = hostArchitecture ? await acceleratorFor(hostArchitecture, forced) : 'tcg'
+    const ok = isThere && problem === undefined
+    return {
+      ok,
+      ...(problems.length > 0 && { problem: problems.join('; ') }),
+      version: isThere
+        ? `QEMU ${found[0]?.version} (${accelerator}, ${network === 'sealed' ? 'sealed' : 'unsealed'} network)`
+        : 'QEMU is missing',
+      architectures: ok ? found.map(({ architecture }) => architecture) : [],
+      gpus: 0,
+    }
+  }
+
+  /** Asked once for each state of the program's file: to run it every half minute would cost more than all the rest. */
+  async #versionOf(program: string, signal: AbortSignal): Promise<string | undefined> {
+    const file = await findProgram(program, this.#searchPath)
+    if (!file) return undefined
+    const known = this.#versions.get(file.path)
+    if (known?.stamp === file.stamp) return known.version
+    const answer = await exec(file.path, ['--version'], { signal, timeoutMs: 10_000 }).catch(() => undefined)
+    const version = answer && /version (\d+(?:\.\d+)*)/.exec(answer.stdout)?.[1]
+    if (version !== undefined) this.#versions.set(file.path, { stamp: file.stamp, version })
+    return version
   }
 }
 
-async function versionOf(program: string, signal: AbortSignal): Promise<string | undefined> {
-  const answer = await exec(program, ['--version'], { signal, timeoutMs: 10_000 }).catch(() => undefined)
-  return answer && /version (\d+(?:\.\d+)*)/.exec(answer.stdout)?.[1]
+async function findProgram(
+  name: string,
+  searchPath: string,
+): Promise<{ readonly path: string; readonly stamp: string } | undefined> {
+  for (const folder of searchPath.split(':').filter((one) => one !== '')) {
+    const file = path.join(folder, name)
+    const found = await fs.stat(file).catch(() => undefined)
+    if (found?.isFile()) return { path: file, stamp: `${found.ino} ${found.mtimeMs} ${found.size}` }
+  }
+  return undefined
 }
 
 function howToInstall(packages: readonly string[]): string {

@@ -10,6 +10,9 @@ export class QmpError extends Error {
   override readonly name = 'QmpError'
 }
 
+/** What it says is not QMP: it is not listened to any more. */
+export class QmpGarbled extends QmpError {}
+
 export interface Qmp {
   /** Throws QmpError when QEMU refuses, does not answer in time, or is gone. */
   execute(command: string, args?: Readonly<Record<string, unknown>>, timeoutMs?: number): Promise<unknown>
@@ -27,6 +30,7 @@ interface Waiting {
   reject(error: Error): void
 }
 
+/** As far as it was looked at: what is in it comes from a process that a guest may have broken into. */
 interface Message {
   readonly QMP?: unknown
   readonly id?: number
@@ -36,7 +40,8 @@ interface Message {
   readonly data?: Record<string, unknown>
 }
 
-const longestLine = 16 * 1_048_576
+const longestLine = 1_048_576
+const mostEarly = 1_000
 
 /** Connects and negotiates. The greeting comes at once unless another client is connected. */
 export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> {
@@ -44,7 +49,9 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
   socket.unref()
   const waiting = new Map<number, Waiting>()
   const early: QmpEvent[] = []
-  let listener = (event: QmpEvent): void => void early.push(event)
+  let listener = (event: QmpEvent): void => {
+    if (early.push(event) > mostEarly) early.shift()
+  }
   const awaited = new Set<(event: string) => unknown>()
   let lastId = 0
   let buffered = ''
@@ -55,7 +62,7 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
   const receive = (message: Message): void => {
     if (message.QMP !== undefined) greet()
     else if (message.event !== undefined) {
-      for (const one of awaited) one(message.event)
+      for (const one of [...awaited]) one(message.event)
       listener({ event: message.event, data: message.data ?? {} })
     } else if (message.id !== undefined) {
       const one = waiting.get(message.id)
@@ -65,15 +72,25 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
     }
   }
   socket.setEncoding('utf8')
+  let failure: QmpError | undefined
+  const giveUp = (problem: string): void => {
+    failure = new QmpGarbled(problem)
+    socket.destroy(failure)
+  }
   socket.on('data', (text: string) => {
     const lines = (buffered + text).split('\n')
     buffered = lines.pop() ?? ''
-    if (buffered.length > longestLine) socket.destroy(new QmpError('QEMU sent a line without end'))
-    for (const line of lines) if (line.trim() !== '') receive(JSON.parse(line) as Message)
+    for (const line of lines) {
+      if (failure || line.trim() === '') continue
+      const message = parse(line)
+      if (message) receive(message)
+      else giveUp(`QEMU said what is not QMP: ${JSON.stringify(line.slice(0, 100))}`)
+    }
+    if (buffered.length > longestLine) giveUp('QEMU sent a line without end over its control socket')
   })
   socket.on('error', refuse)
   socket.on('close', () => {
-    const gone = new QmpError('QEMU closed its control socket')
+    const gone = failure ?? new QmpError('QEMU closed its control socket')
     refuse(gone)
     for (const one of waiting.values()) one.reject(gone)
     waiting.clear()
@@ -84,7 +101,7 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
     closed,
     execute: (command, args, limitMs = 10_000) =>
       new Promise((resolve, reject) => {
-        if (socket.destroyed) return reject(new QmpError('QEMU closed its control socket'))
+        if (socket.destroyed) return reject(failure ?? new QmpError('QEMU closed its control socket'))
         const id = ++lastId
         const timer = setTimeout(() => {
           waiting.delete(id)
@@ -127,5 +144,14 @@ export async function connectQmp(path: string, timeoutMs: number): Promise<Qmp> 
     throw error
   } finally {
     clearTimeout(timer)
+  }
+}
+
+function parse(line: string): Message | undefined {
+  try {
+    const message: unknown = JSON.parse(line)
+    return typeof message === 'object' && message !== null ? message : undefined
+  } catch {
+    return undefined
   }
 }

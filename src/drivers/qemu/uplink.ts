@@ -4,20 +4,33 @@ import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import net from 'node:net'
-import path from 'node:path'
-import { childEnvironment, exec } from '../../platform/exec.ts'
+import { childEnvironment } from '../../platform/exec.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
 import { argumentsOf, findByArgument, kill, type ProcessId, startTimeOf, waitForEnd } from '../../platform/processes.ts'
 import { PortTaken } from '../driver.ts'
-import { type Doors, type NetworkKind, networkPlaces, sealedPrefix } from './network.ts'
+import { openLog } from './logs.ts'
+import { type Doors, networkPlaces } from './network.ts'
 
-/** Goes into the namespace of `pid` and opens the doors. An earlier uplink of this VM is ended first. */
-export async function startUplink(pid: number, runtime: string, doors: Doors, signal: AbortSignal): Promise<void> {
+/** One that dies again and again is not to keep the host busy. */
+const restMs = 1_000
+
+/**
+ * Goes into the namespace of `pid` and opens the doors. An earlier uplink of this VM is ended first. `ended` is called
+ * when one that was up has ended, whoever ended it.
+ */
+export async function startUplink(
+  pid: number,
+  runtime: string,
+  doors: Doors,
+  signal: AbortSignal,
+  ended: () => void,
+): Promise<void> {
+  signal.throwIfAborted()
   await endUplink(runtime)
   await waitUntilSealed(pid, signal)
-  const { api, life, pid: pidFile } = networkPlaces(runtime)
+  const { api, life, log: logFile, pid: pidFile } = networkPlaces(runtime)
   await fs.rm(api, { force: true })
-  const log = openSync(path.join(runtime, 'net.log'), 'w', 0o600)
+  const log = openLog(logFile)
   const alive = openSync(life, constants.O_RDONLY | constants.O_NONBLOCK)
   const child = spawn(
     'slirp4netns',
@@ -32,24 +45,31 @@ export async function startUplink(pid: number, runtime: string, doors: Doors, si
   child.unref()
   if (child.pid !== undefined) writeFileSync(pidFile, String(child.pid), { mode: 0o600 })
   const ready = child.stdio[4] as net.Socket
+  const { promise: isUp, resolve: up, reject } = Promise.withResolvers<void>()
+  const abort = () => reject(signal.reason)
+  child.once('error', ({ code, message }: NodeJS.ErrnoException) =>
+    reject(new Error(code === 'ENOENT' ? 'slirp4netns is not installed' : `slirp4netns cannot be run: ${message}`)),
+  )
+  child.once('exit', async () => {
+    const said = await readFileIfPresent(logFile).catch(() => undefined)
+    reject(new Error(`slirp4netns did not come up: ${said?.trim().slice(-500) || 'it said nothing'}`))
+  })
+  ready.once('data', () => up())
+  signal.addEventListener('abort', abort, { once: true })
   try {
-    await new Promise<void>((resolve, reject) => {
-      const fail = async () => {
-        const said = await readFileIfPresent(path.join(runtime, 'net.log')).catch(() => undefined)
-        reject(new Error(`slirp4netns did not come up: ${said?.trim().slice(-500) || 'is it installed?'}`))
-      }
-      ready.once('data', () => resolve())
-      child.once('error', fail)
-      child.once('exit', fail)
-      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
-    })
+    await isUp
     for (const { protocol, port } of doors.ports) await openDoor(api, doors.ip, protocol, port)
   } catch (error) {
     await endUplink(runtime)
     throw error
   } finally {
+    signal.removeEventListener('abort', abort)
     ready.destroy()
   }
+  const upMs = performance.now()
+  const tell = () => (performance.now() - upMs < restMs ? setTimeout(ended, restMs).unref() : ended())
+  if (child.exitCode === null && child.signalCode === null) child.once('exit', tell)
+  else tell()
 }
 
 /** Afterwards the VM's ports are free. */
@@ -86,9 +106,24 @@ async function openDoor(api: string, ip: string, protocol: 'tcp' | 'udp', port: 
     execute: 'add_hostfwd',
     arguments: { proto: protocol, host_addr: ip, host_port: port, guest_port: port },
   }
-  const answer = await ask(api, JSON.stringify(request))
-  if (!answer.includes('"return"')) throw new PortTaken([port])
+  judgeAnswer(await ask(api, JSON.stringify(request)), port)
 }
+
+/** Only "the forward could not be added" is a port that is taken; whatever else is wrong, another port would not help. */
+export function judgeAnswer(answer: string, port: number): void {
+  let said: { readonly return?: unknown; readonly error?: { readonly desc?: unknown } }
+  try {
+    said = Object(JSON.parse(answer))
+  } catch {
+    throw new Error(`slirp4netns gave no answer about port ${port}${answer === '' ? '' : `: ${answer.slice(0, 200)}`}`)
+  }
+  if (said.return !== undefined) return
+  const problem = String(said.error?.desc ?? answer.slice(0, 200))
+  if (/slirp_add_hostfwd failed/.test(problem)) throw new PortTaken([port])
+  throw new Error(`slirp4netns refused to open port ${port}: ${problem}`)
+}
+
+const longestAnswer = 65_536
 
 function ask(api: string, request: string): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -98,41 +133,9 @@ function ask(api: string, request: string): Promise<string> {
     socket.setEncoding('utf8')
     socket.on('data', (text: string) => {
       answer += text
+      if (answer.length > longestAnswer) socket.destroy(new Error('slirp4netns gave an answer without end'))
     })
     socket.on('error', reject)
     socket.on('close', () => resolve(answer))
   })
-}
-
-/** Sealed where that works here: tried, because it needs a program, namespaces and /dev/net/tun. */
-export async function detectNetwork(): Promise<NetworkKind> {
-  if (process.platform !== 'linux') return 'user'
-  const runtime = await fs.mkdtemp('/tmp/svc3-try-')
-  const { life } = networkPlaces(runtime)
-  try {
-    await exec('mkfifo', ['-m', '600', life])
-    const [program = '', ...args] = sealedPrefix()
-    const jailed = spawn(program, [...args, 'cat'], {
-      cwd: runtime,
-      env: childEnvironment,
-      stdio: ['pipe', 'ignore', 'ignore'],
-    })
-    jailed.on('error', () => undefined)
-    try {
-      await startUplink(
-        jailed.pid ?? -1,
-        runtime,
-        { kind: 'sealed', ip: '127.0.0.1', ports: [] },
-        AbortSignal.timeout(3_000),
-      )
-      return 'sealed'
-    } finally {
-      jailed.stdin.destroy()
-    }
-  } catch {
-    return 'user'
-  } finally {
-    await endUplink(runtime)
-    await fs.rm(runtime, { recursive: true, force: true })
-  }
 }

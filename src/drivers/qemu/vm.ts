@@ -6,32 +6,22 @@ import { hostBootId, isAlive, kill, type ProcessId, waitForEnd } from '../../pla
 import type { Observed, VmSpec } from '../driver.ts'
 import { type Accelerator, acceleratorFor } from './accel.ts'
 import { qemuArguments } from './arguments.ts'
-import { askToPowerDown, Control, statusOf } from './control.ts'
-import { createDisk, diskNode, hasDisk } from './disks.ts'
+import { askToPowerDown, Control, type Grace, starved, statusOf } from './control.ts'
+import { createDisk, diskNodeOn, hasDisk } from './disks.ts'
 import { exclusively } from './exclusive.ts'
 import { defaultFirmware, prepareUefi } from './firmware.ts'
 import { removeMetadata, writeMetadata } from './metadata.ts'
 import { doorsOf, type NetworkKind } from './network.ts'
 import { requireFreePorts } from './ports.ts'
-import {
-  describeEnd,
-  findProcess,
-  forgetRun,
-  lastOfLog,
-  makeRuntime,
-  type Run,
-  readRun,
-  removeRuntime,
-  runtimeFolder,
-  spawnQemu,
-  waitForSupervisor,
-  writeRun,
-} from './run.ts'
+import { forgetRun, makeRuntime, type Run, readRun, removeRuntime, runtimeFolder, writeRun } from './run.ts'
+import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
 import { endUplink, findUplink, startUplink } from './uplink.ts'
 
 export interface VmOptions {
   readonly accelerator?: Accelerator
   readonly network: NetworkKind
+  /** Throws when guests cannot have that network here. */
+  requireNetwork(): Promise<void>
 }
 
 /** What QEMU says when somebody else was quicker. */
@@ -41,6 +31,8 @@ const quitMs = 5_000
 const contactMs = 30_000
 const adoptMs = 5_000
 const mendMs = 10_000
+/** So much room makes it worth while to let a VM go on whose disk could not be written. */
+const roomBytes = 64 * 1_048_576
 /** How long a process that no longer answers may take to be gone. */
 const endingMs = 300
 
@@ -53,6 +45,8 @@ export class QemuVm {
     poweredOff: () => void this.inspect().catch(() => undefined),
     lost: () => void this.#lost().catch(() => undefined),
   })
+
+  #isLookedAfter = false
 
   constructor(folder: string) {
     this.#folder = folder
@@ -76,8 +70,8 @@ export class QemuVm {
     const run = await readRun(this.#folder)
     if (!run) return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
     if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
-    if (run.bootId !== (await hostBootId())) return { state: run.isEnding ? 'stopped' : 'gone' }
-    const process = run.process && (await findProcess(this.#folder, run))
+    const isNow = await isOfThisBoot(run)
+    const process = isNow && run.process && (await findProcess(this.#folder, run))
     if (process && run.isEnding) return { state: 'running' }
     if (process && (await hasWayOut(run))) {
       const observed = await this.#observe(run, process)
@@ -97,10 +91,35 @@ export class QemuVm {
     this.#tell()
   }
 
-  async stop(graceSeconds: number): Promise<void> {
+  /** What no event tells, looked for every half minute: a way out that died, room for a VM that waits for it. */
+  async lookAfter(): Promise<void> {
+    if (this.#isLookedAfter) return
+    this.#isLookedAfter = true
+    try {
+      const found = await this.#found()
+      if (!found || found.run.isEnding) return
+      if (!(await hasWayOut(found.run))) this.#tell()
+      await this.#feed(found.run)
+    } finally {
+      this.#isLookedAfter = false
+    }
+  }
+
+  async #feed(run: Run): Promise<void> {
+    const qmp = await this.#control.connect(run.runtime)
+    if ((await statusOf(qmp)) !== starved) return
+    const { bavail, bsize } = await fs.statfs(this.#folder)
+    if (bavail * bsize <= roomBytes) return
+    await exclusively(this.#folder, async () => {
+      if ((await statusOf(qmp)) === starved) await qmp.execute('cont')
+    })
+    this.#tell()
+  }
+
+  async stop(grace: Grace): Promise<void> {
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
-      if (found) await this.#end(found.run, found.process, graceSeconds)
+      if (found) await this.#end(found.run, found.process, grace)
       await this.#clear()
     })
     this.#tell()
@@ -109,7 +128,7 @@ export class QemuVm {
   async destroy(): Promise<void> {
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
-      if (found) await this.#end(found.run, found.process, 0)
+      if (found) await this.#end(found.run, found.process)
       await this.#clear()
       await fs.rm(this.#folder, { recursive: true, force: true })
     })
@@ -148,27 +167,29 @@ export class QemuVm {
       accelerator: await acceleratorFor(vm.architecture, options.accelerator),
       network: options.network,
       runtime,
-      diskNode: await diskNode(this.#folder),
+      diskNode: await diskNodeOn(this.#folder, vm.image),
       ...(isUefi && { uefiCode: await prepareUefi(vm.architecture, this.#folder) }),
     })
+    await options.requireNetwork()
     const doors = doorsOf(options.network, vm)
     await requireFreePorts(doors)
     const run: Run = { version: 1, bootId: await hostBootId(), runtime, doors }
     try {
       await writeRun(this.#folder, run)
       failpoint('qemu-recorded')
-      await makeRuntime(runtime)
+      await makeRuntime(runtime, this.#folder)
       await writeMetadata(this.#folder, vm)
       failpoint('qemu-prepared')
+      signal.throwIfAborted()
       const { ended } = spawnQemu(this.#folder, runtime, command)
       failpoint('qemu-spawned')
-      await this.#firstContact(run, ended, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]))
+      await this.#control.firstContact(runtime, ended, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]))
       failpoint('qemu-answers')
       await this.#complete(run, signal)
       failpoint('qemu-complete')
     } catch (error) {
       const found = await this.#found()
-      if (found) await this.#end(found.run, found.process, 0)
+      if (found) await this.#end(found.run, found.process)
       const said = found ? '' : await lastOfLog(this.#folder)
       await this.#clear()
       if (portTaken.test(said)) await requireFreePorts(doors)
@@ -176,29 +197,12 @@ export class QemuVm {
     }
   }
 
-  /** Until QEMU listens there is nothing to wait on but its end: so it is tried, for a moment, at short intervals. */
-  async #firstContact(run: Run, ended: Promise<void>, signal: AbortSignal): Promise<void> {
-    let isOver = false
-    ended.then(() => {
-      isOver = true
-    })
-    for (;;) {
-      signal.throwIfAborted()
-      const isConnected = await this.#control.connect(run.runtime).then(
-        () => true,
-        () => false,
-      )
-      if (isConnected) return
-      if (isOver) throw new Error('QEMU ended at once, saying nothing')
-      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 5))])
-    }
-  }
-
   /** The last steps of a start, also of one that was cut off: the way out, and the note that all is up. */
   async #complete(run: Run, signal: AbortSignal): Promise<void> {
     const found = await findProcess(this.#folder, run)
     if (!found) throw new Error('QEMU ended right after its start')
-    if (run.doors.kind === 'sealed') await startUplink(found.pid, run.runtime, run.doors, signal)
+    if (run.doors.kind === 'sealed')
+      await startUplink(found.pid, run.runtime, run.doors, signal, () => void this.#lostWayOut().catch(() => undefined))
     failpoint('qemu-connected')
     await writeRun(this.#folder, { ...run, process: found })
   }
@@ -216,7 +220,7 @@ export class QemuVm {
   /** Takes over a process that lives. False: it was over with it, and its remains are to be cleared. */
   async #adopt(run: Run, process: ProcessId): Promise<boolean> {
     if (run.isEnding) {
-      await this.#end(run, process, 0)
+      await this.#end(run, process)
       return false
     }
     const deadline = performance.now() + adoptMs
@@ -231,16 +235,20 @@ export class QemuVm {
       if (qmp || performance.now() > deadline) return this.#mend(run)
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
-    await this.#end(run, process, 0)
+    await this.#end(run, process)
     return false
   }
 
-  async #end(run: Run, process: ProcessId, graceSeconds: number): Promise<void> {
-    await writeRun(this.#folder, { ...run, process, isEnding: true })
+  async #end(run: Run, process: ProcessId, grace: Grace = { graceSeconds: 0 }): Promise<void> {
+    const ending: Run = { ...run, bootId: await hostBootId(), process, isEnding: true }
+    // A full disk is a reason to stop a VM: without the note, its end would only be called a failure, were we cut off.
+    await writeRun(this.#folder, ending).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
+    })
     failpoint('qemu-ending')
     const qmp = await this.#control.connect(run.runtime).catch(() => undefined)
     if (qmp) {
-      if (graceSeconds > 0) await askToPowerDown(qmp, graceSeconds).catch(() => undefined)
+      await askToPowerDown(qmp, grace).catch(() => undefined)
       await qmp.execute('quit').catch(() => undefined)
       if (await waitForEnd(process, quitMs)) return
     }
@@ -255,7 +263,7 @@ export class QemuVm {
   async #clear(): Promise<void> {
     const run = await readRun(this.#folder)
     const runtime = run?.runtime ?? runtimeFolder(this.#folder)
-    await waitForSupervisor(this.#folder)
+    if (run) await waitForSupervisor(this.#folder, run)
     await endUplink(runtime)
     await removeRuntime(runtime)
     await removeMetadata(this.#folder)
@@ -268,11 +276,15 @@ export class QemuVm {
     const run = await readRun(this.#folder)
     if (!run) return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
     if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
+    if (!(await isOfThisBoot(run))) {
+      await removeMetadata(this.#folder)
+      return { state: run.isEnding ? 'stopped' : 'gone' }
+    }
     const process = await findProcess(this.#folder, run)
     const observed = process && (await this.#observe(run, process))
     if (process && observed) {
       if (observed.state !== 'stopped' && (await this.#mend(run))) return observed
-      await this.#end(run, process, 0)
+      await this.#end(run, process)
       await this.#clear()
       return { state: 'stopped' }
     }
@@ -280,10 +292,11 @@ export class QemuVm {
       await this.#clear()
       return { state: 'stopped' }
     }
-    await waitForSupervisor(this.#folder)
+    await waitForSupervisor(this.#folder, run)
     const problem = await describeEnd(this.#folder)
     await endUplink(run.runtime)
     await removeRuntime(run.runtime)
+    await removeMetadata(this.#folder)
     await writeRun(this.#folder, { ...run, problem })
     return { state: 'failed', problem }
   }
@@ -297,7 +310,7 @@ export class QemuVm {
 
   async #found(): Promise<{ readonly run: Run; readonly process: ProcessId } | undefined> {
     const run = await readRun(this.#folder)
-    if (!run || run.problem !== undefined || run.bootId !== (await hostBootId())) return undefined
+    if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
     const process = await findProcess(this.#folder, run)
     return process && { run, process }
   }
@@ -306,6 +319,12 @@ export class QemuVm {
     const dying = await this.#found()
     if (dying) await waitForEnd(dying.process, quitMs)
     this.#tell()
+  }
+
+  /** Most often because we ended it: then there is nothing to tell. */
+  async #lostWayOut(): Promise<void> {
+    const found = await this.#found()
+    if (found && !found.run.isEnding) this.#tell()
   }
 
   #tell(): void {

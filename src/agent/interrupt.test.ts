@@ -1,0 +1,56 @@
+// Who deletes a VM does not wait for its guest to shut down, and neither does an agent that stops.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { AgentRig } from '../../test/support/agent-rig.ts'
+import { scriptedDriver, type World } from '../../test/support/scripted-driver.ts'
+import type { Driver } from '../drivers/driver.ts'
+
+const graceMs = 20_000
+
+/** With guests that do not shut down by themselves: a stop takes the whole grace. */
+function stubborn(world: World): { readonly driver: Driver; readonly asked: Promise<void> } {
+  const driver = scriptedDriver(world)
+  const asked = Promise.withResolvers<void>()
+  const stop: Driver['stop'] = async (handle, options) => {
+    asked.resolve()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, graceMs)
+    options.signal?.addEventListener('abort', () => resolve())
+    await promise.finally(() => clearTimeout(timer))
+    await driver.stop(handle, options)
+  }
+  return { driver: { ...driver, stop }, asked: asked.promise }
+}
+
+describe('a guest that does not shut down', () => {
+  for (const [what, change] of [
+    ['a stop', { power: 'stopped' }],
+    ['a resize', { diskGb: 20 }],
+  ] as const)
+    it(`does not keep its VM from being deleted during ${what}`, { timeout: graceMs / 2 }, async () => {
+      await using rig = await AgentRig.make()
+      const { driver, asked } = stubborn(rig.world)
+      await (await rig.launch({ driver })).ready
+      await rig.deploy('a')
+      rig.server.want({ uid: 'a', ...change })
+      await asked
+      const report = await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'deleted' }))
+      assert.equal(report.power, 'removed')
+      assert.deepEqual([rig.world.vms.size, rig.world.count('grow a'), rig.world.count('start a')], [0, 0, 1])
+    })
+
+  it('does not keep the agent from stopping', { timeout: graceMs / 2 }, async () => {
+    await using rig = await AgentRig.make()
+    const { driver, asked } = stubborn(rig.world)
+    await (await rig.launch({ driver })).ready
+    await rig.deploy('a')
+    const wish = rig.server.want({ uid: 'a', diskGb: 20 })
+    await asked
+    await rig.stop()
+    assert.equal(rig.world.count('grow a'), 0)
+    // The next one goes on with it.
+    await rig.launch()
+    const report = await rig.server.fulfilled(wish)
+    assert.deepEqual([report.power, report.diskGb], ['running', 20])
+  })
+})

@@ -1,0 +1,45 @@
+// The power button: pressed again for a guest that was not listening yet, and let go when somebody calls it off.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { askToPowerDown } from './control.ts'
+import type { Qmp } from './qmp.ts'
+
+/** A guest that powers off when the button is pressed for the so-manieth time. */
+function guest(presses: number) {
+  const said: string[] = []
+  const { promise: off, resolve: powerOff } = Promise.withResolvers<boolean>()
+  const qmp: Qmp = {
+    execute: async (command) => {
+      said.push(command)
+      if (said.filter((one) => one === 'system_powerdown').length === presses) powerOff(true)
+      return { status: 'running' }
+    },
+    waitFor: () => off,
+    closed: new Promise(() => undefined),
+    listen: () => undefined,
+    close: () => undefined,
+  }
+  return { qmp, said }
+}
+
+describe('askToPowerDown', { timeout: 10_000 }, () => {
+  it('asks again until the guest has heard', async () => {
+    const { qmp, said } = guest(3)
+    await askToPowerDown(qmp, { graceSeconds: 60 }, 5)
+    const asked = ['query-status', 'cont', 'system_powerdown', 'system_powerdown', 'system_powerdown']
+    assert.deepEqual(said, asked)
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    assert.deepEqual(said, asked, 'and then no more')
+  })
+
+  it('ends at once when it is called off, also when QEMU does not answer', async () => {
+    const { qmp } = guest(Number.POSITIVE_INFINITY)
+    await askToPowerDown(qmp, { graceSeconds: 60, signal: AbortSignal.timeout(10) }, 5)
+    const deaf: Qmp = { ...qmp, execute: () => new Promise(() => undefined) }
+    await askToPowerDown(deaf, { graceSeconds: 60, signal: AbortSignal.timeout(10) }, 5)
+    const { qmp: untouched, said } = guest(1)
+    await askToPowerDown(untouched, { graceSeconds: 60, signal: AbortSignal.abort() }, 5)
+    await askToPowerDown(untouched, { graceSeconds: 0 }, 5)
+    assert.deepEqual(said, [])
+  })
+})

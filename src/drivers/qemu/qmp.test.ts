@@ -1,0 +1,59 @@
+// The machine protocol against servers that do not keep to it: the connection ends, the process does not.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { Control } from './control.ts'
+import { connectQmp, QmpGarbled } from './qmp.ts'
+
+/** Greets, accepts, and then answers every command with `answer`. */
+async function pretend(answer: (command: string) => string) {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-qmp-'))
+  const sockets = new Set<net.Socket>()
+  const server = net.createServer((socket) => {
+    sockets.add(socket.on('error', () => undefined))
+    socket.write('{"QMP": {}}\r\n')
+    socket.setEncoding('utf8').on('data', (text: string) => {
+      for (const line of text.trim().split('\n')) {
+        const { execute, id } = JSON.parse(line)
+        socket.write(execute === 'qmp_capabilities' ? `${JSON.stringify({ return: {}, id })}\n` : answer(execute))
+      }
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(path.join(folder, 'qmp'), resolve))
+  return {
+    folder,
+    socket: path.join(folder, 'qmp'),
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+      await fs.rm(folder, { recursive: true })
+    },
+  }
+}
+
+describe('QMP', { timeout: 20_000 }, () => {
+  for (const [what, answer] of Object.entries({
+    'no JSON': 'this is not JSON\n',
+    'no object': 'null\n',
+    'a line without end': 'x'.repeat(2_000_000),
+  }))
+    it(`ends the connection at ${what}, and says so`, async () => {
+      await using server = await pretend(() => answer)
+      const qmp = await connectQmp(server.socket, 5_000)
+      await assert.rejects(qmp.execute('query-status'), QmpGarbled)
+      await qmp.closed
+      await assert.rejects(qmp.execute('query-status'), QmpGarbled)
+    })
+
+  it('is told as a VM that cannot be controlled', async () => {
+    await using server = await pretend(() => '{{{\n')
+    const control = new Control({ changed: () => undefined, poweredOff: () => undefined, lost: () => undefined })
+    const observed = await control.observe(server.folder)
+    assert.equal(observed?.state, 'failed')
+    assert.match(observed?.state === 'failed' ? observed.problem : '', /cannot be controlled: .*not QMP/)
+    control.close()
+  })
+})

@@ -1,0 +1,63 @@
+// Folders of sockets whose VM is gone, because somebody removed its folder by hand, or an agent died on the way.
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import path from 'node:path'
+import { readFileIfPresent } from '../../platform/files.ts'
+import { everyProcess } from '../../platform/processes.ts'
+import { qmpSocket } from './arguments.ts'
+import { ownerFile, removeRuntime, runtimeParent, runtimePrefix } from './run.ts'
+import { tryPrefix } from './seal.ts'
+
+/** One that does not say whose it is was just made, or its maker died. */
+const namelessMs = 3_600_000
+
+/** Removes what is ours, and whose VM is no more, and that no process names. Returns what it removed. */
+export async function sweepRuntimes(parent = runtimeParent, nowMs = Date.now()): Promise<readonly string[]> {
+  const names = await fs.readdir(parent).catch(() => [])
+  const candidates: string[] = []
+  for (const name of names) {
+    const folder = path.join(parent, name)
+    if (!name.startsWith(runtimePrefix) && !name.startsWith(tryPrefix)) continue
+    if ((await isOurs(folder)) && (await isOrphan(folder, nowMs))) candidates.push(folder)
+  }
+  if (candidates.length === 0) return []
+  const processes = await everyProcess()
+  const removed: string[] = []
+  for (const folder of candidates) {
+    if (processes.some(({ words }) => words.some((word) => word.includes(folder)))) continue
+    if (await answers(qmpSocket(folder))) continue
+    await removeRuntime(folder)
+    removed.push(folder)
+  }
+  return removed
+}
+
+/** In another container with the same /tmp there may be processes that we do not see. */
+function answers(socketPath: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect(socketPath)
+    const settle = (isThere: boolean): void => {
+      socket.destroy()
+      resolve(isThere)
+    }
+    socket.once('connect', () => settle(true))
+    socket.once('error', () => settle(false))
+  })
+}
+
+async function isOurs(folder: string): Promise<boolean> {
+  const found = await fs.lstat(folder).catch(() => undefined)
+  return found?.isDirectory() === true && found.uid === process.getuid?.() && (found.mode & 0o777) === 0o700
+}
+
+async function isOrphan(folder: string, nowMs: number): Promise<boolean> {
+  const owner = await readFileIfPresent(path.join(folder, ownerFile)).catch(() => undefined)
+  if (owner === undefined || owner === '') {
+    const { mtimeMs } = await fs.lstat(folder).catch(() => ({ mtimeMs: nowMs }))
+    return nowMs - mtimeMs > namelessMs
+  }
+  return fs.access(owner).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+  )
+}
