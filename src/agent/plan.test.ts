@@ -75,7 +75,7 @@ describe('a disk that is to change', () => {
     const more = { needsRevert: true }
     const down = 'revert: image revert start'
     const up = 'revert: image kill revert start'
-    assert.deepEqual(row('running', more), ['revert: image create start', down, up, up, down, down])
+    assert.deepEqual(row('running', more), ['revert: image create start', down, up, up, up, down])
     assert.equal(row('stopped', more)[2], 'revert: image kill revert')
   })
 
@@ -83,7 +83,7 @@ describe('a disk that is to change', () => {
     const more = { needsGrowth: true, hasCredentials: true }
     const up = 'resize: image stop grow start partition'
     const down = 'resize: image grow start partition'
-    assert.deepEqual(row('running', more), ['lost', down, up, up, down, down])
+    assert.deepEqual(row('running', more), ['lost', down, up, up, up, down])
     assert.equal(row('running', { needsGrowth: true })[2], 'resize: image stop grow start')
     assert.equal(row('stopped', more)[2], 'resize: image stop grow')
   })

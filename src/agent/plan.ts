@@ -87,7 +87,8 @@ const isUp: Readonly<Record<Actual, boolean>> = {
   stopped: false,
   running: true,
   suspended: true,
-  failed: false,
+  // It may have a process yet: paused on an error, or out of control.
+  failed: true,
   gone: false,
 }
 

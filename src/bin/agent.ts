@@ -62,9 +62,11 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
   )
 }
 
-const driverFor = ({ driver, architecture, simulation }: AgentOptions): Driver => {
+const driverFor = ({ driver, architecture, network, simulation }: AgentOptions): Driver => {
   const only = architecture === undefined ? {} : { architectures: [architecture] }
-  return driver === 'qemu' ? openDriver('qemu', only) : openDriver('simulated', { ...simulation, ...only })
+  return driver === 'qemu'
+    ? openDriver('qemu', { network, ...only })
+    : openDriver('simulated', { ...simulation, ...only })
 }
 
 /** The address that the node joined by. */

@@ -7,6 +7,9 @@ export type DriverName = (typeof drivers)[number]
 export const architectures = ['arm64', 'amd64'] as const
 export type Architecture = (typeof architectures)[number]
 
+export const networks = ['sealed', 'user'] as const
+export type NetworkKind = (typeof networks)[number]
+
 /** How simulated VMs and nodes behave. */
 export interface Simulation {
   readonly bootMs?: number
@@ -69,6 +72,8 @@ export interface AgentOptions {
   readonly cpu: number | undefined
   readonly memoryGib: number | undefined
   readonly maxVms: number | undefined
+  /** Of guests; the safer one of this host when undefined. */
+  readonly network: NetworkKind | undefined
   readonly simulation: Simulation
   /** Asked when the node has to join. */
   readonly joinToken: (() => Promise<string>) | undefined

@@ -6,7 +6,7 @@ import { checkUrl } from '../connection.ts'
 import type { Context } from '../context.ts'
 import type { Host } from '../host.ts'
 import { readPassword } from '../password.ts'
-import { type AgentOptions, architectures, drivers } from '../programs.ts'
+import { type AgentOptions, architectures, drivers, networks } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
 import { UsageError } from '../usage.ts'
 
@@ -63,6 +63,11 @@ export const command = defineCommand({
       type: 'boolean',
       description: 'Remove VMs that the service does not list, also those that were kept',
     },
+    network: {
+      type: 'choice',
+      choices: networks,
+      description: 'Of QEMU: sealed off from this host, or its plain one; sealed where that exists',
+    },
     simulate: simulateOption,
     ca: { type: 'string', value: 'FILE', description: 'PEM file of the authorities that may vouch for the service' },
     fingerprint: {
@@ -109,6 +114,7 @@ export const command = defineCommand({
       cpu: options.cpu,
       memoryGib: options.memory,
       maxVms: options['max-vms'],
+      network: options.network,
       simulation: parseSimulation(options.simulate),
       joinToken: await joinTokenFrom(context, {
         token: options.join,
