@@ -45,7 +45,7 @@ export function createRoster({ context, memory, nodeUid, removeUnknown, log }: R
       workers.set(vm.uid, worker)
       worker.want(vm, word)
       const { store, node } = word
-      if (store !== undefined) memory.remember({ store, node, revision: revisionOf(vm) ?? firstRevision })
+      if (store !== undefined) memory.heard({ store, node, revision: revisionOf(vm) ?? firstRevision })
     } catch (error) {
       log.error('the server wants a VM that cannot be', { name: vm.name, namespace: vm.namespace }, error)
     }

@@ -10,8 +10,10 @@ import { compareRevisions, firstRevision, laterOf, type Origin, type Word } from
 export interface StoreMemory {
   /** What a VM of this node has seen. */
   remember(origin: Origin): void
+  /** A wish that just came, in the era of the last HELLO. */
+  heard(origin: Origin): void
   /** `isBehind`: some wish in it is older than the one that this node has. */
-  hear(store: Place | undefined, node: string, isBehind: boolean): Word
+  hear(store: Heard | undefined, node: string, isBehind: boolean): Word
   /** Also the last change, for good. */
   stop(): Promise<void>
 }
@@ -19,6 +21,12 @@ export interface StoreMemory {
 export interface Place {
   readonly uid: string
   readonly revision: string
+  /** The newest era when it was heard. */
+  readonly era?: string | undefined
+}
+
+export interface Heard extends Omit<Place, 'era'> {
+  readonly eras?: readonly { readonly uid: string; readonly since: string }[] | undefined
 }
 
 interface Content {
@@ -73,15 +81,20 @@ export async function openStoreMemory(folder: string, durability: Durability, lo
 
   return {
     remember: ({ store, revision }) => raise(store, revision),
+    heard: ({ store, revision }) => {
+      if (latest?.uid === store) latest = { ...latest, revision: laterOf(latest.revision, revision) }
+      raise(store, revision)
+    },
     hear(store, node, isBehind) {
       if (!store) return { store: undefined, node, isNewest: false, isAnew: false }
-      const { uid, revision } = store
-      const isNewest = !isBehind && compareRevisions(revision, highest.get(uid) ?? firstRevision) >= 0
+      const { uid, revision, eras } = store
+      const wentBack = latest?.uid === uid && hasGoneBack(latest, eras)
+      const isNewest = !isBehind && !wentBack && compareRevisions(revision, highest.get(uid) ?? firstRevision) >= 0
       const isOther = latest !== undefined && latest.uid !== uid
-      const isBack = latest?.uid === uid && compareRevisions(revision, latest.revision) < 0
+      const isBack = wentBack || (latest?.uid === uid && compareRevisions(revision, latest.revision) < 0)
       if (isOther) log.error(otherData, { revision })
       else if (isBack || isBehind) log.error(olderData, { revision, problem: `it was at ${seenText(uid)}` })
-      latest = { uid, revision }
+      latest = { uid, revision, era: eras?.at(-1)?.uid }
       isDirty = true
       raise(uid, revision)
       arm()
@@ -98,6 +111,17 @@ export async function openStoreMemory(folder: string, durability: Durability, lo
   function seenText(uid: string): string {
     return laterOf(highest.get(uid) ?? firstRevision, latest?.revision ?? firstRevision)
   }
+}
+
+/**
+ * However far the data have grown since: the era that this node knows is not among theirs, or the next one began before
+ * what this node had seen in it.
+ */
+function hasGoneBack({ era, revision }: Place, eras: Heard['eras']): boolean {
+  if (era === undefined || !eras || eras.length === 0) return false
+  const at = eras.findIndex(({ uid }) => uid === era)
+  const next = eras[at + 1]
+  return at < 0 || (next !== undefined && compareRevisions(next.since, revision) < 0)
 }
 
 const otherData =

@@ -90,7 +90,12 @@ export const AgentMessage = t.Union(
       /** VMs of this node about which nothing can be said now: they stay as they are. */
       kept: t.Array(t.String()),
       /** Which data the server speaks for, and how far it is: a node that has seen more, or other data, removes nothing. */
-      store: t.Object({ uid: t.String(), revision: t.String() }),
+      store: t.Object({
+        uid: t.String(),
+        revision: t.String(),
+        /** Every start of a server begins an era, from the revision that it found: data that went back show there. */
+        eras: t.Optional(t.Array(t.Object({ uid: t.String(), since: t.String() }))),
+      }),
       heartbeatSeconds: t.Integer(),
     }),
     t.Object({ type: t.Literal('VM'), vm: WantedVm }),

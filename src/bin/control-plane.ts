@@ -24,7 +24,7 @@ import { Certificates } from '../server/certificates.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
-import { ensureClusterId, ensureDefaultNamespace } from '../server/namespace.ts'
+import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
 import { ownNames } from '../server/own-names.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
@@ -88,7 +88,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const keySource = takeKeySource(dataFolder, environment)
   const secrets = new Secrets(await loadKeyring(keySource, sealedCount() === 0))
   await settleKeys()
-  await ensureClusterId({ collections, clock })
+  await beginEra({ collections, clock })
   await ensureDefaultNamespace({ collections, clock })
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
   const identity = await openIdentity({

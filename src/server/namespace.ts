@@ -46,13 +46,26 @@ export async function createInside<T>(
   }
 }
 
-/** These data have a name of their own from the first start on: nodes tell by it whose word they obey. */
-export async function ensureClusterId({ collections, clock }: Pick<Services, 'collections' | 'clock'>): Promise<void> {
-  if (collections.cluster.get('', 'id')) return
-  const record = { uid: randomUUID(), createdAt: timestamp(clock.now()) }
-  await collections.cluster.create('', 'id', record).catch((error: unknown) => {
-    if (!isFault(error, 'AlreadyExists')) throw error
-  })
+const keptEras = 100
+
+/**
+ * These data have a name of their own, and every start begins an era in them, at the revision that it found: nodes tell by
+ * these whose word they obey, and whether the data went back, as after restoring a backup.
+ */
+export async function beginEra({ collections, clock }: Pick<Services, 'collections' | 'clock'>): Promise<void> {
+  const { cluster } = collections
+  for (;;) {
+    const entry = cluster.get('', 'id')
+    const era = { uid: randomUUID(), since: cluster.view.rev }
+    const eras = [...(entry?.value.eras ?? []), era].slice(-keptEras)
+    try {
+      if (entry) await cluster.update(entry, { ...entry.value, eras })
+      else await cluster.create('', 'id', { uid: randomUUID(), createdAt: timestamp(clock.now()), eras })
+      return
+    } catch (error) {
+      if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
+    }
+  }
 }
 
 /** The default namespace is always there. */

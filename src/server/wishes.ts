@@ -57,7 +57,8 @@ export function wishesFor(
     else kept.push(uid)
   }
   const { cluster, vms: all } = services.collections
-  const store = { uid: cluster.get('', 'id')?.value.uid ?? '', revision: all.view.rev }
+  const data = cluster.get('', 'id')?.value
+  const store = { uid: data?.uid ?? '', revision: all.view.rev, eras: [...(data?.eras ?? [])] }
   return { vms, kept, store }
 }
 

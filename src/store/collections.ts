@@ -17,6 +17,8 @@ export interface NamespaceRecord {
 export interface ClusterRecord {
   readonly uid: string
   readonly createdAt: string
+  /** The starts of servers on these data, the newest last, each with the revision that it found. */
+  readonly eras?: readonly { readonly uid: string; readonly since: string }[]
 }
 
 export interface ServiceAccountRecord {

@@ -19,7 +19,7 @@ import { Certificates } from '../../src/server/certificates.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
-import { ensureClusterId, ensureDefaultNamespace } from '../../src/server/namespace.ts'
+import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
 import { ownNames } from '../../src/server/own-names.ts'
 import type { Services } from '../../src/server/services.ts'
 import { parseSettings } from '../../src/server/settings.ts'
@@ -63,7 +63,7 @@ export async function startService(
   const clock = { nowMs: Date.parse('2026-11-15T09:00:00Z'), now: () => new Date(clock.nowMs) }
   const collections = await openCollections(store)
   const secrets = new Secrets(makeKeyring([randomBytes(32)]))
-  await ensureClusterId({ collections, clock })
+  await beginEra({ collections, clock })
   await ensureDefaultNamespace({ collections, clock })
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
   const tokens = createTokens(signingKeys, clock, createAccounts(collections, () => true).isCurrent)
