@@ -26,8 +26,10 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
   )
 
 /** The body as the operation takes it. */
-const encoded = async ({ consumes }: Operation, body: unknown): Promise<CallOptions> =>
-  consumes ? fileForm(body as Record<string, string>) : { body }
+const encoded = async ({ consumes, isUpload }: Operation, body: unknown): Promise<CallOptions> => {
+  if (isUpload) return fileForm({ [isUpload]: body as string | undefined })
+  return consumes ? fileForm(body as Record<string, string>) : { body }
+}
 
 const callExample = async (operation: Operation, token: string | null, namespace?: string): Promise<Answer> => {
   const request = await encoded(operation, operation.example.body)
@@ -164,7 +166,13 @@ const account = async (fresh: TestService) => {
   await fresh.call('POST', `${inDefault}/serviceaccounts/jenkins`)
 }
 /** What the request of the example needs beside what it shows. */
-type Ready = { readonly token?: string; readonly body?: unknown }
+type Ready = { readonly token?: string; readonly body?: unknown } & Pick<Operation['example'], 'params'>
+const withTiny = (fresh: TestService) => addImage(fresh, 'tiny-arm64', 'arm64')
+const withUpload = (kind: 'image' | 'iso', name: string) => async (fresh: TestService) => {
+  const headers = { 'content-type': 'application/octet-stream' }
+  await fresh.call('POST', `${inDefault}/upload/${kind}?name=${name}`, { body: Buffer.from('a disk'), headers })
+}
+const asUpload = async (): Promise<unknown> => ({ body: 'a disk' })
 const withImage =
   (architecture: 'arm64' | 'amd64') =>
   async (fresh: TestService): Promise<unknown> =>
@@ -208,7 +216,22 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   createVmConfig: withImage('arm64'),
   getVmConfig: withConfig,
   deleteVmConfig: withConfig,
-  getImage: (fresh) => addImage(fresh, 'tiny-arm64', 'arm64'),
+  getImage: withTiny,
+  copyImage: withTiny,
+  describeImage: withTiny,
+  deleteImage: withTiny,
+  downloadImage: withUpload('image', 'tiny-arm64'),
+  uploadImage: asUpload,
+  getIso: withUpload('iso', 'ventura.iso'),
+  copyIso: withUpload('iso', 'ventura.iso'),
+  describeIso: withUpload('iso', 'ventura.iso'),
+  deleteIso: withUpload('iso', 'ventura.iso'),
+  downloadIso: withUpload('iso', 'ventura.iso'),
+  uploadIso: asUpload,
+  getBlob: async (fresh) => {
+    const { digest } = await fresh.services.content.put(Buffer.from('a chunk'))
+    return { ...((await asAgent(fresh)) as object), params: { digest } }
+  },
   tagNode: withNode,
   untagNode: async (fresh) => {
     await withNode(fresh)
@@ -260,9 +283,16 @@ describe('the example of every operation', () => {
       const ready = ((await prerequisites[operation.id]?.(fresh)) ?? {}) as Ready
       const request = await encoded(operation, ready.body ?? operation.example.body)
       const token = ready.token ?? fresh.adminToken
-      const answer = await fresh.call(operation.method, urlOf(operation), { ...request, token })
+      const { params = operation.example.params } = ready
+      const url = urlOf({ ...operation, example: { ...operation.example, ...(params && { params }) } })
+      const answer = await fresh.call(operation.method, url, { ...request, token })
       assert.equal(answer.status, operation.status, answer.text)
-      assert.match(String(answer.headers['content-type']), operation.produces ? /^text\/plain/ : /^application\/json/)
+      const type = operation.isDownload
+        ? 'application/octet-stream'
+        : operation.produces
+          ? 'text/plain'
+          : 'application/json'
+      assert.ok(String(answer.headers['content-type']).startsWith(type))
       if (!operation.produces) assert.ok(ajv.validate(operation.response, answer.body), ajv.errorsText())
     })
   }

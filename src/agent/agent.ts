@@ -1,6 +1,6 @@
 // The agent of a node: joins, keeps the stream open, gives every VM a worker, and tells the server how things are.
 import path from 'node:path'
-import { type AgentMessage, reportNode, reportVms } from '../api/agent.ts'
+import { type AgentMessage, getBlob, reportNode, reportVms } from '../api/agent.ts'
 import { backOff, wait } from '../client/retry.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -12,6 +12,7 @@ import { type Durability, openHandles } from './handles.ts'
 import { startHeartbeat } from './heartbeat.ts'
 import { holdFolder } from './hold-folder.ts'
 import { openIdentity } from './identity.ts'
+import type { OpenBlob } from './image-content-source.ts'
 import { openImages, pretendImages } from './images.ts'
 import { reasonOf } from './messages.ts'
 import { type Recipe, recipes } from './recipes.ts'
@@ -69,7 +70,10 @@ export async function startAgent(options: AgentOptions, signal = new AbortContro
     const identity = await openIdentity(options.folder, options.name)
     const connection = createConnection({ ...options, identity })
     await joinPatiently(connection, options.log, signal)
-    const agent = await runAgent(options, connection)
+    // Its own connections: large content must not hold up reports, for which the server would take the node for lost.
+    // It never joins by itself; that is for the other one.
+    const content = createConnection({ ...options, joinToken: undefined, identity })
+    const agent = await runAgent(options, connection, content)
     return { ...agent, stop: () => agent.stop().finally(release) }
   } catch (error) {
     await release()
@@ -90,7 +94,19 @@ async function joinPatiently(connection: Connection, log: Log, signal: AbortSign
   }
 }
 
-async function runAgent(options: AgentOptions, connection: Connection): Promise<Agent> {
+/** By digest, as `openImages` wants them. */
+const blobsOf =
+  (content: Connection): OpenBlob =>
+  async (digest, signal) => {
+    try {
+      return (await content.open({ ...getBlob, path: getBlob.path.replace('{digest}', digest) }, signal)).body
+    } catch (error) {
+      if (isPassing(error)) content.turn()
+      throw error
+    }
+  }
+
+async function runAgent(options: AgentOptions, connection: Connection, content: Connection): Promise<Agent> {
   const { name, driver, folder, imageFolder, version, log } = options
   const durability = options.durability ?? 'synced'
   const ready = Promise.withResolvers<void>()
@@ -109,7 +125,13 @@ async function runAgent(options: AgentOptions, connection: Connection): Promise<
   const images =
     driver.name === 'simulated'
       ? pretendImages()
-      : await openImages({ folder: imageFolder, recipes: options.recipes ?? recipes, added: nodeChanged, log })
+      : await openImages({
+          folder: imageFolder,
+          recipes: options.recipes ?? recipes,
+          openBlob: blobsOf(content),
+          added: nodeChanged,
+          log,
+        })
   const tools: Tools = {
     driver,
     handles: openHandles(folder, driver.name, durability),

@@ -19,6 +19,7 @@ const image: BaseImage = {
 const wanted = { name: 'tiny', recipe: 'tiny' }
 const never = new AbortController().signal
 let folders = 0
+const noBlobs = async () => assert.fail('nothing is fetched')
 
 /** A recipe whose builds end when the test says so. */
 function kitchen() {
@@ -37,7 +38,8 @@ function kitchen() {
     },
   }
   const folder = `/images-${++folders}`
-  const open = (added = () => {}) => openImages({ folder, recipes: { tiny: recipe }, added, log: silentLog })
+  const open = (added = () => {}) =>
+    openImages({ folder, recipes: { tiny: recipe }, openBlob: noBlobs, added, log: silentLog })
   return { recipe, started: started.promise, finished, open, builds: () => builds }
 }
 

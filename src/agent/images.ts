@@ -1,90 +1,169 @@
-// The node's copies of images. An image with a recipe is built here, once, whoever asks for it meanwhile.
+// The node's copies of images and ISOs. One with content is fetched from the server, one with a recipe is built here;
+// either once, whoever asks for it meanwhile, and no longer than somebody waits.
+import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
 import type { BaseImage } from '../drivers/driver.ts'
+import type { ContentSource } from '../images/content.ts'
+import { openStore } from '../images/store.ts'
 import type { Log } from '../platform/log.ts'
+import { contentNames, findContent, makeContent } from './image-content.ts'
+import { fetchedContent, type OpenBlob } from './image-content-source.ts'
 import { reasonOf } from './messages.ts'
 import type { Recipe } from './recipes.ts'
 
 export type WantedImage = WantedVm['image']
+export interface WantedIso {
+  readonly name: string
+  /** The digest of its manifest. */
+  readonly content: string
+}
 
 export interface EnsureOptions {
   readonly signal: AbortSignal
-  progress(phase: string): void
+  progress(phase: string, percent?: number): void
 }
 
 export interface Images {
   /** The node's copy, made when it is not there yet. */
   ensure(image: WantedImage, options: EnsureOptions): Promise<BaseImage>
-  /** Names of those that are here. */
+  /** The file, fetched when it is not there yet. */
+  ensureIso(iso: WantedIso, options: EnsureOptions): Promise<string>
+  /** Names of the images that are here. */
   names(): readonly string[]
 }
 
 export interface ImagesOptions {
   readonly folder: string
   readonly recipes: Readonly<Record<string, Recipe>>
+  /** Content from the server. */
+  readonly openBlob: OpenBlob
   /** There is one more. */
   added(): void
   readonly log: Log
 }
 
-interface Build {
+/** How something comes to be here. */
+interface Way {
+  /** Equal ones are the same work. */
+  readonly key: string
+  /** For messages: `image "x"`. */
+  readonly title: string
+  readonly phase: string
+  readonly failure: string
+  /** What to know after a failure. */
+  readonly next: string
+  find(): Promise<BaseImage | undefined>
+  make(options: { readonly signal: AbortSignal; progress(line?: string, percent?: number): void }): Promise<void>
+}
+
+interface Making {
   readonly made: Promise<void>
   readonly cancel: AbortController
   readonly waiting: Set<EnsureOptions>
 }
-/** By folder and recipe: agents of one process share a folder, and one build. */
-const builds = new Map<string, Build>()
+/** By folder and what is made: agents of one process share a folder, and the work. */
+const makings = new Map<string, Making>()
 
-export async function openImages({ folder, recipes, added, log }: ImagesOptions): Promise<Images> {
-  const here = new Set<string>()
+export async function openImages({ folder, recipes, openBlob, added, log }: ImagesOptions): Promise<Images> {
+  const here = new Set<string>(await contentNames(folder))
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.add(name)
+  let source: Promise<ContentSource> | undefined
 
-  const startBuild = (key: string, recipe: Recipe): Build => {
-    const cancel = new AbortController()
-    const waiting = new Set<EnsureOptions>()
-    const progress = (line: string): void => {
-      for (const one of waiting) one.progress(`building the image: ${line}`)
-    }
-    const made = recipe.make(folder, { signal: cancel.signal, progress }).finally(() => builds.delete(key))
-    const build: Build = { made, cancel, waiting }
-    builds.set(key, build)
-    return build
+  /** Opened with the first image that needs it; one that failed to open is tried again. */
+  const contentSource = (): Promise<ContentSource> => {
+    source ??= openStore(path.join(folder, 'content')).then(
+      (store) => fetchedContent({ store, open: openBlob }),
+      (error: unknown) => {
+        source = undefined
+        throw error
+      },
+    )
+    return source
   }
 
-  const make = async (key: string, recipe: Recipe, options: EnsureOptions): Promise<void> => {
-    options.progress('building the image')
-    const build = builds.get(key) ?? startBuild(key, recipe)
-    build.waiting.add(options)
-    try {
-      await unlessAborted(build.made, options.signal)
-    } finally {
-      build.waiting.delete(options)
-      // The last one that loses interest ends the build.
-      if (build.waiting.size === 0) build.cancel.abort()
+  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => ({
+    key: `${folder}\n${content}`,
+    title: `${kind} "${name}"`,
+    phase: `fetching the ${kind}`,
+    failure: 'could not be fetched',
+    next: '; what has come of it is kept for the next try',
+    find: () => findContent(folder, content),
+    make: async ({ signal, progress }) =>
+      makeContent(folder, content, {
+        source: await contentSource(),
+        ...(kind === 'image' && { name }),
+        signal,
+        progress: (percent) => progress(undefined, percent),
+      }),
+  })
+
+  const byRecipe = (image: WantedImage): Way => {
+    const recipe = recipeOf(image, recipes)
+    return {
+      key: `${folder}\n${image.recipe}`,
+      title: `image "${image.name}"`,
+      phase: 'building the image',
+      failure: 'could not be built',
+      next: '',
+      find: () => recipe.find(folder),
+      make: (options) => recipe.make(folder, options),
     }
+  }
+
+  const get = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
+    const there = await way.find()
+    if (there) return there
+    await share(way, options).catch((error: unknown) => {
+      options.signal.throwIfAborted()
+      log.warn('an image or ISO could not be had', { name: way.title, problem: reasonOf(error) })
+      throw new Error(`the ${way.title} ${way.failure}: ${reasonOf(error)}${way.next}`, { cause: error })
+    })
+    const made = await way.find()
+    if (made) return made
+    throw new Error(`the ${way.title} is not there after it was made; try again`)
   }
 
   return {
     names: () => [...here],
     async ensure(image, options) {
-      const recipe = recipeOf(image, recipes)
-      let found = await recipe.find(folder)
-      if (!found) {
-        await make(`${folder}\n${image.recipe}`, recipe, options).catch((error: unknown) => {
-          options.signal.throwIfAborted()
-          log.warn('an image could not be built', { name: image.name, problem: reasonOf(error) })
-          throw new Error(`the image "${image.name}" could not be built: ${reasonOf(error)}`)
-        })
-        found = await recipe.find(folder)
-      }
-      if (!found) throw new Error(`the image "${image.name}" is not there after it was built`)
-      if (!here.has(image.name)) {
-        here.add(image.name)
+      const { name, content } = image
+      const found = await get(content === undefined ? byRecipe(image) : byContent(content, 'image', name), options)
+      if (!here.has(name)) {
+        here.add(name)
         added()
       }
-      return { ...found, name: image.name }
+      return { ...found, name }
     },
+    ensureIso: async ({ name, content }, options) => (await get(byContent(content, 'ISO', name), options)).disk,
   }
+}
+
+async function share(way: Way, options: EnsureOptions): Promise<void> {
+  options.progress(way.phase)
+  const making = makings.get(way.key) ?? start(way)
+  making.waiting.add(options)
+  try {
+    await unlessAborted(making.made, options.signal)
+  } finally {
+    making.waiting.delete(options)
+    // The last one that loses interest ends the work. Whoever comes while it winds up begins anew.
+    if (making.waiting.size === 0) {
+      if (makings.get(way.key) === making) makings.delete(way.key)
+      making.cancel.abort()
+    }
+  }
+}
+
+function start({ key, phase, make }: Way): Making {
+  const cancel = new AbortController()
+  const waiting = new Set<EnsureOptions>()
+  const progress = (line?: string, percent?: number): void => {
+    for (const one of waiting) one.progress(line === undefined ? phase : `${phase}: ${line}`, percent)
+  }
+  const made = make({ signal: cancel.signal, progress })
+  const making: Making = { made, cancel, waiting }
+  makings.set(key, making)
+  return making
 }
 
 function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes']): Recipe {
@@ -98,6 +177,7 @@ function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes
 export function pretendImages(): Images {
   return {
     names: () => [],
+    ensureIso: async () => '/dev/null',
     ensure: async ({ name }) => ({
       name,
       digest: `simulated:${name}`,

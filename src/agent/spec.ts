@@ -16,7 +16,8 @@ export const portsOf = ({ ssh, vnc, screenshare, reservedPorts }: PortsOf): numb
   [ssh, vnc, screenshare, ...reservedPorts.map(({ nodePort }) => nodePort)].filter((port) => port !== undefined)
 type PortsOf = Pick<WantedVm, 'ssh' | 'vnc' | 'screenshare' | 'reservedPorts'>
 
-export async function specOf(vm: WantedVm, image: BaseImage, isoFolder: string): Promise<VmSpec> {
+/** `iso`: the file, where the VM has one. */
+export function specOf(vm: WantedVm, image: BaseImage, iso?: string): VmSpec {
   if (vm.gpuPassthrough) throw new Error('this node has no GPU to pass through; deploy it without gpuPassthrough')
   const { uid, name, architecture, cpu, memoryMiB, ip, display, metadata, userdata, systemSerial } = vm
   const isLarger = vm.diskGb !== undefined && vm.diskGb > diskGbOf(image.virtualSizeBytes)
@@ -36,7 +37,7 @@ export async function specOf(vm: WantedVm, image: BaseImage, isoFolder: string):
     ...(vm.vnc !== undefined && { screen: { port: vm.vnc, width: display.width, height: display.height } }),
     ...(userdata !== undefined && { userdata }),
     ...(systemSerial !== undefined && { systemSerial }),
-    ...(vm.iso !== undefined && { iso: await isoFile(isoFolder, vm.iso) }),
+    ...(iso !== undefined && { iso }),
   }
 }
 
@@ -48,8 +49,8 @@ const forwardsOf = ({ ssh, screenshare, reservedPorts }: WantedVm): Forward[] =>
   ...reservedPorts.map(({ nodePort, vmPort, protocol }) => ({ protocol, hostPort: nodePort, guestPort: vmPort })),
 ]
 
-/** Names come from users: only one that is a plain name of a file in that folder is looked for. */
-async function isoFile(folder: string, name: string): Promise<string> {
+/** An ISO without content, put there by hand. Names come from users: only one that is a plain name of a file in that folder is looked for. */
+export async function isoFile(folder: string, name: string): Promise<string> {
   const file = path.join(folder, name)
   const isPlain = path.basename(name) === name && !name.startsWith('.') && !name.includes('\0')
   const stat = isPlain ? await fs.lstat(file).catch(() => undefined) : undefined

@@ -8,7 +8,7 @@ import type { Growth } from './grow.ts'
 import type { Handles, VmRecord } from './handles.ts'
 import type { Images } from './images.ts'
 import type { Work } from './plan.ts'
-import { bytesOf, diskGbOf, specOf } from './spec.ts'
+import { bytesOf, diskGbOf, isoFile, specOf } from './spec.ts'
 import { failPointOf, phases, type Step } from './steps.ts'
 
 export interface Tools {
@@ -84,7 +84,7 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
   async image(bench) {
     const { tools, wish, signal, progress } = bench
     const image = await tools.images.ensure(wish.image, { signal, progress })
-    bench.spec = await specOf(wish, image, tools.isoFolder)
+    bench.spec = specOf(wish, image, await isoOf(bench))
   },
 
   async create(bench) {
@@ -152,6 +152,13 @@ async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSecon
   if (spec) undo.push(() => tools.driver.start(handle, spec, AbortSignal.timeout(60_000)))
   // Who wants it deleted does not wait for what it may have to save, and neither does an agent that stops.
   await tools.driver.stop(handle, { graceSeconds, signal })
+}
+
+async function isoOf({ tools, wish, signal, progress }: Bench): Promise<string | undefined> {
+  const { iso: name, isoContent: content } = wish
+  if (name === undefined) return undefined
+  if (content === undefined) return isoFile(tools.isoFolder, name)
+  return tools.images.ensureIso({ name, content }, { signal, progress })
 }
 
 const sizeOf = ({ image, diskBytes = 0 }: { image: BaseImage; diskBytes?: number }): number =>

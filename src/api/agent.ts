@@ -57,6 +57,8 @@ export const WantedVm = t.Object(
       name: t.String(),
       /** An image that nodes build themselves, by the name of its recipe. */
       recipe: t.Optional(t.String()),
+      /** The digest of its manifest, which `getBlob` gives, as it gives every chunk that the manifest names. */
+      content: t.Optional(t.String()),
     }),
     ip: t.String(),
     ssh: Port,
@@ -68,6 +70,8 @@ export const WantedVm = t.Object(
     legacyIO: t.Boolean(),
     gpuPassthrough: t.Boolean(),
     iso: t.Optional(t.String()),
+    /** The digest of the manifest of the ISO. */
+    isoContent: t.Optional(t.String()),
     systemSerial: t.Optional(t.String()),
     metadata: t.Record(t.String(), t.String()),
     userdata: t.Optional(t.String()),
@@ -284,4 +288,21 @@ export const openTunnel = operation({
   response: t.String(),
   refuses: ['NotFound'],
   example: { params: { tunnel: 'b3c1f0a2' }, response: '' },
+})
+
+export const getBlob = operation({
+  id: 'getBlob',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/blobs/{digest}`,
+  allow: 'agent',
+  status: 200,
+  also: { 206: 'A part of it, as `Range` asked for' },
+  summary: 'Read a manifest or a chunk of an image, as it is stored',
+  produces: 'application/octet-stream',
+  isDownload: true,
+  response: t.String(),
+  refuses: ['NotFound', 'RangeNotSatisfiable'],
+  example: { params: { digest: `sha256:${'0'.repeat(64)}` }, response: '' },
 })

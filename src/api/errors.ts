@@ -14,6 +14,7 @@ export const codes = {
   Gone: 410,
   RequestEntityTooLarge: 413,
   UnsupportedMediaType: 415,
+  RangeNotSatisfiable: 416,
   Invalid: 422,
   TooManyRequests: 429,
   InternalError: 500,

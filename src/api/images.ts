@@ -1,35 +1,15 @@
 // Images on the wire. They belong to the cluster: every namespace sees the same ones.
 import * as t from 'typebox'
+import { Status } from './errors.ts'
+import { CopyInput, Description, DescriptionInput, imageFields, Name } from './image-operations.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { Architecture, ResourceVersion, Timestamp } from './records.ts'
 
-export const imageStates = ['Ready', 'Updating', 'Failed'] as const
-
-export const Image = t.Object(
-  {
-    name: t.String(),
-    description: t.String(),
-    type: Architecture,
-    size: t.String({ description: 'Of the disk, such as `90G`' }),
-    spaceUsed: t.Optional(t.String()),
-    state: t.Enum(imageStates),
-    progress: t.Optional(t.Object({ percent: t.Integer(), bytes: t.Integer() })),
-    errorMessage: t.Optional(t.String()),
-    owner: t.String(),
-    source: t.String(),
-    sourceType: t.Enum(['local', 'remote', 'vm', 'generated', 'userUpload']),
-    sourceNamespace: t.Optional(t.String()),
-    checksum: t.Optional(t.String()),
-    usedBy: t.Array(t.String(), { description: 'VMs, as `namespace/name`' }),
-    lastUpdatedTimestamp: Timestamp,
-    resourceVersion: ResourceVersion,
-  },
-  { title: 'Image' },
-)
+export const Image = t.Object(imageFields, { title: 'Image' })
 export type Image = t.Static<typeof Image>
 
 const noun = 'images'
 const path = `${inNamespace}/images` as const
+const params = { namespace: 'svc-default', image: 'tiny-arm64' }
 const example = {
   name: 'tiny-arm64',
   description: 'A small Linux to try things with',
@@ -43,6 +23,12 @@ const example = {
   lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
   resourceVersion: '7',
 }
+
+const UploadQuery = t.Object({
+  name: t.Optional(t.String({ maxLength: 256 })),
+  description: t.Optional(t.String({ maxLength: 1_024 })),
+  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64`; amd64 when left out' })),
+})
 
 export const listImages = listOperation({
   id: 'listImages',
@@ -66,5 +52,124 @@ export const getImage = operation({
   isDerived: true,
   response: Image,
   refuses: ['NotFound'],
-  example: { params: { namespace: 'svc-default', image: 'tiny-arm64' }, response: example },
+  example: { params, response: example },
+})
+
+export const generateImage = operation({
+  id: 'generateImage',
+  noun,
+  method: 'POST',
+  path,
+  allow: 'dev',
+  status: 202,
+  summary: 'Make an empty amd64 image',
+  involves: 'body.name',
+  tells: ['size'],
+  body: t.Object(
+    {
+      name: Name,
+      size: t.String({ minLength: 1, maxLength: 16, description: 'Such as `120G`' }),
+      description: t.Optional(Description),
+    },
+    { title: 'ImageGeneration' },
+  ),
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: {
+    params: { namespace: 'svc-default' },
+    body: { name: 'empty', size: '120G' },
+    response: { ...example, name: 'empty', size: '120G', type: 'amd64', sourceType: 'generated', usedBy: [] },
+  },
+})
+
+export const copyImage = operation({
+  id: 'copyImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/copy`,
+  allow: 'dev',
+  status: 202,
+  summary: 'Copy an image: the same content under another name',
+  involves: 'answer.name',
+  body: CopyInput,
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: { params, body: { name: 'another' }, response: { ...example, name: 'another', usedBy: [] } },
+})
+
+export const describeImage = operation({
+  id: 'describeImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/description`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Describe an image',
+  involves: 'params.image',
+  tells: ['description'],
+  body: DescriptionInput,
+  response: Image,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
+})
+
+export const deleteImage = operation({
+  id: 'deleteImage',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{image}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Delete an image',
+  description: 'Refused while VMs use it. Content that nothing refers to any more is freed by itself.',
+  involves: 'params.image',
+  response: Status,
+  refuses: ['NotFound', 'Conflict'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'image "tiny-arm64" deleted',
+      details: { name: 'tiny-arm64', kind: 'images' },
+      code: 200,
+    },
+  },
+})
+
+export const downloadImage = operation({
+  id: 'downloadImage',
+  noun,
+  method: 'GET',
+  path: `${path}/{image}/download`,
+  allow: 'dev',
+  status: 200,
+  also: { 206: 'A part of it, as `Range` asked for' },
+  summary: 'Download the disk of an image, raw',
+  produces: 'application/octet-stream',
+  isDownload: true,
+  response: t.String(),
+  refuses: ['NotFound', 'Conflict', 'RangeNotSatisfiable'],
+  example: { params, response: '' },
+})
+
+export const uploadImage = operation({
+  id: 'uploadImage',
+  noun,
+  method: 'POST',
+  path: `${inNamespace}/upload/image`,
+  allow: 'dev',
+  status: 201,
+  summary: 'Upload an image',
+  description:
+    'A form with the part `image` (its file name is the name, unless the field `name` says another), or the ' +
+    'bytes themselves with `?name=`. Raw and qcow2 disks, also compressed, are recognised by their content.',
+  involves: 'answer.name',
+  query: UploadQuery,
+  isUpload: 'image',
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
+  example: { params: { namespace: 'svc-default' }, response: { ...example, sourceType: 'userUpload', usedBy: [] } },
 })

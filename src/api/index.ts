@@ -3,6 +3,7 @@ import * as agent from './agent.ts'
 import * as certificates from './certificates.ts'
 import * as events from './events.ts'
 import * as images from './images.ts'
+import * as isos from './isos.ts'
 import * as namespaces from './namespaces.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
@@ -18,6 +19,7 @@ const nouns = {
   ...vms,
   ...vmConfigs,
   ...images,
+  ...isos,
   ...nodes,
   ...registryCredentials,
   ...namespaces,

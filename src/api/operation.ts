@@ -49,6 +49,10 @@ export interface Operation {
   readonly isDerived?: true
   /** The answer goes on: the handler returns lines or bytes as they come. */
   readonly isStream?: true
+  /** The answer is a file: `Range`, `Content-Length` and `HEAD` come with it. The handler says where its bytes are. */
+  readonly isDownload?: true
+  /** The request is a file, streamed to the handler: the name of its part in a form, or the whole body. */
+  readonly isUpload?: string
   /** A WebSocket: the handler gets the connection. */
   readonly isUpgrade?: true
   /** Spoken between our own programs; not in the API document. */

@@ -8,6 +8,7 @@ import { createRoles } from '../auth/roles.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens, type Tokens } from '../auth/tokens.ts'
+import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
 import { expireEvents } from '../controllers/expire-events.ts'
@@ -15,6 +16,8 @@ import { expireLogins } from '../controllers/expire-logins.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
+import { collect } from '../images/collect.ts'
+import { openStore as openContent } from '../images/store.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
@@ -22,12 +25,14 @@ import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
+import { forgetUploads } from '../server/image-store.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
 import { ownNames } from '../server/own-names.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
+import { Uploads } from '../server/uploads.ts'
 import { type Collections, openCollections } from '../store/collections.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
@@ -90,6 +95,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   await settleKeys()
   await beginEra({ collections, clock })
   await ensureDefaultNamespace({ collections, clock })
+  const content = await openContent(path.join(dataFolder, 'content'))
+  const uploads = await Uploads.open(path.join(dataFolder, 'uploads'))
+  await forgetUploads(collections)
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
   const identity = await openIdentity({
     dataFolder,
@@ -116,6 +124,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     certificates,
     ...identity,
     ...fleetServices,
+    content,
+    uploads,
     nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
     limits: createLimits(settings),
@@ -142,6 +152,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     expireEvents(services),
     expireLogins(services),
     collectNamespaces(services),
+    collectImages(services, {
+      content: { collect: (manifests, options) => collect(content, manifests, options) },
+      sinceMs: () => uploads.oldestStartMs(),
+    }),
     renewCertificate(),
   ]
   const running = cleanup.move()

@@ -3,7 +3,7 @@ import { ApiError, invalid } from '../api/errors.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
 import { maxAnswerBytes, parseJson, refusal, somethingElse } from './answer.ts'
 import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from './retry.ts'
-import { ConnectionError, type Transport, type TransportResponse } from './transport.ts'
+import { type BodyStream, ConnectionError, type Transport, type TransportResponse } from './transport.ts'
 
 export interface ClientOptions {
   readonly baseUrl: string
@@ -53,12 +53,17 @@ export interface Client {
   listAll<O extends ListOperation>(operation: O, ...input: Input<O>): Promise<ItemOf<O>[]>
   /** The answer as a stream, once the service has accepted. Sent once; no limit of time or size, no types. */
   open(operation: Operation, input: RawInput): Promise<TransportResponse>
+  /** Sends a file as the body. Sent once; no limit of time. */
+  upload<O extends Operation>(operation: O, input: RawInput & { readonly upload: BodyStream }): Promise<ResponseOf<O>>
 }
 
 export interface RawInput extends CallOptions {
   readonly params?: Readonly<Record<string, string>> | undefined
   readonly query?: Readonly<Record<string, unknown>> | undefined
   readonly body?: unknown
+  /** Beside those that every request has. */
+  readonly headers?: Readonly<Record<string, string>>
+  readonly upload?: BodyStream
 }
 
 const defaultTimeoutMs = 30_000
@@ -76,6 +81,8 @@ export function createClient(options: ClientOptions): Client {
     ...(token && { authorization: `Bearer ${token}` }),
     ...(input.body !== undefined && { 'content-type': 'application/json' }),
     ...(operation.method === 'POST' && { 'idempotency-key': input.idempotencyKey ?? newKey() }),
+    ...(input.upload && { 'content-type': 'application/octet-stream' }),
+    ...input.headers,
   })
 
   const send = async (
@@ -85,8 +92,10 @@ export function createClient(options: ClientOptions): Client {
   ) => {
     const url = baseUrl + pathOf(operation, input)
     const body = input.body === undefined ? undefined : JSON.stringify(input.body)
-    const fresh = !isRepeatable(operation)
-    const response = await transport({ method: operation.method, url, headers, body, signal, fresh, isStream })
+    const { upload } = input
+    const fresh = !isRepeatable(operation) || upload !== undefined
+    const request = { method: operation.method, url, headers, body, upload, signal, fresh, isStream }
+    const response = await transport(request)
     if (isSuccess(operation, response.status)) return { response, url }
     throw refusal(response.status, await response.text(maxAnswerBytes), url, response.header('retry-after'))
   }
@@ -140,17 +149,19 @@ export function createClient(options: ClientOptions): Client {
     }
   }
 
+  const stream = (operation: Operation, input: RawInput) =>
+    send(operation, input, { headers: headersFor(operation, input), signal: input.signal ?? never, isStream: true })
+
   const open = async (operation: Operation, input: RawInput): Promise<TransportResponse> =>
-    (
-      await send(operation, input, {
-        headers: headersFor(operation, input),
-        signal: input.signal ?? never,
-        isStream: true,
-      })
-    ).response
+    (await stream(operation, input)).response
+
+  const upload = async (operation: Operation, input: RawInput): Promise<unknown> => {
+    const { response, url } = await stream(operation, input)
+    return decode(operation, await response.text(maxAnswerBytes), url)
+  }
 
   // The types of the operation are checked at the call; inside there is one path for all of them.
-  return { baseUrl, call, exchange, listAll, open } as Client
+  return { baseUrl, call, exchange, listAll, open, upload } as Client
 }
 
 /** GET changes nothing; a POST carries its Idempotency-Key. Anything else is sent once. */

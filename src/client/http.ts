@@ -4,6 +4,7 @@ import type { Agent, ClientRequest, IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { connectTrusted, type Trust } from './tls.ts'
 import { ConnectionError, type ConnectionFault, type Transport, type TransportResponse, tooLong } from './transport.ts'
+import { sendBody, uploadHeaders } from './upload-body.ts'
 
 interface Fault {
   readonly fault: ConnectionFault
@@ -71,14 +72,18 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
     return made
   }
 
-  return ({ method, url, headers, body, signal, fresh }) => {
+  return ({ method, url, headers, body, upload, signal, fresh }) => {
     const { protocol } = new URL(url)
     if (protocol !== 'http:' && protocol !== 'https:') {
       const what = `cannot use the address ${url}: it begins with neither http:// nor https://`
       throw new ConnectionError('unusable', url, what, checkAddress)
     }
     const { promise, resolve, reject } = Promise.withResolvers<TransportResponse>()
-    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
+    const length = upload
+      ? uploadHeaders(upload)
+      : body === undefined
+        ? {}
+        : { 'content-length': String(Buffer.byteLength(body)) }
     const request: ClientRequest = moduleFor(protocol).request(url, {
       method,
       headers: { ...headers, ...length },
@@ -99,7 +104,8 @@ export function httpTransport(options: HttpTransportOptions = {}): Transport {
     request.on('response', (message) => resolve(responseOf(message, url, fail)))
     request.on('error', (error) => reject(fail(error)))
     if (signal.aborted) abort()
-    request.end(body)
+    if (upload) sendBody(request, upload, reject)
+    else request.end(body)
     return promise
   }
 }

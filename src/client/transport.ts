@@ -1,10 +1,18 @@
 // The seam between the client and what carries its requests: Node's http here, fetch in a browser.
 
+/** A body that is not held in memory. It is sent once, when the other side has said that it wants it. */
+export interface BodyStream {
+  readonly bytes: number
+  readonly pieces: AsyncIterable<Uint8Array>
+}
+
 export interface TransportRequest {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | undefined
+  /** In place of `body`. */
+  readonly upload?: BodyStream | undefined
   readonly signal: AbortSignal
   /** True for requests that may not be sent twice: they MUST NOT go out on a reused connection, which may be dead. */
   readonly fresh: boolean

@@ -12,3 +12,32 @@ export const automaticMemoryMiB = (cpu: number, node: { readonly cpu: number; re
 
 /** GiB with one decimal, as somebody asks for it; 0 is automatic. */
 export const askedMemoryMiB = (gibi: number): number => Math.round(gibi * 1_024)
+
+const units = ['M', 'G', 'T'] as const
+const bytesOf: Readonly<Record<string, number>> = { M: 2 ** 20, G: 2 ** 30, T: 2 ** 40 }
+/** No disk is larger: a declared petabyte is refused before anything is allocated. */
+export const largestDiskBytes = 64 * 2 ** 40
+export const diskSizeRule = 'a whole number with M, G or T, such as 512M, 120G or 1T, at most 64T'
+
+/** `120G` → bytes; undefined when it is no size for a disk. */
+export function parseDiskSize(text: string): number | undefined {
+  const [, digits = '', unit = ''] = /^([1-9]\d{0,8})([MGT])$/i.exec(text) ?? []
+  const bytes = Number(digits) * (bytesOf[unit.toUpperCase()] ?? 0)
+  return bytes > 0 && bytes <= largestDiskBytes ? bytes : undefined
+}
+
+/** A size of a disk as it is asked for: `90G`. What is no whole number of GiB, in the largest unit that it is one of. */
+export function diskSize(bytes: number): string {
+  const unit = units.toReversed().find((each) => bytes % (bytesOf[each] ?? 1) === 0)
+  if (bytes === 0 || unit === undefined) return roughSize(bytes)
+  return `${bytes / (bytesOf[unit] ?? 1)}${unit}`
+}
+
+/** `412M`, `1.2G`: what something takes, to read. */
+export function roughSize(bytes: number): string {
+  const steps = ['', 'K', 'M', 'G', 'T', 'P']
+  let value = bytes
+  let step = 0
+  for (; value >= 1_000 && step < steps.length - 1; step++) value /= 1_024
+  return `${step > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)}${steps[step]}`
+}

@@ -7,11 +7,12 @@ import { allOperations } from '../api/index.ts'
 import { Idempotency } from './idempotency.ts'
 import { serveIssuer } from './issuer.ts'
 import { listenerFactory } from './listener.ts'
-import { registerForms } from './multipart.ts'
+import { registerForms, registerUploads } from './multipart.ts'
 import { observeRequests } from './observe.ts'
 import { parseBodies } from './parse-body.ts'
 import { refusalOf } from './refusals.ts'
 import { registerOperation } from './register.ts'
+import { limitBodies } from './request-timeout.ts'
 import { checks, handlers } from './routes/index.ts'
 import type { Services } from './services.ts'
 import { serveSwagger } from './swagger.ts'
@@ -25,7 +26,8 @@ export function createApp(services: Services): FastifyInstance {
     serverFactory: listenerFactory(services),
     trustProxy: services.settings.trustedProxies.length > 0 ? services.settings.trustedProxies : false,
     bodyLimit: limits.bodyBytes,
-    requestTimeout: limits.requestSeconds * 1_000,
+    // Bodies are watched by request-timeout.ts, which lets uploads take their time.
+    requestTimeout: 0,
     connectionTimeout: 0,
     keepAliveTimeout: 75_000,
     http: {
@@ -49,6 +51,7 @@ export function createApp(services: Services): FastifyInstance {
   app.decorateRequest('namespace', '')
   app.setValidatorCompiler(createValidatorCompiler())
   parseBodies(app)
+  limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]
@@ -72,10 +75,14 @@ export function createApp(services: Services): FastifyInstance {
   const idempotency = new Idempotency(services)
   const table = handlers(services)
   const forms = allOperations.filter(({ consumes }) => consumes)
-  const others = allOperations.filter(({ consumes }) => !consumes)
+  const uploads = allOperations.filter(({ isUpload }) => isUpload)
+  const others = allOperations.filter(({ consumes, isUpload }) => !consumes && !isUpload)
   for (const operation of others) registerOperation(app, operation, table, services, idempotency)
   registerForms(app, (scope) => {
     for (const operation of forms) registerOperation(scope, operation, table, services, idempotency)
+  })
+  registerUploads(app, (scope) => {
+    for (const operation of uploads) registerOperation(scope, operation, table, services, idempotency)
   })
   takeUpgrades(app, ({ socket }) => services.plainHttp || (socket as { encrypted?: boolean }).encrypted === true)
   serveSwagger(app)

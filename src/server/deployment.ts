@@ -8,7 +8,7 @@ import { parseTtl } from '../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
-import type { ImageRecord, VmRecord, VmShapeRecord } from '../store/fleet-records.ts'
+import { type ImageRecord, isReady, type VmRecord, type VmShapeRecord } from '../store/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import { removeVm } from '../store/vms.ts'
 import { metadataOf } from './metadata.ts'
@@ -46,10 +46,11 @@ export async function createVm(services: Services, request: Request): Promise<En
     })
   const shape = checkedShape(services, namespace, body)
   const { record, secret } = recordOf(request, shape)
+  const pinned = contentOf(services, shape)
   for (let attempt = 1; ; attempt++) {
     const name = nameFor(body, requestKey, attempt)
     try {
-      return await write(services, { ...record, name, uid: randomUUID() }, secret)
+      return await write(services, { ...record, ...pinned, name, uid: randomUUID() }, secret)
     } catch (error) {
       const found = services.collections.vms.get(namespace, name)
       if (!isFault(error, 'AlreadyExists')) throw error
@@ -92,9 +93,33 @@ function checkedShape({ collections }: Services, namespace: string, body: VmDepl
     })
   }
   const image = findImage(collections.images, imageName)
+  assertReady(image, 'images', 'image')
   const shape = shapeOf(body, image, config?.shape)
-  if (shape.iso !== undefined) throw notFound('isos', shape.iso, 'svc3 iso list shows what is there')
+  if (shape.iso !== undefined) {
+    const iso = collections.isos.get('', shape.iso)?.value
+    if (!iso) throw notFound('isos', shape.iso.slice(0, 200), 'svc3 iso list shows what is there')
+    assertReady(iso, 'isos', 'iso')
+  }
   return shape
+}
+
+function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
+  if (isReady(record)) return
+  throw new ApiError('Conflict', `${word} "${record.name}" is ${record.state}, and cannot be deployed`, {
+    kind,
+    name: record.name,
+    hint: `svc3 ${word} list ${record.name} -o wide shows how it stands`,
+  })
+}
+
+/** What the names stand for now, whatever becomes of them later. */
+function contentOf(
+  { collections: { images, isos } }: Services,
+  { image, iso }: VmShapeRecord,
+): Pick<VmRecord, 'imageContent' | 'isoContent'> {
+  const imageContent = images.get('', image)?.value.content
+  const isoContent = iso === undefined ? undefined : isos.get('', iso)?.value.content
+  return { ...(imageContent !== undefined && { imageContent }), ...(isoContent !== undefined && { isoContent }) }
 }
 
 export function findImage(images: Services['collections']['images'], name: string): ImageRecord {

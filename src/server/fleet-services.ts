@@ -6,7 +6,7 @@ import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
 import { sendWishes } from './wishes.ts'
 
-export type FleetServices = Pick<Services, 'fleet' | 'tunnels' | 'growth' | 'waits' | 'imageUses'>
+export type FleetServices = Pick<Services, 'fleet' | 'tunnels' | 'growth' | 'waits' | 'imageUses' | 'isoUses'>
 
 export function createFleetServices(
   services: Pick<Services, 'collections' | 'secrets' | 'log'>,
@@ -15,7 +15,8 @@ export function createFleetServices(
   const fleet = new Fleet()
   const growth: Services['growth'] = new Map()
   const waits = new Waits(vms.view)
-  const imageUses = new ImageUses(vms.view)
+  const imageUses = new ImageUses(vms.view, ({ shape }) => shape.image)
+  const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)
   const stopWishes = sendWishes({ ...services, fleet, growth })
   return {
     fleet,
@@ -23,10 +24,12 @@ export function createFleetServices(
     growth,
     waits,
     imageUses,
+    isoUses,
     [Symbol.dispose]: () => {
       stopWishes()
       waits.stop()
       imageUses.stop()
+      isoUses.stop()
       fleet.close()
     },
   }

@@ -7,7 +7,9 @@ import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '.
 import type { AgentPrincipal, Principal } from '../auth/principal.ts'
 import type { Collection } from '../store/collection.ts'
 import type { Entry } from '../store/store.ts'
+import type { Download } from './downloads.ts'
 import type { Accept } from './tunnels.ts'
+import type { Upload } from './uploads.ts'
 
 export interface Call<O extends Operation> {
   readonly params: ParamsOf<O>
@@ -24,6 +26,8 @@ export interface Call<O extends Operation> {
   readonly requestKey: string | undefined
   /** Aborts when the caller goes away or the service stops. Set for streams. */
   readonly signal: O extends { isStream: true } ? AbortSignal : undefined
+  /** The body of an upload, which has not been read yet. */
+  readonly upload: O extends { isUpload: string } ? Upload : undefined
 }
 
 /** An answer with another status than the operation's first. */
@@ -75,7 +79,9 @@ export type Handler<O extends Operation> = O extends Operation & { item: TSchema
     ? (call: Call<O>) => Accept | Promise<Accept>
     : O extends { isStream: true }
       ? (call: Call<O>) => ByteStream | Promise<ByteStream>
-      : PlainHandler<O>
+      : O extends { isDownload: true }
+        ? (call: Call<O>) => Download | Promise<Download>
+        : PlainHandler<O>
 
 export type ByteStream = Readable | AsyncIterable<string>
 

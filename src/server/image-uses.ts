@@ -1,29 +1,41 @@
-// Which VMs use which image, kept current from the records: nobody looks through all VMs to tell.
+// Which VMs use which image or ISO, kept current from the records: nobody looks through all VMs to tell.
 import type { VmRecord } from '../store/fleet-records.ts'
 import type { View } from '../store/view.ts'
 
 export class ImageUses {
   readonly #users = new Map<string, Set<string>>()
+  readonly #usedBy: (record: VmRecord) => string | undefined
   readonly stop: () => void
 
-  constructor(view: View<VmRecord>) {
+  /** `usedBy`: the name of what a VM uses. */
+  constructor(view: View<VmRecord>, usedBy: (record: VmRecord) => string | undefined) {
+    this.#usedBy = usedBy
     for (const { value } of view.range()) this.#add(value)
     this.stop = view.subscribe((changes) => {
       for (const change of changes) {
-        if (change.previous) this.#users.get(change.previous.value.shape.image)?.delete(nameOf(change.previous.value))
+        if (change.previous) this.#remove(change.previous.value)
         if (change.type === 'put') this.#add(change.entry.value)
       }
     })
   }
 
   /** As `namespace/name`. */
-  of(image: string): string[] {
-    return [...(this.#users.get(image) ?? [])].toSorted()
+  of(name: string): string[] {
+    return [...(this.#users.get(name) ?? [])].toSorted()
+  }
+
+  #remove(record: VmRecord): void {
+    const used = this.#usedBy(record) ?? ''
+    const users = this.#users.get(used)
+    users?.delete(nameOf(record))
+    if (users?.size === 0) this.#users.delete(used)
   }
 
   #add(record: VmRecord): void {
-    const users = this.#users.get(record.shape.image) ?? new Set()
-    this.#users.set(record.shape.image, users.add(nameOf(record)))
+    const used = this.#usedBy(record)
+    if (used === undefined) return
+    const users = this.#users.get(used) ?? new Set()
+    this.#users.set(used, users.add(nameOf(record)))
   }
 }
 

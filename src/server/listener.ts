@@ -38,6 +38,7 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
     http.createServer({ ...limits.http, shouldUpgradeCallback }, options.plainHttp ? handler : refusePlain),
     limits,
   )
+  letGoOn(plain)
   const secure = new SecureSide(plain, handler, limits, options)
   /** Connections that have not said what they are. */
   const undecided = new Set<net.Socket>()
@@ -103,6 +104,11 @@ function limited<S extends http.Server | https.Server>(server: S, { keepAliveTim
   if (keepAliveTimeout !== undefined) server.keepAliveTimeout = keepAliveTimeout
   if (requestTimeout !== undefined) server.requestTimeout = requestTimeout
   return server
+}
+
+/** Who asks before sending a body (Expect: 100-continue) is answered by request-timeout.ts or the upload, not by Node. */
+function letGoOn(server: http.Server | https.Server): void {
+  server.on('checkContinue', (request, response) => server.emit('request', request, response))
 }
 
 /** Looks at the first byte and puts it back; a connection that stays silent is closed. */
@@ -199,6 +205,7 @@ class SecureSide {
     const handshakeTimeout = this.#options.openingMs ?? defaultOpeningMs
     const options = { ...this.#limits.http, ...contextOf(served), handshakeTimeout, shouldUpgradeCallback }
     const server = limited(https.createServer(options, this.#handler), this.#limits)
+    letGoOn(server)
     server.on('secureConnection', (socket) => this.#opening.delete(nameOf(socket)))
     // Who cannot shake hands cannot read an answer either.
     server.removeAllListeners('tlsClientError').on('tlsClientError', (_error, socket) => socket.destroy())

@@ -19,6 +19,16 @@ export function registerForms(app: FastifyInstance, register: (scope: FastifyIns
   })
 }
 
+/** Runs `register` where a body stays a stream, whatever it is; that it is a form is known. */
+export function registerUploads(app: FastifyInstance, register: (scope: FastifyInstance) => void): void {
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    await scope.register(multipart)
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    register(scope)
+  })
+}
+
 export function readForm(operation: Operation, totalBytes: number, receive?: Receive): preValidationAsyncHookHandler {
   const { properties } = operation.body as TObject
   const names = Object.keys(properties)
@@ -84,7 +94,8 @@ function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>
   })
 }
 
-function refusalOfForm(error: unknown, partBytes: number): ApiError {
+/** `partBytes`: what a part may have. */
+export function refusalOfForm(error: unknown, partBytes: number): ApiError {
   if (error instanceof ApiError) return error
   const { code, part } = error as { code?: string; part?: { fieldname?: string } }
   if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLong(part?.fieldname ?? 'a part', partBytes)
@@ -97,7 +108,7 @@ function refusalOfForm(error: unknown, partBytes: number): ApiError {
   })
 }
 
-const tooLong = (field: string, bytes: number): ApiError => {
+export const tooLong = (field: string, bytes: number): ApiError => {
   const message = `${field} is longer than ${bytes} bytes`
   return new ApiError('RequestEntityTooLarge', message, {
     causes: [{ field, reason: 'FieldValueInvalid', message }],
@@ -105,7 +116,7 @@ const tooLong = (field: string, bytes: number): ApiError => {
   })
 }
 
-const twice = (field: string): ApiError => {
+export const twice = (field: string): ApiError => {
   const message = `${field} is there twice`
   return new ApiError('BadRequest', message, {
     causes: [{ field, reason: 'FieldValueDuplicate', message }],

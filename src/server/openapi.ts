@@ -17,6 +17,7 @@ const refusalTexts: Readonly<Partial<Record<Reason, string>>> = {
   Conflict: 'True now, may change; or the record changed meanwhile',
   Expired: 'The asked-for version is not kept any more: list again',
   Invalid: 'A value that can never be right',
+  RangeNotSatisfiable: '`Range` begins behind the end; `Content-Range` says where that is',
   RequestEntityTooLarge: 'The body is larger than the service takes',
   TooManyRequests: 'Wait as long as `Retry-After` says',
   InternalError: 'A fault of the service; the request id leads to the cause in its log',

@@ -4,6 +4,7 @@ import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey } from '../auth/principal.ts'
 import { recordChange } from './audit.ts'
 import { guard } from './authenticate.ts'
+import { sendDownload } from './downloads.ts'
 import { Answer, type Call, type Handlers, type Listing } from './handlers.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './idempotency.ts'
 import { Lists } from './lists.ts'
@@ -15,6 +16,7 @@ import type { Services } from './services.ts'
 import { streamBytes, streamChanges } from './streams.ts'
 import type { Accept } from './tunnels.ts'
 import { upgrade } from './upgrades.ts'
+import { openUpload } from './uploads.ts'
 
 type AnyHandler = (call: Call<Operation>) => unknown
 const json = 'application/json; charset=utf-8'
@@ -30,9 +32,10 @@ export function registerOperation(
   const hasNamespace = operation.path.includes('{namespace}')
   const answer = answerOf(operation, handler, services, idempotency)
   const route: RouteOptions = {
-    method: operation.method,
+    // HEAD of a file is answered by itself: otherwise all of it would be read to be thrown away.
+    method: operation.isDownload ? ['GET', 'HEAD'] : operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
-    exposeHeadRoute: operation.method === 'GET',
+    exposeHeadRoute: operation.method === 'GET' && !operation.isDownload,
     schema: {
       ...(operation.body && { body: operation.body }),
       ...(operation.query && { querystring: operation.query }),
@@ -78,6 +81,9 @@ function answerOf(operation: Operation, handler: AnyHandler, services: Services,
       streamBytes(operation, request, reply, services, (signal) =>
         handler({ ...callOf(request, services.clock.now()), signal: signal as never }),
       )
+  if (operation.isDownload)
+    return (request, reply) =>
+      sendDownload(operation, request, reply, services, () => handler(callOf(request, services.clock.now())))
   return plainAnswer(operation, handler, services, idempotency)
 }
 
@@ -93,6 +99,7 @@ function callOf(request: FastifyRequest, now: Date): Call<Operation> {
     now,
     requestKey: undefined,
     signal: undefined,
+    upload: undefined,
   }
 }
 
@@ -108,7 +115,8 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
     })
 
   return async (request, reply) => {
-    const call = callOf(request, services.clock.now())
+    const upload = operation.isUpload ? openUpload(operation, request, reply, services.uploads) : undefined
+    const call = { ...callOf(request, services.clock.now()), upload: upload as undefined }
     const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
       const result = await handler({ ...call, requestKey })
       const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
@@ -127,11 +135,12 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
       header: operation.secretAnswer || operation.isIdempotent ? undefined : request.headers['idempotency-key'],
       body: request.body,
     })
-    if (key) {
+    // The answer to an upload is not kept, because its body is not known: its record knows the request.
+    if (key && !upload) {
       const { status, body } = await idempotency.once(key, () => run(key.stamp).catch(asAnswer(request.id)))
       return reply.code(status).type(type).send(body)
     }
-    const { status, body, version } = await run()
+    const { status, body, version } = await run(key?.stamp)
     if (operation.method === 'GET' && version !== undefined && !operation.isDerived) {
       reply.header('etag', `"${version}"`)
       if (isCurrent(request, version)) return reply.code(304).send()

@@ -6,6 +6,7 @@ import type { Principal } from '../auth/principal.ts'
 import type { Roles } from '../auth/roles.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { Tokens } from '../auth/tokens.ts'
+import type { ContentStore } from '../images/content.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Collections } from '../store/collections.ts'
@@ -18,6 +19,7 @@ import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
+import type { Uploads } from './uploads.ts'
 import type { Waits } from './waits.ts'
 import type { Growth } from './wishes.ts'
 
@@ -39,6 +41,10 @@ export interface Services {
   /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>
   readonly imageUses: ImageUses
+  readonly isoUses: ImageUses
+  /** What images and ISOs are made of. */
+  readonly content: ContentStore
+  readonly uploads: Uploads
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
   readonly limits: Limits

@@ -17,6 +17,7 @@ const Settings = t.Object(
         }),
         headersSeconds: t.Integer({ minimum: 1, default: 10, description: 'For the headers of a request to arrive' }),
         requestSeconds: t.Integer({ minimum: 1, default: 60, description: 'For a whole request to arrive' }),
+        uploadSilenceSeconds: t.Integer({ minimum: 1, default: 60, description: 'For the next byte of an upload' }),
         watches: t.Integer({ minimum: 1, default: 2_000, description: 'Open at once' }),
         watchesPerCaller: t.Integer({ minimum: 1, default: 500, description: 'Open at once by one caller' }),
       },

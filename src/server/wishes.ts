@@ -83,6 +83,7 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
   const { name, namespace, uid, shape, wish, place, reservedPorts } = record
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
+  const content = record.imageContent ?? image?.content
   // The end of a VM needs no secret.
   const sealed = wish.power === 'deleted' ? undefined : collections.vmSecrets.get('', uid)
   const secret = sealed ? (JSON.parse(secrets.open(sealed.key, sealed.value)) as VmSecret) : { metadata: {} }
@@ -99,7 +100,11 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
     architecture: shape.architecture,
     cpu: shape.cpu,
     memoryMiB: place.memoryMiB,
-    image: { name: shape.image, ...(image && { recipe: image.recipe }) },
+    image: {
+      name: shape.image,
+      ...(image?.recipe !== undefined && { recipe: image.recipe }),
+      ...(content !== undefined && { content }),
+    },
     ip: place.ip,
     ssh: place.ssh,
     screenshare: place.screenshare,
@@ -110,6 +115,7 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
     legacyIO: shape.legacyIO,
     gpuPassthrough: shape.gpuPassthrough,
     ...(shape.iso !== undefined && { iso: shape.iso }),
+    ...(record.isoContent !== undefined && { isoContent: record.isoContent }),
     ...(shape.systemSerial !== undefined && { systemSerial: shape.systemSerial }),
     metadata: { ...secret.metadata },
     ...(secret.userdata !== undefined && { userdata: secret.userdata }),

@@ -126,6 +126,7 @@ const kinds = {
   vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
   nodes: kind<NodeRecord>('/nodes/'),
   images: kind<ImageRecord>('/images/'),
+  isos: kind<ImageRecord>('/isos/'),
   cluster: kind<ClusterRecord>('/cluster/'),
 }
 

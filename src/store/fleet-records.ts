@@ -1,6 +1,7 @@
 // Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is wanted (written by the
 // server) beside what is (reported by the agent of its node); a wish is a new `generation`.
 import type { NodeReport } from '../api/agent.ts'
+import type { Image } from '../api/images.ts'
 import type { Architecture } from '../api/records.ts'
 import type { Condition, Vm, VmOperation } from '../api/vms.ts'
 
@@ -67,6 +68,9 @@ export interface VmRecord {
   readonly createdAt: string
   readonly requestKey?: string
   readonly shape: VmShapeRecord
+  /** The manifest that its disk was made from: it stays in the store as long as this record names it. */
+  readonly imageContent?: string
+  readonly isoContent?: string
   readonly reservedPorts: Vm['reservedPorts']
   readonly labels: Readonly<Record<string, string>>
   readonly metadataKeys: readonly string[]
@@ -126,14 +130,36 @@ export interface NodeRecord {
   readonly allocations: Readonly<Record<string, NodeAllocation>>
 }
 
+/** An image or an ISO. What it is made of is either `content` (in the content store) or `recipe` (nodes make it). */
 export interface ImageRecord {
   readonly name: string
   readonly description: string
   readonly architecture: Architecture
+  /** Of the disk; of an ISO, exactly that of its file. */
   readonly sizeBytes: number
   readonly owner: string
   readonly createdAt: string
   readonly updatedAt: string
+  /** The request that made it, so that the same request again finds its own. */
+  readonly requestKey?: string
   /** Nodes build it themselves, by this recipe. */
-  readonly recipe: string
+  readonly recipe?: string
+  /** The digest of its manifest. */
+  readonly content?: string
+  /** What its content takes in the store. What is shared with other images is counted for each. */
+  readonly spaceUsedBytes?: number
+  /** Absent: Ready. */
+  readonly state?: Image['state']
+  /** While it is Updating. */
+  readonly progress?: { readonly percent: number; readonly bytes: number }
+  /** Why it is Failed. */
+  readonly errorMessage?: string
+  /** Absent: it came with svc3. */
+  readonly source?: string
+  readonly sourceType?: Image['sourceType']
+  readonly sourceNamespace?: string
+  /** Grows with every commit into it. Absent: 1. */
+  readonly version?: number
 }
+
+export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'

@@ -23,7 +23,7 @@ const rules: Readonly<Record<string, Rule>> = {
     packages: { jose: everywhere, 'oidc-provider': /^(local-provider|local-issuer|login-adapter)\.ts$/ },
   },
   client: { ours: ['api'], packages: { ws: 'tunnel.ts' } },
-  images: { ours: ['api', 'rules', 'platform'], packages: {} },
+  images: { ours: ['api', 'rules', 'platform'], packages: { typebox: 'format.ts' } },
   drivers: { ours: ['api', 'platform'], packages: {} },
   agent: {
     ours: ['api', 'rules', 'client', 'drivers', 'images', 'oci', 'platform'],

@@ -1,6 +1,9 @@
 // A whole API in this process for tests: real routes, tokens, sealing and a store of the test's choice, with a clock
 // that the test turns.
 import { randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import type { FastifyInstance, InjectOptions } from 'fastify'
 import { ApiError } from '../../src/api/errors.ts'
 import { exchangeToken } from '../../src/api/tokens.ts'
@@ -13,6 +16,7 @@ import { createRoles } from '../../src/auth/roles.ts'
 import { Secrets } from '../../src/auth/secrets.ts'
 import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
+import { openStore as openContent } from '../../src/images/store.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
@@ -23,6 +27,7 @@ import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
 import { ownNames } from '../../src/server/own-names.ts'
 import type { Services } from '../../src/server/services.ts'
 import { parseSettings } from '../../src/server/settings.ts'
+import { Uploads } from '../../src/server/uploads.ts'
 import { openCollections } from '../../src/store/collections.ts'
 import { openMemory } from '../../src/store/memory.ts'
 import type { Store } from '../../src/store/store.ts'
@@ -72,8 +77,11 @@ export async function startService(
   const settings = parseSettings(JSON.stringify(options.settings ?? {}))
   const log = createLog(options.logLevel ?? 'debug', (line) => logLines.push(line))
   const fleetServices = createFleetServices({ collections, secrets, log })
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
   const services: Services = {
     ...fleetServices,
+    content: await openContent(path.join(folder, 'content')),
+    uploads: await Uploads.open(path.join(folder, 'uploads')),
     nodeKeys: createNodeKeys(signingKeys, clock),
     store,
     collections,
@@ -118,7 +126,9 @@ export async function startService(
           ...(body !== undefined && { 'content-type': 'application/json' }),
           ...headers,
         },
-        ...(body !== undefined && { payload: typeof body === 'string' ? body : JSON.stringify(body) }),
+        ...(body !== undefined && {
+          payload: typeof body === 'string' || body instanceof Buffer ? body : JSON.stringify(body),
+        }),
       }),
     stop: () => stopping.abort(),
     [Symbol.asyncDispose]: async () => {
@@ -127,6 +137,7 @@ export async function startService(
       fleetServices[Symbol.dispose]()
       await collections[Symbol.asyncDispose]()
       await store.close()
+      await fs.rm(folder, { recursive: true, force: true })
     },
   }
 }

@@ -64,6 +64,7 @@ const kinds: Readonly<Record<string, string>> = {
   vmc: 'vm-configs',
   node: 'nodes',
   image: 'images',
+  iso: 'isos',
 }
 
 function selectorOf(text: string | undefined): string | undefined {

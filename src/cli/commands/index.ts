@@ -58,6 +58,23 @@ export const commands: CommandTable = {
     summary: 'Images that VMs are deployed from',
     commands: {
       list: { summary: 'List the images of the cluster', load: () => import('./images/list.ts') },
+      copy: { summary: 'Copy an image', load: () => import('./images/copy.ts') },
+      generate: { summary: 'Make an empty image (Intel)', load: () => import('./images/generate.ts') },
+      upload: { summary: 'Upload the disk of a VM as an image', load: () => import('./images/upload.ts') },
+      download: { summary: 'Download the disk of an image', load: () => import('./images/download.ts') },
+      'set-description': { summary: 'Describe an image', load: () => import('./images/set-description.ts') },
+      delete: { summary: 'Delete images', load: () => import('./images/delete.ts') },
+    },
+  },
+  iso: {
+    summary: 'ISOs, discs that Intel-based VMs are installed from',
+    commands: {
+      list: { summary: 'List the ISOs of the cluster', load: () => import('./isos/list.ts') },
+      copy: { summary: 'Copy an ISO', load: () => import('./isos/copy.ts') },
+      upload: { summary: 'Upload an ISO', load: () => import('./isos/upload.ts') },
+      download: { summary: 'Download an ISO', load: () => import('./isos/download.ts') },
+      'set-description': { summary: 'Describe an ISO', load: () => import('./isos/set-description.ts') },
+      delete: { summary: 'Delete ISOs', load: () => import('./isos/delete.ts') },
     },
   },
   node: {

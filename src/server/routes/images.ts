@@ -1,32 +1,72 @@
-// Images: which there are, and which VMs use them.
-import { notFound } from '../../api/errors.ts'
+// Images: made empty, copied, uploaded, described, downloaded, deleted. They belong to the cluster.
+import { badRequest } from '../../api/errors.ts'
+import type { CopyInput } from '../../api/image-operations.ts'
 import type * as api from '../../api/images.ts'
-import type { Image } from '../../api/images.ts'
-import type { ImageRecord } from '../../store/fleet-records.ts'
-import type { Entry } from '../../store/store.ts'
-import { type HandlersOf, listing } from '../handlers.ts'
+import { displayName } from '../../auth/principal.ts'
+import { diskSizeRule, parseDiskSize } from '../../rules/sizes.ts'
+import { Answer, type HandlersOf, listing } from '../handlers.ts'
+import { openImageContents } from '../image-contents.ts'
+import { ImageStore } from '../image-store.ts'
+import { receiveImage } from '../image-uploads.ts'
 import type { Services } from '../services.ts'
 
-export function images({ collections, imageUses }: Services): HandlersOf<typeof api> {
-  const shown = ({ value, rev }: Entry<ImageRecord>): Image => ({
-    name: value.name,
-    description: value.description,
-    type: value.architecture,
-    size: `${Math.ceil(value.sizeBytes / 2 ** 30)}G`,
-    state: 'Ready',
-    owner: value.owner,
-    source: 'built-in',
-    sourceType: 'local',
-    usedBy: imageUses.of(value.name),
-    lastUpdatedTimestamp: value.updatedAt,
-    resourceVersion: rev,
-  })
+const noun = 'images'
+
+export function images(services: Services): HandlersOf<typeof api> {
+  const { collections, imageUses, content } = services
+  const contents = openImageContents(content)
+  const parts = { noun, word: 'image', command: 'image', collection: collections.images, uses: imageUses } as const
+  const store = new ImageStore({ ...parts, contents })
+
   return {
-    listImages: () => ({ ...listing(collections.images, '', shown), isDerived: true }),
-    getImage: ({ params: { namespace, image } }) => {
-      const entry = collections.images.get('', image)
-      if (!entry) throw notFound('images', image, `svc3 image list -n ${namespace} shows what is there`)
-      return shown(entry)
+    listImages: () => ({ ...listing(collections.images, '', store.shown), isDerived: true }),
+
+    getImage: ({ params: { image } }) => store.shown(store.existing(image)),
+
+    async generateImage({ params: { namespace }, body: { name, size, description }, principal, now, requestKey }) {
+      const sizeBytes = parseDiskSize(size)
+      const message = `size "${size}" is not ${diskSizeRule}`
+      const sizeProblems = sizeBytes === undefined ? [{ field: 'size', reason: 'FieldValueInvalid', message }] : []
+      store.refuse([...store.nameProblems(name), ...sizeProblems], name, requestKey)
+      const architecture = 'amd64'
+      const empty = await contents.empty(architecture, sizeBytes ?? 0)
+      const source = { source: 'generated', sourceType: 'generated' } as const
+      const { entry, isRepeated } = await store.create(
+        { name, description: description ?? '', architecture, ...empty, ...source },
+        { namespace, owner: displayName(principal), now, requestKey },
+      )
+      return new Answer(202, store.shown(entry), isRepeated)
     },
+
+    async copyImage({ params: { namespace, image }, body, principal, now, requestKey }) {
+      const to = { name: newName(body), description: body.description }
+      const owner = displayName(principal)
+      const { entry, isRepeated } = await store.copy(image, to, { namespace, owner, now, requestKey })
+      return new Answer(202, store.shown(entry), isRepeated)
+    },
+
+    describeImage: async ({ params: { image }, body: { description }, now }) =>
+      store.shown(await store.describe(image, description, now)),
+
+    deleteImage: ({ params: { image } }) => store.remove(image),
+
+    downloadImage: ({ params: { image } }) => store.download(image),
+
+    uploadImage: ({ params: { namespace }, upload, principal, now, requestKey }) =>
+      receiveImage(services, {
+        store,
+        upload,
+        noun,
+        asked: { namespace, owner: displayName(principal), now, requestKey },
+        take: contents.importDisk,
+      }),
   }
+}
+
+/** Clients of the original service call it `newName`. */
+export function newName({ name, newName }: Pick<CopyInput, 'name' | 'newName'>): string {
+  const chosen = name ?? newName
+  if (chosen !== undefined) return chosen
+  const message = 'name is missing: what the copy is to be called'
+  throw badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'send {"name": "NAME"}')
 }

@@ -7,6 +7,7 @@ import { agent } from './agent.ts'
 import { certificates } from './certificates.ts'
 import { events } from './events.ts'
 import { images } from './images.ts'
+import { isos } from './isos.ts'
 import { namespaces } from './namespaces.ts'
 import { nodes } from './nodes.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
@@ -21,6 +22,7 @@ export const handlers = (services: Services): Handlers => ({
   ...vms(services),
   ...vmConfigs(services),
   ...images(services),
+  ...isos(services),
   ...nodes(services),
   ...registryCredentials(services),
   ...namespaces(services),

@@ -1,0 +1,81 @@
+// Content of images from the server, through the node's own store: what has come stays, so that a fetch that was cut off
+// goes on where it was, and nothing counts before it is what its digest says.
+import { ApiError } from '../api/errors.ts'
+import { backOff, type RetryPolicy, wait } from '../client/retry.ts'
+import { type ContentSource, type ContentStore, NoContentError, WrongContentError } from '../images/content.ts'
+import { isPassing } from './connection.ts'
+
+/** Content as it comes from the server, unchecked. */
+export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
+
+export interface SourceOptions {
+  readonly store: ContentStore
+  readonly open: OpenBlob
+  /** Tests only. */
+  readonly retry?: RetryPolicy
+  readonly silenceMs?: number
+}
+
+/** Half a minute and more: a server that is restarted is waited for. */
+const patience: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
+const defaultSilenceMs = 30_000
+const never = new AbortController().signal
+
+class Silence extends Error {
+  override readonly name = 'Silence'
+}
+
+export function fetchedContent(options: SourceOptions): ContentSource {
+  const { store, open, retry = patience, silenceMs = defaultSilenceMs } = options
+
+  /** A chunk fits into memory, and the largest manifest does. */
+  const fetchOnce = async (digest: string, mostBytes: number, signal: AbortSignal): Promise<Buffer> => {
+    const silence = new AbortController()
+    const heard = new Silence(`the server sent nothing of it for ${silenceMs / 1_000} s`)
+    const timer = setTimeout(() => silence.abort(heard), silenceMs)
+    const pieces: Uint8Array[] = []
+    let bytes = 0
+    try {
+      for await (const piece of await open(digest, AbortSignal.any([signal, silence.signal]))) {
+        timer.refresh()
+        bytes += piece.length
+        if (bytes > mostBytes) throw new WrongContentError(digest, `has more than the ${mostBytes} bytes declared`)
+        pieces.push(piece)
+      }
+    } finally {
+      clearTimeout(timer)
+    }
+    const content = Buffer.concat(pieces, bytes)
+    await store.putExpected({ digest, bytes }, content, { signal })
+    return content
+  }
+
+  const fetch = async (digest: string, mostBytes: number, signal: AbortSignal): Promise<Buffer> => {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await fetchOnce(digest, mostBytes, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        if (error instanceof ApiError && error.code === 404)
+          throw new Error(`the server does not have all of it any more (${digest}); upload it again`, { cause: error })
+        if (attempt >= retry.attempts || !mayPass(error)) throw error
+        await wait(backOff(attempt, retry, Math.random), signal)
+      }
+    }
+  }
+
+  return {
+    async read(digest, mostBytes, signal = never) {
+      const kept = await store.read(digest, mostBytes, signal).catch(ifUnusable)
+      return kept ?? fetch(digest, mostBytes, signal)
+    },
+  }
+}
+
+const mayPass = (error: unknown): boolean =>
+  isPassing(error) || error instanceof WrongContentError || error instanceof Silence
+
+/** What is missing or damaged here is fetched. */
+function ifUnusable(error: unknown): undefined {
+  if (!(error instanceof NoContentError || error instanceof WrongContentError)) throw error
+}

@@ -1,0 +1,40 @@
+// Images and ISOs have the same operations: one place says what they are. `images.ts` and `isos.ts` name them.
+import * as t from 'typebox'
+import { Architecture, ResourceVersion, Timestamp } from './records.ts'
+
+export const imageStates = ['Ready', 'Updating', 'Failed'] as const
+export const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
+
+/** What a record of either kind shows. */
+export const imageFields = {
+  name: t.String(),
+  description: t.String(),
+  type: Architecture,
+  size: t.String({ description: 'Of the disk, such as `90G`' }),
+  spaceUsed: t.Optional(t.String({ description: 'What its content takes, such as `412M`' })),
+  state: t.Enum(imageStates),
+  progress: t.Optional(t.Object({ percent: t.Integer(), bytes: t.Integer() })),
+  errorMessage: t.Optional(t.String()),
+  owner: t.String(),
+  source: t.String(),
+  sourceType: t.Enum(sourceTypes),
+  sourceNamespace: t.Optional(t.String()),
+  checksum: t.Optional(t.String({ description: 'Of its content, `sha256:…`' })),
+  usedBy: t.Array(t.String(), { description: 'VMs, as `namespace/name`' }),
+  lastUpdatedTimestamp: Timestamp,
+  resourceVersion: ResourceVersion,
+}
+
+export const Description = t.String({ maxLength: 1_024 })
+export const Name = t.String({ minLength: 1, maxLength: 256 })
+
+export const CopyInput = t.Object(
+  {
+    name: t.Optional(Name),
+    newName: t.Optional(Name),
+    description: t.Optional(Description),
+  },
+  { title: 'CopyInput', description: '`name` or `newName` is required; the description tells what it was copied from' },
+)
+export type CopyInput = t.Static<typeof CopyInput>
+export const DescriptionInput = t.Object({ description: Description }, { title: 'DescriptionInput' })

@@ -1,0 +1,35 @@
+// Arguments, options and checks that commands about images and ISOs share.
+import { imageNameRule, isImageName } from '../../../rules/image-names.ts'
+import type { Options } from '../../command.ts'
+import { UsageError } from '../../usage.ts'
+
+export const described = {
+  description: { type: 'string', short: 'd', value: 'TEXT', description: 'What it is, for people' },
+} as const satisfies Options
+
+export const named = {
+  name: { type: 'string', value: 'NAME', defaultText: 'that of the file', description: 'What to call it' },
+  type: {
+    type: 'choice',
+    choices: ['amd64', 'arm64'],
+    default: 'amd64',
+    description: 'Architecture of the VMs it is for',
+  },
+} as const satisfies Options
+
+export const saved = {
+  file: {
+    type: 'string',
+    short: 'o',
+    value: 'FILE',
+    defaultText: 'its name, in this folder',
+    description: 'Where to save it',
+  },
+  force: { type: 'boolean', description: 'Replace a file that is there' },
+} as const satisfies Options
+
+/** The server's own rule and words, without asking it. */
+export function checkName(name: string, word: string, hint?: string): string {
+  if (isImageName(name)) return name
+  throw new UsageError(`"${name}" is no name for an ${word}: ${imageNameRule}`, hint ?? 'choose another name')
+}

@@ -1,0 +1,18 @@
+// svc3 image set-description
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import { imageKind } from './kind.ts'
+
+export const command = defineCommand({
+  arguments: {
+    name: { value: 'NAME', description: 'image to describe', required: true },
+    description: { value: 'TEXT', description: 'any text of at most 1,024 characters', required: true },
+  },
+  options: { ...namespaced, ...printed },
+  examples: [{ line: 'svc3 image set-description sonoma Releases', does: 'Say what it is for' }],
+  async run(context, { args: { name, description } }) {
+    const { client, namespace } = await context.connect()
+    const changed = await imageKind.describe(client, { namespace, name, signal: context.signal }, description)
+    await context.done(`Image ${name} has a new description.`, changed)
+    return 0
+  },
+})

@@ -1,0 +1,18 @@
+// svc3 iso set-description
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import { isoKind } from './kind.ts'
+
+export const command = defineCommand({
+  arguments: {
+    name: { value: 'NAME', description: 'ISO to describe', required: true },
+    description: { value: 'TEXT', description: 'any text of at most 1,024 characters', required: true },
+  },
+  options: { ...namespaced, ...printed },
+  examples: [{ line: 'svc3 iso set-description ventura.iso Releases', does: 'Say what it is for' }],
+  async run(context, { args: { name, description } }) {
+    const { client, namespace } = await context.connect()
+    const changed = await isoKind.describe(client, { namespace, name, signal: context.signal }, description)
+    await context.done(`ISO ${name} has a new description.`, changed)
+    return 0
+  },
+})

@@ -1,0 +1,47 @@
+// Frees content that no image, ISO or VM refers to any more. What is new is left alone, and so is whatever came since the
+// oldest upload under way began: it may be named by a record that is still to be written.
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { contentGraceMs } from '../rules/retention.ts'
+import type { Controller } from './controller.ts'
+
+const everyMs = 2 * 60_000
+
+/** What this needs of the store of content; src/images has it. */
+export interface Collectable {
+  /** Deletes what the manifests do not need, when it is older than `graceMs` before `now`. */
+  collect(
+    manifests: () => Iterable<string>,
+    options: { readonly graceMs: number; readonly now: () => number; readonly signal: AbortSignal },
+  ): Promise<{ readonly deleted: number }>
+}
+
+export interface Collection {
+  readonly content: Collectable
+  /** What came since then may belong to work that is under way. */
+  sinceMs(): number
+}
+
+export function collectImages(controller: Controller, collection: Collection): Loop {
+  const { log } = controller
+  return startLoop({
+    everyMs,
+    failed: (error) => log.error('collect-images failed and will run again', {}, error),
+    run: async (signal) => {
+      const count = await collectOnce(controller, collection, signal)
+      if (count > 0) log.info('content that nothing refers to was freed', { count })
+    },
+  })
+}
+
+export async function collectOnce(
+  { collections: { images, isos, vms } }: Pick<Controller, 'collections'>,
+  { content, sinceMs }: Collection,
+  signal: AbortSignal,
+): Promise<number> {
+  const manifests = (): Set<string> => {
+    const named = [...images.list(), ...isos.list()].map(({ value }) => value.content)
+    const used = vms.list().flatMap(({ value }) => [value.imageContent, value.isoContent])
+    return new Set([...named, ...used].filter((digest) => digest !== undefined))
+  }
+  return (await content.collect(manifests, { graceMs: contentGraceMs, now: sinceMs, signal })).deleted
+}

@@ -1,0 +1,65 @@
+// Frees content that no image refers to. Which content that is, is a pure question; the deleting is safe beside puts, for
+// whatever was put or touched within the grace is new and stays, also when it happens in that very moment.
+import type { ContentSource, ContentStore, Listed } from './content.ts'
+import { chunksOf } from './manifest.ts'
+import { readManifest } from './stored-manifests.ts'
+
+/** Everything that the images with these manifests need. Manifests are read one after the other and not kept. */
+export async function referencedBy(
+  manifests: Iterable<string> | AsyncIterable<string>,
+  source: ContentSource,
+  signal?: AbortSignal,
+): Promise<Set<string>> {
+  const referenced = new Set<string>()
+  for await (const digest of manifests) {
+    if (referenced.has(digest)) continue
+    referenced.add(digest)
+    for (const chunk of chunksOf(await readManifest(source, digest, signal))) referenced.add(chunk.digest)
+  }
+  return referenced
+}
+
+export const mayGo = ({ digest, modifiedMs }: Listed, referenced: ReadonlySet<string>, beforeMs: number): boolean =>
+  !referenced.has(digest) && modifiedMs < beforeMs
+
+export interface CollectOptions {
+  /** Longer than it takes from the last put or touch of an operation to the record that names its manifest. */
+  readonly graceMs: number
+  /** Content in use that no manifest names, such as an ISO's or that of a running copy. */
+  readonly alsoInUse?: Iterable<string>
+  readonly now?: () => number
+  readonly signal?: AbortSignal
+}
+
+export interface Collected {
+  readonly deleted: number
+  readonly freedBytes: number
+}
+
+/**
+ * `manifests` is asked for after the moment from which the grace counts, so that what is recorded while this runs is
+ * covered by it. A manifest that cannot be read ends it before anything is deleted: nobody knows what it needs.
+ */
+export async function collect(
+  store: ContentStore,
+  manifests: () => Iterable<string> | AsyncIterable<string>,
+  { graceMs, alsoInUse = [], now = Date.now, signal }: CollectOptions,
+): Promise<Collected> {
+  const beforeMs = now() - graceMs
+  const referenced = await referencedBy(manifests(), store, signal)
+  for (const digest of alsoInUse) referenced.add(digest)
+  let deleted = 0
+  let freedBytes = 0
+  let after: string | undefined
+  do {
+    const page = await store.list({ after, limit: 1_000 })
+    for (const item of page.items) {
+      signal?.throwIfAborted()
+      if (!mayGo(item, referenced, beforeMs) || !(await store.deleteUnused(item.digest, beforeMs))) continue
+      deleted += 1
+      freedBytes += item.bytes
+    }
+    after = page.after
+  } while (after !== undefined)
+  return { deleted, freedBytes }
+}

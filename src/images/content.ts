@@ -1,0 +1,74 @@
+// What a place for content is, whatever it is made of, and what can be wrong with content.
+import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+
+export type Content = Uint8Array | AsyncIterable<Uint8Array>
+
+export interface Stored {
+  readonly digest: string
+  readonly bytes: number
+}
+
+export interface Listed extends Stored {
+  readonly modifiedMs: number
+}
+
+export interface Page {
+  readonly items: readonly Listed[]
+  /** For the next page; undefined at the end. */
+  readonly after: string | undefined
+}
+
+export interface Waiting {
+  readonly signal?: AbortSignal | undefined
+}
+
+/** What restoring and reading need: a store, or anything else that has content by digest. */
+export interface ContentSource {
+  /** The whole content, checked. Refused when there is more of it than `mostBytes`. */
+  read(digest: string, mostBytes: number, signal?: AbortSignal): Promise<Buffer>
+}
+
+export interface ContentStore extends ContentSource {
+  readonly folder: string
+  put(content: Content, options?: Waiting & { readonly mostBytes?: number }): Promise<Stored>
+  /** Content from elsewhere: kept only when it is exactly what it was said to be. */
+  putExpected(expected: Stored, content: Content, options?: Waiting): Promise<void>
+  has(digest: string): Promise<boolean>
+  size(digest: string): Promise<number | undefined>
+  /** Streams it, and throws at the end when it is not what it should be. A part of it cannot be checked, and is not. */
+  open(digest: string, part?: { readonly start: number; readonly end: number }): AsyncGenerator<Buffer>
+  /** Whether it is there; if so, the collector takes it for new. Called for content about to be referred to. */
+  touch(digest: string): Promise<boolean>
+  delete(digest: string): Promise<boolean>
+  /** Deletes it unless it was put or touched since `beforeMs`, also in this very moment. */
+  deleteUnused(digest: string, beforeMs: number): Promise<boolean>
+  /** In order of digest. */
+  list(page: { readonly after?: string | undefined; readonly limit: number }): Promise<Page>
+}
+
+export class NoContentError extends Error {
+  override readonly name = 'NoContentError'
+  constructor(digest: string) {
+    super(`there is no content ${digest} in this store: fetch it again from where the image came`)
+  }
+}
+
+export class WrongContentError extends Error {
+  override readonly name = 'WrongContentError'
+  constructor(digest: string | undefined, problem: string) {
+    super(`what should be ${digest ?? 'new content'} ${problem}: it is damaged and must be fetched again`)
+  }
+}
+
+const sliceBytes = 2 ** 20
+
+/** In slices, with turns for others between them. (Web Crypto hashes in another thread, for twice the work.) */
+export async function digestOfBuffer(content: Uint8Array): Promise<string> {
+  const hasher = createHash('sha256')
+  for (let at = 0; at < content.length; at += sliceBytes) {
+    if (at > 0) await setImmediate()
+    hasher.update(content.subarray(at, at + sliceBytes))
+  }
+  return `sha256:${hasher.digest('hex')}`
+}

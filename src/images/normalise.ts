@@ -1,0 +1,141 @@
+// An uploaded disk becomes a raw one: qcow2 by our own reader (no QEMU tool ever opens it), compressed ones by streaming.
+// Never more out of it than the caller allows, whatever the file declares.
+import { spawn } from 'node:child_process'
+import { createReadStream } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
+import { childEnvironment } from '../platform/exec.ts'
+import { syncFolder } from '../platform/files.ts'
+import { largestDiskBytes, sectorBytes } from './format.ts'
+import type { WorkOptions } from './parallel.ts'
+import type { DiskFormat } from './qcow2.ts'
+import { BadDiskError, recogniseDisk } from './qcow2.ts'
+import type { Allowance } from './qcow2-read.ts'
+import { checkAllowed, qcow2ToRaw } from './qcow2-read.ts'
+import { writeSparse } from './sparse-write.ts'
+import { temporaryName, writeWhole } from './temporary-files.ts'
+
+export type NormaliseOptions = WorkOptions & Allowance
+
+export interface Normalised {
+  /** What it was. */
+  readonly format: DiskFormat
+  readonly virtualSizeBytes: number
+}
+
+/** Takes the source: afterwards there is only the target. When it fails there is no target, and the source is as it was. */
+export async function normaliseDisk(source: string, target: string, options: NormaliseOptions): Promise<Normalised> {
+  const format = await formatOf(source)
+  const virtualSizeBytes = await steps[format](source, target, options)
+  await fs.rm(source, { force: true })
+  return { format, virtualSizeBytes }
+}
+
+type Step = (source: string, target: string, options: NormaliseOptions) => Promise<number>
+
+const steps: Readonly<Record<DiskFormat, Step>> = {
+  raw: takeRaw,
+  qcow2: qcow2ToRaw,
+  gzip: (source, target, options) => expand(source, target, options, createGunzip({ chunkSize: 2 ** 18 })),
+  zstd: (source, target, options) =>
+    expand(source, target, options, createZstdDecompress({ chunkSize: 2 ** 18, params: windowLimit })),
+  xz: expandXz,
+}
+
+/** zstd --long=27 at most; more is a way to take our memory. */
+const windowLimit = { [constants.ZSTD_d_windowLogMax]: 27 }
+
+const stoppable = ({ signal }: WorkOptions) => (signal ? { signal } : {})
+
+async function formatOf(file: string): Promise<DiskFormat> {
+  await using handle = await fs.open(file, 'r')
+  const head = Buffer.alloc(sectorBytes)
+  const { bytesRead } = await handle.read(head, 0, head.length, 0)
+  return recogniseDisk(head.subarray(0, bytesRead))
+}
+
+/** The file itself becomes the disk; filled up to a whole sector. */
+async function takeRaw(source: string, target: string, options: NormaliseOptions): Promise<number> {
+  await using file = await fs.open(source, 'r+')
+  const { size } = await file.stat()
+  if (size === 0) throw new BadDiskError('it is empty')
+  const bytes = Math.ceil(size / sectorBytes) * sectorBytes
+  if (bytes > largestDiskBytes) throw new BadDiskError(`it measures ${size} bytes, more than 64 TiB`)
+  checkAllowed(bytes, options)
+  if (bytes !== size) await file.truncate(bytes)
+  await file.sync()
+  await fs.rename(source, target)
+  await syncFolder(path.dirname(target))
+  return bytes
+}
+
+/** What comes out may be a qcow2 file again. Whatever comes out of that is the disk. */
+async function expand(
+  source: string,
+  target: string,
+  options: NormaliseOptions,
+  unpacker: NodeJS.ReadWriteStream,
+): Promise<number> {
+  const { size } = await fs.stat(source)
+  const input = createReadStream(source, { highWaterMark: 2 ** 18 })
+  input.on('data', () => options.onProgress?.({ bytes: input.bytesRead, of: size }))
+  return take(target, options, (write) => pipeline(input, unpacker, write, stoppable(options)))
+}
+
+async function expandXz(source: string, target: string, options: NormaliseOptions): Promise<number> {
+  await using file = await fs.open(source, 'r')
+  return await take(target, options, async (write) => {
+    const child = spawn('xz', ['--decompress', '--stdout', '--memlimit-decompress=256MiB'], {
+      env: childEnvironment,
+      stdio: [file.fd, 'pipe', 'ignore'],
+    })
+    const ended = new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
+    ended.catch(() => undefined) // It is awaited below; the stream may fail first.
+    try {
+      if (child.stdout === null) throw new Error('xz has no output')
+      await pipeline(child.stdout, write, stoppable(options))
+      if ((await ended) !== 0) throw new Error('xz failed')
+    } finally {
+      child.kill('SIGKILL')
+    }
+  })
+}
+
+/** Streams may be of text as far as their types know; these are not. */
+type Sink = (pieces: AsyncIterable<Buffer | string>) => Promise<void>
+
+async function take(
+  target: string,
+  options: NormaliseOptions,
+  unpackTo: (write: Sink) => Promise<void>,
+): Promise<number> {
+  const { mostDataBytes, mostVirtualBytes = largestDiskBytes } = options
+  const unpacked = await temporaryName(path.dirname(target))
+  try {
+    await writeWhole(unpacked, async (file) => {
+      let bytes = 0
+      let dataBytes = 0
+      const write: Sink = async (pieces) => {
+        for await (const given of pieces) {
+          const piece = typeof given === 'string' ? Buffer.from(given) : given
+          dataBytes += await writeSparse(file, piece, bytes)
+          bytes += piece.length
+          if (dataBytes > mostDataBytes || bytes > mostVirtualBytes)
+            throw new BadDiskError('it expands to more than is allowed here')
+        }
+      }
+      await unpackTo(write).catch((error: unknown) => {
+        options.signal?.throwIfAborted()
+        const isOurs = error instanceof BadDiskError || (error as NodeJS.ErrnoException).syscall !== undefined
+        throw isOurs ? error : new BadDiskError('its compressed data is damaged or cut short')
+      })
+      await file.truncate(bytes)
+    })
+    const isQcow2 = (await formatOf(unpacked)) === 'qcow2'
+    return await (isQcow2 ? qcow2ToRaw : takeRaw)(unpacked, target, options)
+  } finally {
+    await fs.rm(unpacked, { force: true })
+  }
+}

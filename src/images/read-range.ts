@@ -1,0 +1,132 @@
+// The bytes of a disk straight from the store, any part of it, without making the disk: for downloads, and for folding.
+import type { BlockSource } from './chunks.ts'
+import { unpackChunk } from './compress.ts'
+import type { ContentSource } from './content.ts'
+import type { Segment } from './extents.ts'
+import { firstBeyond, resolveLayers } from './extents.ts'
+import type { Chunk, Layer, Manifest } from './format.ts'
+import { blockBytes } from './format.ts'
+import { layOutQcow2 } from './qcow2-layout.ts'
+
+const zeroPiece = Buffer.alloc(2 ** 20)
+const defaultCachedChunks = 3
+
+/** Reads by place on the disk. Keeps the chunks that it used last, unpacked. */
+export function diskSource(
+  layers: readonly Layer[],
+  source: ContentSource,
+  { signal, cachedChunks = defaultCachedChunks }: { signal?: AbortSignal | undefined; cachedChunks?: number } = {},
+): BlockSource {
+  const segments = resolveLayers(layers)
+  const chunkAt = cachedUnpack(source, cachedChunks, signal)
+  return {
+    async read(target, at) {
+      target.fill(0)
+      const end = at + target.length
+      for (let index = firstBeyond(segments, at); index < segments.length; index += 1) {
+        const { offset, length, chunk, at: inChunk } = segments[index] as Segment
+        if (offset >= end) break
+        if (chunk === undefined) continue
+        const from = Math.max(offset, at)
+        const skipped = inChunk + from - offset
+        const raw = await chunkAt(chunk)
+        raw.copy(target, from - at, skipped, skipped + Math.min(offset + length, end) - from)
+      }
+    },
+  }
+}
+
+/** A part of the disk as it is, in pieces of up to a mebibyte. They are to be read, not written to. */
+export function readRange(
+  manifest: Manifest,
+  source: ContentSource,
+  offset: number,
+  length: number,
+  signal?: AbortSignal,
+): AsyncGenerator<Buffer> {
+  checkRange(offset, length, manifest.virtualSizeBytes)
+  const chunkAt = cachedUnpack(source, defaultCachedChunks, signal)
+  return readSegments(resolveLayers(manifest.layers), chunkAt, offset, length, signal)
+}
+
+export interface Readable {
+  readonly bytes: number
+  range(offset: number, length: number, signal?: AbortSignal): AsyncGenerator<Buffer>
+}
+
+/** The disk as a qcow2 file without a backing file: the same bytes each time, so a download can go on later. */
+export function asQcow2(manifest: Manifest, source: ContentSource): Readable {
+  const segments = resolveLayers(manifest.layers).filter(({ chunk }) => chunk !== undefined)
+  const layout = layOutQcow2(segments, manifest.virtualSizeBytes)
+  const placed = segments.map((segment) => ({ ...segment, offset: layout.placeOf(segment) }))
+  const dataStart = layout.tableClusters * blockBytes
+  return {
+    bytes: layout.bytes,
+    async *range(offset, length, signal) {
+      checkRange(offset, length, layout.bytes)
+      const end = offset + length
+      let at = offset
+      for (; at < Math.min(end, dataStart); at = Math.min(end, (Math.floor(at / blockBytes) + 1) * blockBytes)) {
+        signal?.throwIfAborted()
+        const start = Math.floor(at / blockBytes) * blockBytes
+        yield layout.table(start / blockBytes).subarray(at - start, Math.min(end - start, blockBytes))
+      }
+      if (at < end) yield* readSegments(placed, cachedUnpack(source, defaultCachedChunks, signal), at, end - at, signal)
+    },
+  }
+}
+
+function checkRange(offset: number, length: number, bytes: number): void {
+  if (offset < 0 || length < 0 || offset + length > bytes)
+    throw new RangeError(`bytes ${offset} to ${offset + length} are not within the ${bytes} that there are`)
+}
+
+async function* readSegments(
+  segments: readonly Segment[],
+  chunkAt: (chunk: Chunk) => Promise<Buffer>,
+  offset: number,
+  length: number,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<Buffer> {
+  const end = offset + length
+  let index = firstBeyond(segments, offset)
+  for (let at = offset; at < end; ) {
+    signal?.throwIfAborted()
+    const segment = segments[index]
+    const isInside = segment !== undefined && segment.offset <= at
+    const next = isInside ? segment.offset + segment.length : (segment?.offset ?? end)
+    const stop = Math.min(next, end, at + zeroPiece.length)
+    if (isInside && segment.chunk) {
+      const skipped = segment.at + at - segment.offset
+      const raw = await chunkAt(segment.chunk)
+      const ahead = at === segment.offset ? nextChunk(segments, index) : undefined
+      if (ahead) void chunkAt(ahead)
+      yield raw.subarray(skipped, skipped + stop - at)
+    } else yield zeroPiece.subarray(0, stop - at)
+    at = stop
+    if (isInside && at === next) index += 1
+  }
+}
+
+function cachedUnpack(source: ContentSource, most: number, signal: AbortSignal | undefined) {
+  const cached = new Map<Chunk, Promise<Buffer>>()
+  return (chunk: Chunk): Promise<Buffer> => {
+    const raw = cached.get(chunk) ?? unpackChunk(source, chunk, signal)
+    raw.catch(() => cached.delete(chunk)) // Whoever awaits it is told; the next one tries again.
+    cached.delete(chunk)
+    cached.set(chunk, raw)
+    for (const oldest of cached.keys()) {
+      if (cached.size <= most) break
+      cached.delete(oldest)
+    }
+    return raw
+  }
+}
+
+/** While one chunk is being sent, the next is unpacked. */
+function nextChunk(segments: readonly Segment[], index: number): Chunk | undefined {
+  const current = segments[index]?.chunk
+  let ahead = index + 1
+  while (ahead < segments.length && (segments[ahead]?.chunk ?? current) === current) ahead += 1
+  return segments[ahead]?.chunk
+}

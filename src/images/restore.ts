@@ -1,0 +1,104 @@
+// From a manifest back to files. A file is there as a whole or not at all; chunks are checked, taken several at once, and
+// only what is to be seen of them is written. Chunks that later layers hide are not even fetched.
+import type fs from 'node:fs/promises'
+import { failpoint } from '../platform/failpoint.ts'
+import { unpackChunk } from './compress.ts'
+import type { ContentSource } from './content.ts'
+import type { Segment } from './extents.ts'
+import { resolveLayers } from './extents.ts'
+import type { Attachment, Chunk, Manifest } from './format.ts'
+import { checkManifest } from './manifest.ts'
+import type { WorkOptions } from './parallel.ts'
+import { defaultParallel, eachAtOnce } from './parallel.ts'
+import type { Backing } from './qcow2-layout.ts'
+import { layOutQcow2 } from './qcow2-layout.ts'
+import { writeAll } from './sparse-write.ts'
+import { writeWhole } from './temporary-files.ts'
+
+/** A raw file with holes where the disk is zero. */
+export async function restoreDisk(
+  manifest: Manifest,
+  source: ContentSource,
+  target: string,
+  options: WorkOptions = {},
+): Promise<void> {
+  checkManifest(manifest)
+  const { virtualSizeBytes, layers } = manifest
+  await restoreRaw(resolveLayers(layers), virtualSizeBytes, source, target, options)
+}
+
+export async function restoreAttachment(
+  { bytes, chunks }: Attachment,
+  source: ContentSource,
+  target: string,
+  options: WorkOptions = {},
+): Promise<void> {
+  await restoreRaw(resolveLayers([{ chunks }]), bytes, source, target, options)
+}
+
+/** The layers from `fromLayer` on, as a qcow2 file over one that has the earlier ones: costs what they changed. */
+export async function restoreDelta(
+  manifest: Manifest,
+  fromLayer: number,
+  source: ContentSource,
+  target: string,
+  backing: Backing,
+  options: WorkOptions = {},
+): Promise<void> {
+  checkManifest(manifest)
+  const segments = resolveLayers(manifest.layers.slice(fromLayer))
+  const layout = layOutQcow2(segments, manifest.virtualSizeBytes, backing)
+  await writeWhole(target, async (file) => {
+    for (let index = 0; index < layout.tableClusters; index += 1) {
+      options.signal?.throwIfAborted()
+      const table = layout.table(index)
+      await file.write(table, 0, table.length, index * table.length)
+    }
+    await file.truncate(layout.bytes)
+    await writeSegments(file, segments, source, options, layout.placeOf)
+  })
+}
+
+function restoreRaw(
+  segments: readonly Segment[],
+  bytes: number,
+  source: ContentSource,
+  target: string,
+  options: WorkOptions,
+): Promise<void> {
+  return writeWhole(target, async (file) => {
+    await file.truncate(bytes)
+    await writeSegments(file, segments, source, options, ({ offset }) => offset, bytes)
+  })
+}
+
+async function writeSegments(
+  file: fs.FileHandle,
+  segments: readonly Segment[],
+  source: ContentSource,
+  { signal, onProgress, parallel = defaultParallel }: WorkOptions,
+  placeOf: (segment: Segment) => number,
+  endBytes = Number.MAX_SAFE_INTEGER,
+): Promise<void> {
+  const seen = new Map<Chunk, Segment[]>()
+  for (const segment of segments) {
+    if (segment.chunk === undefined) continue
+    const known = seen.get(segment.chunk)
+    if (known) known.push(segment)
+    else seen.set(segment.chunk, [segment])
+  }
+  const of = [...seen.keys()].reduce((sum, { storedBytes }) => sum + storedBytes, 0)
+  let bytes = 0
+  await eachAtOnce(seen, parallel, async ([chunk, parts]) => {
+    signal?.throwIfAborted()
+    const raw = await unpackChunk(source, chunk, signal)
+    for (const part of parts) {
+      const place = placeOf(part)
+      // The last block of a disk that ends inside it.
+      await writeAll(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place)
+    }
+    bytes += chunk.storedBytes
+    onProgress?.({ bytes, of })
+    failpoint('images.restore.write')
+  })
+}

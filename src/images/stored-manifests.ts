@@ -1,0 +1,26 @@
+// Manifests in a store: written last, when everything that they name is there, and read with all their checks.
+import type { ContentSource, ContentStore } from './content.ts'
+import { NoContentError } from './content.ts'
+import type { Manifest } from './format.ts'
+import { largestManifestBytes } from './format.ts'
+import { chunksOf, decodeManifest, encodeManifest } from './manifest.ts'
+import { defaultParallel, eachAtOnce } from './parallel.ts'
+
+/**
+ * Returns the digest, once all content of the image is there and counts as new for the collector. The record that names
+ * the digest has to be written within the collector's grace.
+ */
+export async function putManifest(store: ContentStore, manifest: Manifest, signal?: AbortSignal): Promise<string> {
+  const { bytes } = encodeManifest(manifest)
+  const digests = new Set<string>()
+  for (const { digest } of chunksOf(manifest)) digests.add(digest)
+  await eachAtOnce(digests, 4 * defaultParallel, async (digest) => {
+    signal?.throwIfAborted()
+    if (!(await store.touch(digest))) throw new NoContentError(digest)
+  })
+  return (await store.put(bytes, { signal })).digest
+}
+
+export async function readManifest(source: ContentSource, digest: string, signal?: AbortSignal): Promise<Manifest> {
+  return decodeManifest(await source.read(digest, largestManifestBytes, signal), digest)
+}

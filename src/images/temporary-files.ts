@@ -1,0 +1,78 @@
+// Names of files that are not finished. A name says which process is at it, so that what a killed one left can be told
+// from what a living one is writing, also after a reboot, when pids come again.
+import { hash, randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { syncFolder } from '../platform/files.ts'
+import { hostBootId, startTimeOf } from '../platform/processes.ts'
+
+const pattern = /^\.unfinished-(\d+)-([0-9a-f]{16})-[0-9a-f]{12}$/
+let own: Promise<string> | undefined
+
+export async function temporaryName(folder: string): Promise<string> {
+  own ??= stampOf(process.pid)
+  return path.join(folder, `.unfinished-${process.pid}-${await own}-${randomBytes(6).toString('hex')}`)
+}
+
+/** Removes what processes that are no more have left in a folder; says how many. A folder that is not there has none. */
+export async function removeUnfinished(folder: string): Promise<number> {
+  let removed = 0
+  for (const name of await fs.readdir(folder).catch(ifAbsent([]))) {
+    const [, pid, stamp] = pattern.exec(name) ?? []
+    if (pid === undefined || (await stampOf(Number(pid))) === stamp) continue
+    await fs.rm(path.join(folder, name), { force: true })
+    removed += 1
+  }
+  return removed
+}
+
+/** A file that comes into being by one rename, with all that `write` wrote, or not at all. */
+export async function writeWhole(target: string, write: (file: fs.FileHandle) => Promise<void>): Promise<void> {
+  const folder = path.dirname(target)
+  const temporary = await temporaryName(folder)
+  try {
+    const file = await fs.open(temporary, 'wx', 0o600)
+    try {
+      await write(file)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await fs.rename(temporary, target)
+  } catch (error) {
+    await fs.rm(temporary, { force: true })
+    throw explainFull(error, folder)
+  }
+  await syncFolder(folder)
+}
+
+export class DiskFullError extends Error {
+  override readonly name = 'DiskFullError'
+  constructor(folder: string, cause: unknown) {
+    super(`the disk of ${folder} is full, and nothing was kept of what was being written: free space and try again`, {
+      cause,
+    })
+  }
+}
+
+const fullCodes = new Set(['ENOSPC', 'EDQUOT'])
+
+export function explainFull(error: unknown, folder: string): unknown {
+  const { code = '' } = (error ?? {}) as NodeJS.ErrnoException
+  if (fullCodes.has(code)) return new DiskFullError(folder, error)
+  if (code !== 'EFBIG') return error
+  return new Error(`the file system of ${folder} cannot hold a file as large as this disk: use another, such as XFS`)
+}
+
+/** For `.catch`: what is not there is this value; other failures are failures. */
+export const ifAbsent =
+  <T>(value: T) =>
+  (error: NodeJS.ErrnoException): T => {
+    if (error.code === 'ENOENT') return value
+    throw error
+  }
+
+async function stampOf(pid: number): Promise<string> {
+  const started = await startTimeOf(pid)
+  return started === undefined ? 'none' : hash('sha256', `${await hostBootId()} ${pid} ${started}`).slice(0, 16)
+}

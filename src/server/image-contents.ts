@@ -1,0 +1,111 @@
+// From files to content in the store, and back to bytes: what the operations on images and ISOs need of src/images.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Architecture } from '../api/records.ts'
+import { packDisk } from '../images/chunks.ts'
+import type { ContentStore } from '../images/content.ts'
+import { formatVersion, type Layer, type Manifest, sectorBytes } from '../images/format.ts'
+import { chunksOf } from '../images/manifest.ts'
+import { normaliseDisk } from '../images/normalise.ts'
+import type { Progress } from '../images/parallel.ts'
+import { BadDiskError } from '../images/qcow2.ts'
+import { readRange } from '../images/read-range.ts'
+import { putManifest, readManifest } from '../images/stored-manifests.ts'
+import { temporaryName } from '../images/temporary-files.ts'
+import type { ImageRecord } from '../store/fleet-records.ts'
+
+export interface ImportOptions {
+  readonly architecture: Architecture
+  readonly signal: AbortSignal
+  progress(progress: { readonly percent: number; readonly bytes: number }): void
+}
+
+/** What a record says about its content. */
+export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>>
+
+export interface ImageContents {
+  /** A disk without anything on it. */
+  empty(architecture: Architecture, sizeBytes: number): Promise<Imported>
+  /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
+  importDisk(file: string, options: ImportOptions): Promise<Imported>
+  /** A file as it is. */
+  importFile(file: string, options: ImportOptions): Promise<Imported>
+  read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Keeps all of it from the collector, as if it were new. False: some of it is gone. */
+  hold(digest: string): Promise<boolean>
+}
+
+export function openImageContents(store: ContentStore): ImageContents {
+  async function put(
+    architecture: Architecture,
+    sizeBytes: number,
+    layers: readonly Layer[],
+    signal?: AbortSignal,
+  ): Promise<Imported> {
+    const manifest: Manifest = {
+      formatVersion,
+      architecture,
+      // Disks are made of sectors; where a file ends inside of one, its record knows.
+      virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
+      boot: { kind: 'firmware' },
+      layers,
+    }
+    const content = await putManifest(store, manifest, signal)
+    return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }
+  }
+
+  async function pack(file: string, { architecture, signal, progress }: ImportOptions, from = 0): Promise<Imported> {
+    const { size } = await fs.stat(file)
+    const layer = await packDisk(file, store, { signal, onProgress: part(progress, from, 100) })
+    return put(architecture, size, [layer], signal)
+  }
+
+  return {
+    empty: (architecture, sizeBytes) => put(architecture, sizeBytes, []),
+
+    importFile: (file, options) => pack(file, options),
+
+    async importDisk(file, options) {
+      const { signal, progress } = options
+      const folder = path.dirname(file)
+      const disk = await temporaryName(folder)
+      try {
+        const { bavail, bsize } = await fs.statfs(folder)
+        const allowed = { mostDataBytes: bavail * bsize, signal, onProgress: part(progress, 0, 50) }
+        const { format } = await normaliseDisk(file, disk, allowed).catch(withoutProgram)
+        return await pack(disk, options, format === 'raw' ? 0 : 50)
+      } finally {
+        await fs.rm(disk, { force: true })
+      }
+    },
+
+    async *read(digest, { start, end }, signal) {
+      yield* readRange(await readManifest(store, digest, signal), store, start, end - start, signal)
+    },
+
+    async hold(digest) {
+      if (!(await store.touch(digest))) return false
+      for (const chunk of chunksOf(await readManifest(store, digest)))
+        if (!(await store.touch(chunk.digest))) return false
+      return true
+    },
+  }
+}
+
+/** Progress of one part of the work as that of the whole. */
+const part =
+  (progress: ImportOptions['progress'], from: number, to: number) =>
+  ({ bytes, of }: Progress): void =>
+    progress({ percent: Math.floor(from + (to - from) * (of === 0 ? 1 : Math.min(1, bytes / of))), bytes })
+
+/** Each chunk once, however often it is named. */
+function storedBytes(manifest: Manifest): number {
+  const sizes = new Map([...chunksOf(manifest)].map(({ digest, storedBytes }) => [digest, storedBytes]))
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
+}
+
+/** Where the server lacks the program for a compression, that is what is wrong with the disk here. */
+function withoutProgram(error: NodeJS.ErrnoException): never {
+  if (error.code !== 'ENOENT' || !error.syscall?.startsWith('spawn')) throw error
+  throw new BadDiskError(`the server has no program "${error.path}" to decompress it: send it uncompressed`)
+}

@@ -1,0 +1,247 @@
+// What images and ISOs have in common: records in a collection of their own, over the same content. A record is whole or
+// not there: it becomes Ready by one compare-and-set, after all that it names is in the store.
+import { ApiError, type Cause, invalid, notFound, type Status, success } from '../api/errors.ts'
+import type { Image } from '../api/images.ts'
+import { timestamp } from '../platform/clock.ts'
+import { imageNameRule, isImageName } from '../rules/image-names.ts'
+import { diskSize, roughSize } from '../rules/sizes.ts'
+import type { Collection } from '../store/collection.ts'
+import type { Collections } from '../store/collections.ts'
+import { type ImageRecord, isReady } from '../store/fleet-records.ts'
+import { type Entry, ignoreLost, isFault } from '../store/store.ts'
+import type { Download } from './downloads.ts'
+import type { ImageContents } from './image-contents.ts'
+import type { ImageUses } from './image-uses.ts'
+
+export interface ImageKind {
+  readonly noun: 'images' | 'isos'
+  /** In messages. */
+  readonly word: 'image' | 'ISO'
+  /** The command of the command line. */
+  readonly command: 'image' | 'iso'
+}
+
+export interface ImageStoreParts extends ImageKind {
+  readonly collection: Collection<ImageRecord>
+  readonly uses: ImageUses
+  readonly contents: ImageContents
+}
+
+/** Who asks, from where, when, and by which request. */
+export interface Asked {
+  readonly namespace: string
+  readonly owner: string
+  readonly now: Date
+  readonly requestKey: string | undefined
+}
+
+export type NewImage = Omit<ImageRecord, 'owner' | 'createdAt' | 'updatedAt' | 'requestKey' | 'sourceNamespace'>
+export interface Made {
+  readonly entry: Entry<ImageRecord>
+  /** The same request had made it before. */
+  readonly isRepeated: boolean
+}
+
+export class ImageStore {
+  readonly #parts: ImageStoreParts
+
+  constructor(parts: ImageStoreParts) {
+    this.#parts = parts
+  }
+
+  readonly shown = ({ value, rev }: Entry<ImageRecord>): Image => ({
+    name: value.name,
+    description: value.description,
+    type: value.architecture,
+    size: diskSize(value.sizeBytes),
+    ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
+    state: value.state ?? 'Ready',
+    ...(value.progress && { progress: value.progress }),
+    ...(value.errorMessage !== undefined && { errorMessage: value.errorMessage }),
+    owner: value.owner,
+    source: value.source ?? 'built-in',
+    sourceType: value.sourceType ?? 'local',
+    ...(value.sourceNamespace !== undefined && { sourceNamespace: value.sourceNamespace }),
+    ...(value.content !== undefined && { checksum: value.content }),
+    usedBy: this.#parts.uses.of(value.name),
+    lastUpdatedTimestamp: value.updatedAt,
+    resourceVersion: rev,
+  })
+
+  existing(name: string): Entry<ImageRecord> {
+    const { collection, noun, command } = this.#parts
+    const entry = collection.get('', name)
+    if (entry) return entry
+    throw notFound(noun, name.slice(0, 200), `svc3 ${command} list shows what is there`)
+  }
+
+  nameProblems(name: string, field = 'name'): Cause[] {
+    if (isImageName(name)) return []
+    const message = `${field} "${name.slice(0, 100)}" is no name for an ${this.#parts.word}: ${imageNameRule}`
+    return [{ field, reason: 'FieldValueInvalid', message }]
+  }
+
+  /** Throws what can never be right, and a name that is taken by another request than this one. */
+  refuse(causes: readonly Cause[], name: string, requestKey: string | undefined): void {
+    if (causes.length > 0) throw invalid(this.#parts.noun, causes, 'correct the fields named in details.causes')
+    const found = this.#parts.collection.get('', name)
+    if (found && !isOf(found, requestKey)) throw this.#taken(found.value)
+  }
+
+  /** Names are unique by the key of the record, whoever else creates one at the same time. */
+  async create(record: NewImage, { namespace, owner, now, requestKey }: Asked): Promise<Made> {
+    const { collection } = this.#parts
+    const at = timestamp(now)
+    const whole: ImageRecord = {
+      ...record,
+      owner,
+      createdAt: at,
+      updatedAt: at,
+      sourceNamespace: namespace,
+      ...(requestKey !== undefined && { requestKey }),
+    }
+    try {
+      return { entry: await collection.create('', record.name, whole), isRepeated: false }
+    } catch (error) {
+      const found = collection.get('', record.name)
+      if (!isFault(error, 'AlreadyExists') || !found) throw error
+      if (isOf(found, requestKey) && isReady(found.value)) return { entry: found, isRepeated: true }
+      throw this.#taken(found.value)
+    }
+  }
+
+  async copy(from: string, to: { name: string; description: string | undefined }, asked: Asked): Promise<Made> {
+    const { collection, contents, word, noun } = this.#parts
+    this.refuse(this.nameProblems(to.name), to.name, asked.requestKey)
+    const source = this.existing(from).value
+    if (!isReady(source))
+      throw new ApiError('Conflict', `${word} "${from}" is ${source.state}, and cannot be copied`, {
+        kind: noun,
+        name: from,
+        hint: 'wait until it is Ready',
+      })
+    const { architecture, sizeBytes, recipe, content, spaceUsedBytes } = source
+    const made = await this.create(
+      {
+        name: to.name,
+        description: to.description ?? `Copied from ${source.description || source.name}`.slice(0, 1_024),
+        architecture,
+        sizeBytes,
+        ...(recipe !== undefined && { recipe }),
+        ...(content !== undefined && { content }),
+        ...(spaceUsedBytes !== undefined && { spaceUsedBytes }),
+        source: source.name,
+        sourceType: 'local',
+      },
+      asked,
+    )
+    // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
+    const isHeld = content === undefined || collection.get('', from)?.value.content === content
+    if (isHeld || (await contents.hold(content))) return made
+    await collection.delete(made.entry).catch(ignoreLost)
+    throw this.#conflict(from, 'was deleted while it was being copied', 'copy another one')
+  }
+
+  describe(name: string, description: string, now: Date): Promise<Entry<ImageRecord>> {
+    return this.change(this.existing(name), (record) => ({ ...record, description, updatedAt: timestamp(now) }))
+  }
+
+  async remove(name: string): Promise<Status> {
+    const { collection, uses, noun, word } = this.#parts
+    for (;;) {
+      const entry = this.existing(name)
+      const users = uses.of(name)
+      if (users.length > 0)
+        throw this.#conflict(name, `is used by ${listed(users)}`, 'delete those VMs first: svc3 vm delete')
+      if (entry.value.state === 'Updating')
+        throw this.#conflict(name, 'is being written', 'wait until it is Ready, or Failed')
+      try {
+        await collection.delete(entry)
+        return success(`${word} "${name}" deleted`, { kind: noun, name })
+      } catch (error) {
+        ignoreLost(error)
+      }
+    }
+  }
+
+  download(name: string): Download {
+    const { contents } = this.#parts
+    const { value } = this.existing(name)
+    const { content, sizeBytes } = value
+    if (!isReady(value)) throw this.#conflict(name, `is ${value.state}`, 'wait until it is Ready')
+    if (content === undefined)
+      throw this.#conflict(
+        name,
+        'is made by the nodes themselves, and is not on the server',
+        'save a VM of it as an image of its own, and download that',
+      )
+    const read: Download['read'] = (start, end, signal) => contents.read(content, { start, end }, signal)
+    return { name, bytes: sizeBytes, tag: content, read }
+  }
+
+  /** Changes a record until it succeeds, as long as it is the same one. */
+  async change(entry: Entry<ImageRecord>, next: (record: ImageRecord) => ImageRecord): Promise<Entry<ImageRecord>> {
+    const { name, createdAt } = entry.value
+    for (;;) {
+      const current = this.existing(name)
+      if (current.value.createdAt !== createdAt) throw this.#conflict(name, 'is another one now', 'look again')
+      try {
+        return await this.#parts.collection.update(current, next(current.value))
+      } catch (error) {
+        ignoreLost(error)
+      }
+    }
+  }
+
+  /** Takes back what was not finished. */
+  async forget({ value: { name, createdAt } }: Entry<ImageRecord>): Promise<void> {
+    const { collection } = this.#parts
+    for (;;) {
+      const current = collection.get('', name)
+      if (!current || current.value.createdAt !== createdAt || isReady(current.value)) return
+      try {
+        await collection.delete(current)
+      } catch (error) {
+        ignoreLost(error)
+      }
+    }
+  }
+
+  #conflict(name: string, what: string, hint: string): ApiError {
+    const { noun, word } = this.#parts
+    return new ApiError('Conflict', `${word} "${name}" ${what}`, { kind: noun, name, hint })
+  }
+
+  #taken({ name, state }: ImageRecord): ApiError {
+    const { noun, word } = this.#parts
+    const how = state === 'Updating' ? ', and is being written' : ' already'
+    return new ApiError('AlreadyExists', `${word} "${name}" exists${how}`, {
+      kind: noun,
+      name,
+      hint: 'choose another name, or delete it first',
+    })
+  }
+}
+
+const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): boolean =>
+  requestKey !== undefined && value.requestKey === requestKey
+
+const mostNamed = 10
+const listed = (names: readonly string[]): string =>
+  names.length <= mostNamed
+    ? names.join(', ')
+    : `${names.slice(0, mostNamed).join(', ')} and ${names.length - mostNamed} more`
+
+/**
+ * What a server that died was about to take in: its file is gone with it. Only one server works on a store, and this is
+ * called before it takes requests.
+ */
+export async function forgetUploads({ images, isos }: Pick<Collections, 'images' | 'isos'>): Promise<void> {
+  for (const collection of [images, isos]) {
+    for (const entry of collection.list()) {
+      const { state, sourceType, content } = entry.value
+      if (state === 'Updating' && sourceType === 'userUpload' && content === undefined)
+        await collection.delete(entry).catch(ignoreLost)
+    }
+  }
+}

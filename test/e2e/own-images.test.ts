@@ -1,0 +1,74 @@
+// Images and ISOs of one's own on real guests: what was uploaded is what runs, byte for byte, fetched by the node once.
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { buildTiny, tinyFolder } from '../../src/images/tiny/build.ts'
+import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
+import { openGuest, seedTiny, tinyCache } from '../support/guest.ts'
+
+let dev: DevServer
+let data: string
+let disk: string
+
+before(async () => {
+  data = await makeFolder()
+  await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  disk = path.join(tinyFolder(tinyCache, 'arm64'), 'disk.raw')
+  await seedTiny(path.join(data, 'images'), ['amd64'])
+  dev = await startDev(data)
+})
+after(async () => {
+  await run(['vm', 'delete', 'own', 'disc'], { env: { SVC3_DATA: data } })
+  await dev.kill('SIGTERM')
+  await fs.rm(data, { recursive: true, force: true })
+})
+
+const ok = async (...args: string[]): Promise<string> => {
+  const { code, stdout, stderr } = await run(args, { env: { SVC3_DATA: data }, timeoutMs: 90_000 })
+  assert.equal(code, 0, `svc3 ${args.join(' ')}: ${stderr}${stdout}`)
+  return stdout
+}
+async function hashOf(file: string): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const piece of createReadStream(file, { highWaterMark: 2 ** 20 })) hash.update(piece)
+  return hash.digest('hex')
+}
+/** Where the node keeps what has this digest. */
+const onNode = (digest: unknown): string => path.join(data, 'images', String(digest).replace(':', '-'), 'disk.raw')
+const shown = async (kind: string, name: string) =>
+  (await dev.call('GET', `/api/v1/namespaces/svc-default/${kind}/${name}`)).body
+
+describe('an uploaded image', { timeout: 120_000 }, () => {
+  it('boots by its own firmware on exactly the bytes that were uploaded, and takes a login', async () => {
+    await ok('image', 'upload', disk, '--name', 'own-arm64', '--type', 'arm64')
+    await ok('vm', 'deploy', 'own', '-i', 'own-arm64', '-c', '2', '-m', '0.5')
+    using inside = await openGuest((await shown('vms', 'own')) as never, {}, 90_000)
+    assert.match(await inside.run('uname -m'), /aarch64/)
+    const { checksum } = await shown('images', 'own-arm64')
+    assert.equal(await hashOf(onNode(checksum)), await hashOf(disk))
+    const nodes = JSON.parse(await ok('node', 'list', '-o', 'json')) as { images: string[] }[]
+    assert.ok(
+      nodes.some(({ images }) => images.includes('own-arm64')),
+      JSON.stringify(nodes),
+    )
+  })
+})
+
+describe('an uploaded ISO', { timeout: 60_000 }, () => {
+  it('is read by the guest as it was uploaded', async () => {
+    const file = path.join(data, 'disc.iso')
+    await fs.writeFile(file, randomBytes(3 * 2 ** 20))
+    await ok('iso', 'upload', file)
+    await ok('vm', 'deploy', 'disc', '-i', 'tiny-amd64', '-c', '1', '-m', '0.3', '--iso', 'disc.iso')
+    const hash = await hashOf(file)
+    assert.equal(await hashOf(onNode((await shown('isos', 'disc.iso')).checksum)), hash)
+    using inside = await openGuest((await shown('vms', 'disc')) as never)
+    // The small guest loads what it needs to boot; the drive is found a moment after its driver is there.
+    const drive =
+      'for m in ahci sr_mod; do sudo modprobe $m; done; n=0; until [ -b /dev/sr0 ]; do n=$((n+1)); [ $n -lt 50 ] || exit 1; sleep 0.2; done'
+    assert.match(await inside.run(`${drive}; sudo sha256sum /dev/sr0`), new RegExp(`^${hash} `))
+  })
+})
