@@ -39,18 +39,18 @@ debconf
 
 describe('chooseSources', () => {
   const debian =
-    'Types: deb deb-src\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\nArchitectures: amd64\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg'
+    'Types: deb deb-src\nURIs: http://deb.example.org/debian\nSuites: bookworm\nComponents: main\nArchitectures: amd64\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg'
   const other = 'Types: deb\nURIs: https://example.com/node\nSuites: any\nComponents: main'
 
   it("takes Debian's, for any architecture, and no source packages", () => {
     const { stanzas, list } = chooseSources({
-      list: '# deb http://deb.debian.org/debian old main\ndeb [arch=amd64 signed-by=/k] http://mirror.example/debian/ bookworm main\ndeb https://download.example/linux/debian bookworm stable\ndeb-src http://deb.debian.org/debian bookworm main\n',
+      list: '# deb http://deb.example.org/debian old main\ndeb [arch=amd64 signed-by=/k] http://mirror.example/debian/ bookworm main\ndeb https://download.example/linux/debian bookworm stable\ndeb-src http://deb.example.org/debian bookworm main\n',
       stanzas: `${debian}\n\n${other}\n\n${debian}\nEnabled: no\n`,
     })
     assert.equal(list, 'deb [signed-by=/k] http://mirror.example/debian/ bookworm main\n')
     assert.equal(
       stanzas,
-      'Types: deb\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n',
+      'Types: deb\nURIs: http://deb.example.org/debian\nSuites: bookworm\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n',
     )
   })
 
