@@ -62,9 +62,11 @@ async function deployToSsh(architecture: 'amd64' | 'arm64'): Promise<BenchRow> {
       const folder = path.join(data, `nodes/dev-${architecture}-1/vms`, String(uid))
       const pid = Number.parseInt(await fs.readFile(path.join(folder, 'pid'), 'utf8'), 10)
       const port = await freePort()
-      const words = await bareArguments(pid, port)
+      // In a folder of its own: the agent's belongs to the agent.
+      const own = path.join(data, 'bare')
+      const words = (await bareArguments(pid, port)).map((word) => word.replaceAll(folder, own))
       await dev.call('DELETE', `${vms}/demo`)
-      times.bare.push(await bare(words, port, folder, path.join(data, `images/tiny-${architecture}/disk.raw`)))
+      times.bare.push(await bare(words, port, own, path.join(data, `images/tiny-${architecture}/disk.raw`)))
     }
   } finally {
     await dev.kill('SIGTERM')
