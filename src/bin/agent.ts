@@ -4,7 +4,7 @@ import { type Agent, startAgent } from '../agent/agent.ts'
 import { NoAddress } from '../agent/capacity.ts'
 import { IdentityError } from '../agent/identity.ts'
 import { ApiError } from '../api/errors.ts'
-import type { AgentRequest as AgentOptions } from '../cli/commands/agent.ts'
+import type { AgentOptions } from '../cli/programs.ts'
 import { ConnectionError } from '../client/transport.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
@@ -54,7 +54,7 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
       // What a driver that only pretends has made need not survive a power cut.
       durability: options.driver === 'simulated' ? 'written' : 'synced',
       joinToken,
-      removeUnknown: options.removeUnknown ?? false,
+      removeUnknown: options.removeUnknown,
       log: createLog(process.env.SVC3_DEBUG ? 'debug' : 'info'),
       trust: trust(apiUrls),
     },

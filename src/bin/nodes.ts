@@ -46,7 +46,6 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
       // Nodes of their own: VMs of one driver are nothing to the other.
       name: `${prefixes[driver]}-${architecture}-${index + 1}`,
       architecture: architecture as keyof DevOptions['nodes'],
-      index,
     })),
   )
   const network = driver === 'qemu' && names.length > 0 ? await usableNetwork() : 'sealed'

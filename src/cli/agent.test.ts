@@ -5,14 +5,14 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
-import type { AgentRequest } from './commands/agent.ts'
+import type { AgentOptions } from './programs.ts'
 
 const url = ['--api-url', 'http://127.0.0.1:8080']
 
 async function start(words: readonly string[], options: FakeHostOptions = {}) {
   const outcome = await run(['agent', ...words], options)
   assert.equal(outcome.exitCode, 0, outcome.stderr)
-  return { ...outcome, given: outcome.started[0] as AgentRequest }
+  return { ...outcome, given: outcome.started[0] as AgentOptions }
 }
 
 describe('svc3 agent', () => {

@@ -72,6 +72,8 @@ export interface AgentOptions {
   readonly cpu: number | undefined
   readonly memoryGib: number | undefined
   readonly maxVms: number | undefined
+  /** VMs that the first HELLO does not list go, whatever the data of the server are. */
+  readonly removeUnknown: boolean
   /** Of guests; the safer one of this host when undefined. */
   readonly network: NetworkKind | undefined
   readonly simulation: Simulation

@@ -9,8 +9,6 @@ export const mediaType = 'application/vnd.svc3.image.manifest.v1+json'
 export const chunkBytes = 16 * 2 ** 20
 /** Extents are whole blocks of this size. The last block of a disk that ends inside it is filled up with zeros. */
 export const blockBytes = 64 * 1_024
-/** No disk is larger: a declared petabyte is refused before anything is allocated. */
-export const largestDiskBytes = 64 * 2 ** 40
 /** Disks are made of sectors. */
 export const sectorBytes = 512
 export const largestManifestBytes = 16 * 2 ** 20

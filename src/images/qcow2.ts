@@ -1,7 +1,7 @@
 // What a file of a disk is, by its first bytes, and whether a qcow2 file is one that we read. Our own check, before and
 // instead of any QEMU tool: those follow names that the file brings with it.
 import type fs from 'node:fs/promises'
-import { largestDiskBytes } from './format.ts'
+import { largestDiskBytes } from '../rules/sizes.ts'
 
 export type DiskFormat = 'raw' | 'qcow2' | 'gzip' | 'zstd' | 'xz'
 

@@ -14,11 +14,6 @@ const defaultDataDir = '/var/lib/svc3-agent'
 const tokenAdvice =
   'make one with "svc3 node join-token", and give it with --join-token-file FILE or --join-token-stdin'
 
-/** What the program gets: also what only an operator may say. */
-export interface AgentRequest extends AgentOptions {
-  readonly removeUnknown?: boolean
-}
-
 export const command = defineCommand({
   description:
     'Joins the cluster once, with a token of "svc3 node join-token", and by a key of its own ever after. Only reaches out:\nnothing needs to reach this host. Ctrl-C ends the agent; its VMs run on, and the next one takes them over.',
@@ -102,7 +97,7 @@ export const command = defineCommand({
       const isClear = url.startsWith('http:') && !isLoopback(new URL(url).hostname)
       if (isClear) note(`the node's token travels in clear to ${url}, and who listens in can use it; https:// is safer`)
     }
-    const request: AgentRequest = {
+    const request: AgentOptions = {
       apiUrls,
       dataDir,
       imageDir:
