@@ -101,7 +101,8 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
   },
 
   async start(bench) {
-    await bench.tools.driver.start(bench.handle, specOfBench(bench), bench.signal)
+    const { note } = await bench.tools.driver.start(bench.handle, specOfBench(bench), bench.signal)
+    bench.warning = note
   },
 
   stop: (bench) => takeDown(bench, bench.tools.graceSeconds),
@@ -149,7 +150,7 @@ export async function removeAll({ driver, handles }: Tools, handle: Handle): Pro
 
 /** Where it goes down for work on its disk, it comes up again when that fails. */
 async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSeconds: number): Promise<void> {
-  if (spec) undo.push(() => tools.driver.start(handle, spec, AbortSignal.timeout(60_000)))
+  if (spec) undo.push(async () => void (await tools.driver.start(handle, spec, AbortSignal.timeout(60_000))))
   // Who wants it deleted does not wait for what it may have to save, and neither does an agent that stops.
   await tools.driver.stop(handle, { graceSeconds, signal })
 }

@@ -17,6 +17,15 @@ export interface BaseImage {
   readonly format: 'raw' | 'qcow2'
   readonly virtualSizeBytes: number
   readonly boot: Boot
+  /** What ran when the image was saved: the first start on a new disk goes on from there, where it fits. */
+  readonly memory?: MemoryState
+}
+
+/** Memory of a VM, in a file of the driver's own format. */
+export interface MemoryState {
+  readonly file: string
+  /** Hypervisor, version, machine, processor, devices …: it fits a VM whose description is the same in every field. */
+  readonly description: Readonly<Record<string, string | number>>
 }
 
 export interface Forward {
@@ -50,6 +59,8 @@ export interface VmSpec {
   readonly legacyIO: boolean
   readonly systemSerial?: string
   readonly iso?: string
+  /** Boots from the disk though the image carries memory. */
+  readonly isCold?: boolean
 }
 
 /** What a driver needs to find a VM again, also after a restart of the agent: plain JSON, kept by the agent. */
@@ -59,6 +70,23 @@ export interface Handle {
   readonly uid: string
   /** The folder of this VM: everything that the driver keeps of it is in there. */
   readonly folder: string
+}
+
+/** A VM as it was in one moment, kept until it is released. */
+export interface Capture {
+  readonly id: string
+  /** The digest of the image that the layers stand on. */
+  readonly base: string
+  /** What was written since, the lowest first: qcow2 overlays, frozen. A layer of an id never changes. */
+  readonly layers: readonly { readonly id: string; readonly file: string }[]
+  readonly virtualSizeBytes: number
+  /** Absent where the hypervisor cannot save it. */
+  readonly memory?: MemoryState
+}
+
+export interface Started {
+  /** Why the memory that the image carries was not used, for whoever deployed it. */
+  readonly note?: string
 }
 
 /**
@@ -106,11 +134,12 @@ export interface Driver {
   /** Makes the disk. The same VM again: the same handle, and a disk that is there stays as it is. */
   create(vm: VmSpec, folder: string): Promise<Handle>
   /**
-   * Returns when the VM runs. Already running: fine. MUST NOT start a second process on one disk, whoever started the
+   * Returns when the VM runs. Already running: fine. On a disk that never ran it goes on from the memory of the image,
+   * where there is one that fits; a frozen VM of that kind would be a dead one, so what is not the same boots. MUST NOT start a second process on one disk, whoever started the
    * first. MUST NOT start on an image of another digest than the disk was made on. Cut off at any point, `inspect` tells
    * what came of it. Throws PortTaken.
    */
-  start(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<void>
+  start(handle: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started>
   /** Asks the guest, and after `graceSeconds` ends it. Not running: fine. Afterwards its ports are free. */
   stop(handle: Handle, options: StopOptions): Promise<void>
   /** Ends it and removes everything. Already gone: fine. */
@@ -138,6 +167,22 @@ export interface Driver {
     revert(handle: Handle, vm: VmSpec): Promise<void>
     /** The digest of the image that the disk stands on. */
     base(handle: Handle): Promise<string>
+  }
+  readonly capturing?: {
+    /**
+     * Freezes what a running VM is in this moment: its disk, and its memory where `withMemory` and the hypervisor can.
+     * It goes on at once, on a new layer. The same id again: the same capture, also after a kill -9 at any point.
+     */
+    capture(
+      handle: Handle,
+      vm: VmSpec,
+      capture: { readonly id: string; readonly withMemory: boolean },
+      signal: AbortSignal,
+    ): Promise<Capture>
+    /** What of it is not the VM's own goes. Unknown: fine. Layers stay as long as the disk stands on them. */
+    release(handle: Handle, id: string): Promise<void>
+    /** Captures that were made and not released. */
+    list(handle: Handle): Promise<readonly Capture[]>
   }
   readonly console?: {
     /** The file that the guest's serial console is written to. */

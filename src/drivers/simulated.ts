@@ -11,6 +11,7 @@ import {
   type Observed,
   PortTaken,
   type Probe,
+  type Started,
   type StopOptions,
   type VmSpec,
 } from './driver.ts'
@@ -67,12 +68,12 @@ export class SimulatedDriver implements Driver {
     })
   }
 
-  start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<void> {
+  start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
     return this.#alone(folder, async () => {
       signal.throwIfAborted()
       const now = await this.#required(folder)
       const bootId = await hostBootId()
-      if (now.power === 'running' && now.bootId === bootId) return
+      if (now.power === 'running' && now.bootId === bootId) return {}
       if (now.digest !== vm.image.digest)
         throw new Error(
           `the image ${vm.image.name} on this node is not the one that the disk of this VM stands on; revert the VM, ` +
@@ -88,6 +89,7 @@ export class SimulatedDriver implements Driver {
       await this.#write(folder, { ...rest, power: 'running', bootId, ports })
       if (this.#knobs.persist !== false)
         await fs.appendFile(path.join(folder, consoleFile), `simulated: ${vm.name} is up; nothing runs in here\n`)
+      return {}
     })
   }
 

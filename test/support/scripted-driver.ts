@@ -96,6 +96,7 @@ export function scriptedDriver(world: World, name = 'simulated'): Driver {
       world.starts++
       get(handle).spec = spec
       world.becomes(handle.uid, { state: 'running' })
+      return {}
     },
     async stop(handle, { graceSeconds }) {
       await world.enter(graceSeconds === 0 ? 'kill' : 'stop', handle.uid)

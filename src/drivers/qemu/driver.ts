@@ -1,6 +1,6 @@
 // The QEMU driver: each VM a QEMU process of its own that outlives the agent, its disk an overlay in the VM's folder.
 import path from 'node:path'
-import type { Architecture, Driver, Handle, Observed, Probe, StopOptions, VmSpec } from '../driver.ts'
+import type { Architecture, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks.ts'
@@ -60,7 +60,7 @@ export class QemuDriver implements Driver {
     return { version: 1, driver: this.name, uid: vm.uid, folder }
   }
 
-  async start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<void> {
+  async start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
     const { accelerator } = this.#options
     const requireNetwork = async () => {
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
@@ -71,6 +71,7 @@ export class QemuDriver implements Driver {
       { network: this.#network, requireNetwork, ...(accelerator && { accelerator }) },
       signal,
     )
+    return {}
   }
 
   stop({ folder }: Handle, options: StopOptions): Promise<void> {
