@@ -3,10 +3,16 @@
 const keptSeconds = {
   /** The first answer to a request with an Idempotency-Key. */
   answer: 24 * 3_600,
+  /** Founding document 4.2: the status of a push job can be seen for an hour after its end. */
+  pushJob: 3_600,
 } as const
 
 export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>
   (Date.parse(now) - Date.parse(endedAt)) / 1_000 > keptSeconds[kind]
+
+/** When something that ended is gone. */
+export const expiryOf = (kind: keyof typeof keptSeconds, endedAt: string): Date =>
+  new Date(Date.parse(endedAt) + keptSeconds[kind] * 1_000)
 
 /** So many events are kept in the whole cluster. */
 export const keptEvents = 20_000

@@ -1,6 +1,7 @@
 // The records that svc3 keeps, one line a kind: what it is called in the store, and what it holds.
 import { Collection } from './collection.ts'
 import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
+import type { PushJobRecord } from './push-jobs.ts'
 import type { Store } from './store.ts'
 import { View } from './view.ts'
 
@@ -127,6 +128,7 @@ const kinds = {
   nodes: kind<NodeRecord>('/nodes/'),
   images: kind<ImageRecord>('/images/'),
   isos: kind<ImageRecord>('/isos/'),
+  pushJobs: kind<PushJobRecord>('/push-jobs/'),
   cluster: kind<ClusterRecord>('/cluster/'),
 }
 

@@ -1,0 +1,20 @@
+// How push jobs look in a table.
+import type { PushJob } from '../../../api/push-jobs.ts'
+import { roughSize } from '../../../rules/sizes.ts'
+import type { Column } from '../../output.ts'
+
+export const columns: readonly Column<PushJob>[] = [
+  { header: 'NAME', cell: (job) => job.name },
+  { header: 'IMAGE', cell: (job) => job.image },
+  { header: 'STATUS', cell: (job) => job.status },
+  { header: 'PROGRESS', cell: progressOf },
+  { header: 'AGE', cell: (job) => ({ time: job.startedAt }) },
+  { header: 'VM', wide: true, cell: (job) => job.vm },
+  { header: 'DIGEST', wide: true, cell: (job) => job.digest },
+  { header: 'ERROR', wide: true, cell: (job) => job.errorMessage },
+]
+
+/** `62 % of 8.4G`; what it adds up to is not known before the VM is frozen and packed. */
+function progressOf({ progress: { bytesTotal, percent } }: PushJob): string {
+  return bytesTotal === 0 ? `${percent} %` : `${percent} % of ${roughSize(bytesTotal)}`
+}

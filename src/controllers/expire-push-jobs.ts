@@ -1,0 +1,24 @@
+// Forgets push jobs an hour after their end (founding document 4.2).
+import { timestamp } from '../platform/clock.ts'
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { hasExpired } from '../rules/retention.ts'
+import { ignoreLost } from '../store/store.ts'
+import type { Controller } from './controller.ts'
+
+const everyMs = 60_000
+
+export function expirePushJobs({ collections: { pushJobs }, clock, log }: Controller): Loop {
+  return startLoop({
+    everyMs,
+    failed: (error) => log.error('expire-push-jobs failed and will run again', {}, error),
+    run: async (signal) => {
+      const now = timestamp(clock.now())
+      for (const entry of pushJobs.list()) {
+        if (signal.aborted) return
+        const { finishedAt } = entry.value
+        if (finishedAt === undefined || !hasExpired('pushJob', finishedAt, now)) continue
+        await pushJobs.delete(entry).catch(ignoreLost)
+      }
+    },
+  })
+}
