@@ -20,6 +20,7 @@ import { openStore as openContent } from '../../src/images/store.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
+import { Deliveries } from '../../src/server/deliveries.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
@@ -82,6 +83,7 @@ export async function startService(
     ...fleetServices,
     content: await openContent(path.join(folder, 'content')),
     uploads: await Uploads.open(path.join(folder, 'uploads')),
+    deliveries: new Deliveries(),
     nodeKeys: createNodeKeys(signingKeys, clock),
     store,
     collections,
