@@ -206,6 +206,21 @@ const withCapture = async (fresh: TestService): Promise<unknown> => {
   const content = await putManifest(fresh.services.content, { ...disk, boot: { kind: 'firmware' } })
   return { token, params: { capture }, body: { content, percent: 1, bytes: 1 } }
 }
+const withRegistry = (fresh: TestService): Promise<unknown> =>
+  fresh.call('POST', `${inDefault}/secrets/registrycredentials/add`, {
+    body: { server: 'https://ghcr.io', username: 'ci-bot', password: 'not-a-real-password' },
+  })
+/** A VM that is being pushed, on the node whose agent asks. */
+const withPush = async (fresh: TestService) => {
+  await withRegistry(fresh)
+  await addImage(fresh, 'sonoma', 'arm64')
+  const { token } = await startNode(fresh, { report: { architecture: 'arm64' } })
+  await fresh.call('POST', `${inDefault}/vms`, { body: { image: 'sonoma', name: 'vm-cznfv' } })
+  const body = { imageReference: 'ghcr.io/acme/ios/sonoma' }
+  const job = (await fresh.call('POST', `${inDefault}/vms/vm-cznfv/push`, { body })).body.jobName
+  const capture = fresh.services.collections.pushJobs.get('svc-default', job)?.value.capture ?? ''
+  return { agent: { token, params: { capture } }, user: { params: { namespace: 'svc-default', job } } }
+}
 const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unknown>>> = {
   removeRegistryCredential: async (fresh) => {
     await fresh.call('POST', `${inDefault}/secrets/registrycredentials/add`, {
@@ -236,6 +251,13 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   putBlob: async (fresh) => ({ ...((await asAgent(fresh)) as object), params: { digest: digestOf('a chunk') } }),
   findMissingBlobs: asAgent,
   reportCapture: withCapture,
+  getCaptureCredentials: async (fresh) => (await withPush(fresh)).agent,
+  pushVm: async (fresh) => {
+    await withRegistry(fresh)
+    await withVm('arm64')(fresh)
+  },
+  getPushJob: async (fresh) => (await withPush(fresh)).user,
+  cancelPushJob: async (fresh) => (await withPush(fresh)).user,
   finishCapture: withCapture,
   createVmConfig: withImage('arm64'),
   getVmConfig: withConfig,

@@ -1,9 +1,9 @@
-// How what a node has frozen of a VM comes to the server: which content it lacks, that content, and how it went. Spoken
-// by agents only, and not in the API document.
+// How what a node has frozen of a VM comes to the server, or to a registry: which content the server lacks, that
+// content, credentials, and how it went. Spoken by agents only, and not in the API document.
 import * as t from 'typebox'
 import { base, operation } from './operation.ts'
 
-export const captureKinds = ['save', 'commit'] as const
+export const captureKinds = ['save', 'commit', 'push'] as const
 
 /** What is to be frozen of a running VM, once, whatever dies meanwhile. */
 export const WantedCapture = t.Object(
@@ -12,6 +12,8 @@ export const WantedCapture = t.Object(
     kind: t.Enum(captureKinds),
     /** Where the hypervisor can. */
     withMemory: t.Boolean(),
+    /** push: where to, `<registry_host>/<repository>/<image>:TAG`. */
+    reference: t.Optional(t.String({ maxLength: 1_024 })),
   },
   { title: 'WantedCapture' },
 )
@@ -67,7 +69,9 @@ export const finishCapture = operation({
   allow: 'agent',
   status: 200,
   summary: 'Say that everything of a capture is there',
-  description: 'What was captured becomes visible by this, or nothing happens and the answer says what is missing.',
+  description:
+    'What was captured becomes visible by this, or nothing happens and the answer says what is missing. `content` is ' +
+    'the digest of its manifest: of an image, in the store; of a push, in the registry.',
   body: t.Object({ content: Digest }),
   response: t.Object({ missing: t.Array(t.String()) }),
   refuses: ['NotFound', 'Invalid'],
@@ -87,9 +91,36 @@ export const reportCapture = operation({
   body: t.Object({
     percent: t.Integer({ minimum: 0, maximum: 100 }),
     bytes: t.Integer({ minimum: 0 }),
+    /** push: what is being done, of how much, and how much the registry had already. */
+    phase: t.Optional(t.String({ maxLength: 256 })),
+    bytesTotal: t.Optional(t.Integer({ minimum: 0 })),
+    bytesSkipped: t.Optional(t.Integer({ minimum: 0 })),
     problem: t.Optional(t.String({ minLength: 1, maxLength: 8_192 })),
   }),
   response: t.Object({}),
   refuses: ['NotFound'],
   example: { params, body: { percent: 62, bytes: 3_221_225_472 }, response: {} },
+})
+
+export const getCaptureCredentials = operation({
+  id: 'getCaptureCredentials',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/captures/{capture}/credentials`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Read the credentials that a push needs, to use and to forget',
+  secretAnswer: true,
+  response: t.Object({
+    server: t.String({ description: 'The registry, with its scheme' }),
+    username: t.String(),
+    password: t.String(),
+    allowInsecure: t.Boolean(),
+  }),
+  refuses: ['NotFound', 'Conflict'],
+  example: {
+    params,
+    response: { server: 'https://ghcr.io', username: 'ci-bot', password: 'not-a-real-password', allowInsecure: false },
+  },
 })

@@ -8,6 +8,7 @@ import * as isos from './isos.ts'
 import * as namespaces from './namespaces.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
+import * as pushJobs from './push-jobs.ts'
 import * as registryCredentials from './registry-credentials.ts'
 import * as roleBindings from './role-bindings.ts'
 import * as service from './service.ts'
@@ -19,6 +20,7 @@ import * as vms from './vms.ts'
 const nouns = {
   ...vms,
   ...vmConfigs,
+  ...pushJobs,
   ...images,
   ...isos,
   ...nodes,

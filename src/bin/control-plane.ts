@@ -13,6 +13,7 @@ import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
 import { expireEvents } from '../controllers/expire-events.ts'
 import { expireLogins } from '../controllers/expire-logins.ts'
+import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
@@ -151,6 +152,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const loops = [
     scheduler,
     expireVms(services),
+    expirePushJobs(services),
     markNodes(services, services.fleet),
     expireAnswers(services),
     expireEvents(services),

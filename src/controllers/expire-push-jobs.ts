@@ -7,18 +7,23 @@ import type { Controller } from './controller.ts'
 
 const everyMs = 60_000
 
-export function expirePushJobs({ collections: { pushJobs }, clock, log }: Controller): Loop {
+export function expirePushJobs(controller: Controller): Loop {
   return startLoop({
     everyMs,
-    failed: (error) => log.error('expire-push-jobs failed and will run again', {}, error),
-    run: async (signal) => {
-      const now = timestamp(clock.now())
-      for (const entry of pushJobs.list()) {
-        if (signal.aborted) return
-        const { finishedAt } = entry.value
-        if (finishedAt === undefined || !hasExpired('pushJob', finishedAt, now)) continue
-        await pushJobs.delete(entry).catch(ignoreLost)
-      }
-    },
+    failed: (error) => controller.log.error('expire-push-jobs failed and will run again', {}, error),
+    run: (signal) => expirePushJobsOnce(controller, signal),
   })
+}
+
+export async function expirePushJobsOnce(
+  { collections: { pushJobs }, clock }: Omit<Controller, 'log'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const now = timestamp(clock.now())
+  for (const entry of pushJobs.list()) {
+    if (signal.aborted) return
+    const { finishedAt } = entry.value
+    if (finishedAt === undefined || !hasExpired('pushJob', finishedAt, now)) continue
+    await pushJobs.delete(entry).catch(ignoreLost)
+  }
 }

@@ -1,13 +1,13 @@
-// Images that wait for what nobody will bring: their VM is gone, or a server died before it told the VM. And VMs that name
+// Images and push jobs that wait for what nobody will bring: their VM is gone, or a server died before it told the VM. And VMs that name
 // what has come to its end. Looks when a VM that was being captured is gone, and every now and then.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { dropCapture, failCaptured } from '../store/captures.ts'
-import type { ImageCapture } from '../store/fleet-records.ts'
+import { dropCapture, failImage, isWaitedFor } from '../store/captures.ts'
+import { changePushJob, isOver } from '../store/push-jobs.ts'
 import type { Controller } from './controller.ts'
 
 const everyMs = 20_000
-/** A request writes the image first, and then the VM. */
+/** A request writes the image or the job first, and then the VM. */
 const requestMs = 30_000
 
 export function settleCaptures(controller: Controller): Loop {
@@ -34,28 +34,46 @@ export function settleCaptures(controller: Controller): Loop {
 
 /** Returns how many were given up. */
 export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>): Promise<number> {
-  const { images, vms } = collections
+  const { images, pushJobs, vms } = collections
   const now = clock.now()
+  const at = timestamp(now)
   let count = 0
   for (const { value: image } of images.list()) {
-    const { capture } = image
-    if (!capture) continue
-    const vm = vmOf(capture)
-    if (vm?.captures?.some(({ id }) => id === capture.id)) continue
-    const isUnderWay = vm !== undefined && now.getTime() - Date.parse(capture.requestedAt) < requestMs
-    if (isUnderWay) continue
-    const problem = vm
-      ? 'the server was interrupted before it could be begun; try again'
-      : `vm "${capture.vm.name}" was removed before it was saved; nothing of it was kept`
-    if (await failCaptured(collections, { ...capture, image: image.name }, problem, timestamp(now))) count += 1
+    const { capture, name } = image
+    const problem = capture && problemOf(capture.vm, capture)
+    if (!capture || problem === undefined) continue
+    if (await failImage(collections, { ...capture, image: name }, problem, at)) count += 1
+  }
+  for (const { key, value: job } of pushJobs.list()) {
+    if (isOver(job)) continue
+    const vm = { namespace: job.namespace, name: job.vm, uid: job.vmUid }
+    const problem = problemOf(vm, { id: job.capture, requestedAt: job.startedAt })
+    if (problem === undefined) continue
+    const failed = { status: 'Failed', errorMessage: problem, finishedAt: at } as const
+    if (await changePushJob(pushJobs, key, () => failed)) count += 1
   }
   for (const vm of vms.list())
-    for (const { id, image } of vm.value.captures ?? [])
-      if (images.get('', image)?.value.capture?.id !== id) await dropCapture(collections, vm, id)
+    for (const capture of vm.value.captures ?? [])
+      if (!isWaitedFor(collections, vm.value.namespace, capture)) await dropCapture(collections, vm, capture.id)
   return count
 
-  function vmOf({ vm: { namespace, name, uid } }: ImageCapture) {
+  /** Why it will not come; undefined while it may. */
+  function problemOf({ namespace, name, uid }: Captured, { id, requestedAt }: Awaited): string | undefined {
     const record = vms.get(namespace, name)?.value
-    return record?.uid === uid ? record : undefined
+    if (record?.uid !== uid) return `vm "${name}" was removed before all of it was there; nothing of it was kept`
+    const isUnderWay = now.getTime() - Date.parse(requestedAt) < requestMs
+    if (isUnderWay || record.captures?.some((capture) => capture.id === id)) return undefined
+    return 'the server was interrupted before it could be begun; try again'
   }
+}
+
+interface Captured {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+}
+
+interface Awaited {
+  readonly id: string
+  readonly requestedAt: string
 }

@@ -13,6 +13,7 @@ const allowed: Readonly<Record<VmAction, readonly string[]>> = {
   resize: ['running'],
   save: ['running'],
   commit: ['running'],
+  push: ['running'],
 }
 const actions = Object.keys(allowed) as VmAction[]
 
@@ -21,12 +22,13 @@ describe('actions on VMs', () => {
     for (const powerState of powerStates) {
       it(`${action} of an Intel-based VM that is ${powerState}`, () => {
         const refusal = refuseAction(action, { name: 'x', architecture: 'amd64', powerState })
-        assert.equal(refusal?.reason, allowed[action].includes(powerState) ? undefined : 'Conflict')
+        const expected = action === 'push' ? 'Invalid' : allowed[action].includes(powerState) ? undefined : 'Conflict'
+        assert.equal(refusal?.reason, expected)
         if (refusal) assert.ok(refusal.message.includes('"x"') && refusal.options.hint)
       })
       it(`${action} of an Apple silicon-based VM that is ${powerState}`, () => {
         const refusal = refuseAction(action, { name: 'x', architecture: 'arm64', powerState })
-        const isForBoth = ['resize', 'save', 'commit'].includes(action)
+        const isForBoth = ['resize', 'save', 'commit', 'push'].includes(action)
         const expected = isForBoth ? (powerState === 'running' ? undefined : 'Conflict') : 'Invalid'
         assert.equal(refusal?.reason, expected)
       })
@@ -41,7 +43,7 @@ describe('actions on VMs', () => {
   it('lead where they say', () => {
     assert.deepEqual(
       actions.map((action) => wantedAfter(action)),
-      ['running', 'stopped', 'suspended', 'running', 'running', 'running', 'running', 'running'],
+      ['running', 'stopped', 'suspended', 'running', 'running', 'running', 'running', 'running', 'running'],
     )
   })
 })

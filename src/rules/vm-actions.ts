@@ -5,12 +5,14 @@ import type { Architecture } from '../api/records.ts'
 import type { Vm } from '../api/vms.ts'
 
 export type PowerState = Vm['powerState']
-export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize' | 'save' | 'commit'
+export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize' | 'save' | 'commit' | 'push'
 export type WantedPower = 'running' | 'stopped' | 'suspended'
 
 interface Row {
   /** Power operations and revert are for Intel-based VMs only (3, 4.2). */
   readonly intelOnly: boolean
+  /** Push is for Apple silicon-based VMs only (4.2). */
+  readonly appleOnly?: true
   readonly from: readonly PowerState[]
   readonly to: WantedPower
   /** What is asked of a VM that is in none of these states. */
@@ -31,6 +33,13 @@ const rows: Readonly<Record<VmAction, Row>> = {
   resize: { intelOnly: false, from: ['running'], to: 'running', needs: 'only the disk of a running VM can be resized' },
   save: { intelOnly: false, from: ['running'], to: 'running', needs: 'only a running VM can be saved' },
   commit: { intelOnly: false, from: ['running'], to: 'running', needs: 'only a running VM can be committed' },
+  push: {
+    intelOnly: false,
+    appleOnly: true,
+    from: ['running'],
+    to: 'running',
+    needs: 'only a running VM can be pushed',
+  },
 }
 
 /** What leads out of a state in which an action is refused. */
@@ -56,7 +65,7 @@ export interface ActionSubject {
 
 /** Why an action is refused; undefined when it is not. What can never be right comes first. */
 export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | undefined {
-  const { intelOnly, from, needs } = rows[action]
+  const { intelOnly, appleOnly, from, needs } = rows[action]
   const about = { kind: 'vms', name: vm.name }
   if (intelOnly && vm.architecture !== 'amd64') {
     const message = `vm "${vm.name}" is Apple silicon-based (arm64): ${action} is for Intel-based VMs only`
@@ -64,6 +73,14 @@ export function refuseAction(action: VmAction, vm: ActionSubject): ApiError | un
       ...about,
       hint: 'delete it and deploy another one to begin anew',
       causes: [{ field: 'command', reason: 'FieldValueNotSupported', message }],
+    })
+  }
+  if (appleOnly && vm.architecture !== 'arm64') {
+    const message = `vm "${vm.name}" is Intel-based (amd64): ${action} is for Apple silicon-based VMs only`
+    return new ApiError('Invalid', message, {
+      ...about,
+      hint: 'save it as an image of the cluster: svc3 vm save',
+      causes: [{ field: 'vm', reason: 'FieldValueNotSupported', message }],
     })
   }
   if (vm.busyWith !== undefined) {

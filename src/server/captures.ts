@@ -98,7 +98,7 @@ const isRepeated = ({ wish }: VmRecord, requestKey: string | undefined): boolean
   requestKey !== undefined && wish.requestKey === requestKey
 
 const captureOf = (
-  kind: VmCapture['kind'],
+  kind: ImageCapture['kind'],
   { namespace, name, uid }: VmRecord,
   { now, requestKey }: Pick<Asked, 'now' | 'requestKey'>,
 ): ImageCapture => ({
@@ -150,7 +150,7 @@ async function assertAlone({ store, collections }: Services, { uid, shape }: VmR
 }
 
 /** The node is told with the next generation. */
-async function attach(
+export async function attach(
   { collections }: Services,
   { key, value: { uid, name } }: Entry<VmRecord>,
   capture: VmCapture,

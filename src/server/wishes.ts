@@ -1,7 +1,8 @@
 // What the agent of a node is told about a VM: the record's wish, with what it needs to be carried out. Every new
 // generation goes out as soon as it is written, and everything at once when an agent connects.
 import type { AgentMessage, WantedVm } from '../api/agent.ts'
-import type { VmRecord } from '../store/fleet-records.ts'
+import type { WantedCapture } from '../api/captures.ts'
+import type { VmCapture, VmRecord } from '../store/fleet-records.ts'
 import { changeRev, zeroRev } from '../store/store.ts'
 import { isDeleted, isFailedDeployment } from '../store/vms.ts'
 import type { Services } from './services.ts'
@@ -34,10 +35,22 @@ export function sendWishes(services: Needed): () => void {
         )
       if (!after?.place || !fleet.isOpen(after.place.node)) continue
       const isNew = !isSame || before?.place?.node !== after.place.node
-      if (isNew || before?.wish.generation !== after.wish.generation) tell(services, after, changeRev(change))
+      const isTold = before?.wish.generation === after.wish.generation && !hasDropped(before, after)
+      if (isNew || !isTold) tell(services, after, changeRev(change))
     }
   })
 }
+
+/** What is cancelled is to be given up now; what has come, its node knows. */
+const hasDropped = (before: VmRecord, after: VmRecord): boolean =>
+  (before.captures?.length ?? 0) > (after.captures?.length ?? 0)
+
+const wantedCapture = (capture: VmCapture): WantedCapture => ({
+  id: capture.id,
+  kind: capture.kind,
+  withMemory: capture.withMemory,
+  ...(capture.kind === 'push' && { reference: capture.reference }),
+})
 
 /** Everything that a node should have, and what must stay there though it cannot be said what it is. */
 export function wishesFor(
@@ -122,7 +135,7 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
     ...(record.isoContent !== undefined && { isoContent: record.isoContent }),
     ...(shape.systemSerial !== undefined && { systemSerial: shape.systemSerial }),
     ...(record.isCold && { isCold: true }),
-    ...(record.captures && { captures: record.captures.map(({ id, kind, withMemory }) => ({ id, kind, withMemory })) }),
+    ...(record.captures && { captures: record.captures.map(wantedCapture) }),
     metadata: { ...secret.metadata },
     ...(secret.userdata !== undefined && { userdata: secret.userdata }),
     ...(grow?.generation === wish.generation && { growth: { user: grow.user, password: grow.password } }),

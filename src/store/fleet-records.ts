@@ -92,12 +92,22 @@ export interface VmRecord {
   readonly failure?: string
 }
 
-/** A VM as it is in one moment, on its way into an image. */
-export interface VmCapture extends WantedCapture {
+/** A VM as it is in one moment, on its way into an image or to a registry. */
+export type VmCapture = CaptureForImage | CaptureForPush
+
+export interface CaptureForImage extends WantedCapture {
+  readonly kind: 'save' | 'commit'
   /** The name of the image; that record's `capture` has the same id until this has come to its end. */
   readonly image: string
   /** What the image is to be described as, when that is to change with its content. */
   readonly description?: string
+}
+
+export interface CaptureForPush extends WantedCapture {
+  readonly kind: 'push'
+  /** The name of the job, in the namespace of the VM; it is over when this has come to its end. */
+  readonly job: string
+  readonly reference: string
 }
 
 /** Metadata and first-boot script of a VM, by its uid. */
@@ -181,7 +191,7 @@ export interface ImageRecord {
 
 export interface ImageCapture {
   readonly id: string
-  readonly kind: VmCapture['kind']
+  readonly kind: CaptureForImage['kind']
   readonly requestedAt: string
   readonly requestKey?: string
   readonly vm: { readonly namespace: string; readonly name: string; readonly uid: string }

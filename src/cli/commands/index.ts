@@ -37,6 +37,9 @@ export const commands: CommandTable = {
       suspend: { summary: 'Freeze a running VM (Intel)', load: () => import('./vms/suspend.ts') },
       resume: { summary: 'Let a suspended VM go on (Intel)', load: () => import('./vms/resume.ts') },
       revert: { summary: 'Return a VM to its image (Intel)', load: () => import('./vms/revert.ts') },
+      push: { summary: 'Push a VM to an OCI registry', load: () => import('./push-jobs/push.ts') },
+      'get-push-status': { summary: 'Show push jobs', load: () => import('./push-jobs/get-push-status.ts') },
+      'cancel-push': { summary: 'Cancel a push job', load: () => import('./push-jobs/cancel-push.ts') },
       resize: { summary: 'Enlarge the disk of a VM', load: () => import('./vms/resize.ts') },
       extend: { summary: 'Set when a VM ends by itself', load: () => import('./vms/extend.ts') },
       connect: {

@@ -9,11 +9,13 @@ import { readManifest } from '../../images/stored-manifests.ts'
 import { DiskFullError } from '../../images/temporary-files.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { changeCaptured, dropCapture, failCaptured, withoutCapture } from '../../store/captures.ts'
-import type { ImageRecord, VmCapture, VmRecord } from '../../store/fleet-records.ts'
+import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../store/captures.ts'
+import type { CaptureForImage, CaptureForPush, ImageRecord, VmCapture, VmRecord } from '../../store/fleet-records.ts'
+import { changePushJob } from '../../store/push-jobs.ts'
 import type { Entry } from '../../store/store.ts'
 import type { HandlersOf } from '../handlers.ts'
 import { storedBytes } from '../image-contents.ts'
+import { credentialsFor, referenceOf } from '../registries.ts'
 import type { Services } from '../services.ts'
 
 const kind = 'captures'
@@ -22,7 +24,8 @@ const touchesAtOnce = 16
 const mostTold = 5_000
 
 export function captures(services: Services): HandlersOf<typeof api> {
-  const { collections, content, deliveries, clock } = services
+  const { collections, content, deliveries, secrets, clock } = services
+  const { pushJobs, registryCredentials } = collections
 
   /** What the record of a VM on this node names. */
   function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
@@ -33,6 +36,16 @@ export function captures(services: Services): HandlersOf<typeof api> {
       if (vm && capture) return { vm, capture }
     }
     throw notFound(kind, id.slice(0, 128), 'nobody wants it any more: release it')
+  }
+
+  async function succeeded({ namespace }: VmRecord, { job }: CaptureForPush, digest: string): Promise<void> {
+    await changePushJob(pushJobs, pushJobs.key(namespace, job), ({ progress }) => ({
+      status: 'Succeeded',
+      phase: 'done',
+      progress: { ...progress, bytesDone: progress.bytesTotal, percent: 100 },
+      digest,
+      finishedAt: timestamp(clock.now()),
+    }))
   }
 
   async function over(vm: Entry<VmRecord>, id: string): Promise<void> {
@@ -55,12 +68,18 @@ export function captures(services: Services): HandlersOf<typeof api> {
       return { digest }
     },
 
-    async reportCapture({ principal: { name: node }, params: { capture: id }, body: { percent, bytes, problem } }) {
+    async reportCapture({ principal: { name: node }, params: { capture: id }, body }) {
       const { vm, capture } = existing(node, id)
+      const { percent, bytes, problem } = body
       if (problem !== undefined) {
-        await failCaptured(collections, capture, problem, timestamp(clock.now()))
+        await failCapture(collections, vm.value.namespace, capture, problem, timestamp(clock.now()))
         failpoint('captures.failed')
         await over(vm, id)
+      } else if (capture.kind === 'push') {
+        const { phase, bytesTotal = 0, bytesSkipped = 0 } = body
+        const progress = { percent, bytesDone: bytes, bytesTotal, bytesSkipped }
+        const running = { status: 'Running', progress, ...(phase !== undefined && { phase }) } as const
+        await changePushJob(pushJobs, pushJobs.key(vm.value.namespace, capture.job), () => running)
       } else {
         deliveries.heard(id)
         await changeCaptured(collections, capture, (record) => ({ ...record, progress: { percent, bytes } }))
@@ -70,6 +89,11 @@ export function captures(services: Services): HandlersOf<typeof api> {
 
     async finishCapture({ principal: { name: node }, params: { capture: id }, body }) {
       const { vm, capture } = existing(node, id)
+      if (capture.kind === 'push') {
+        await succeeded(vm.value, capture, body.content)
+        await over(vm, id)
+        return { missing: [] }
+      }
       deliveries.heard(id)
       const manifest = await manifestOf(content, body.content)
       if (!manifest) return { missing: [body.content] }
@@ -90,16 +114,27 @@ export function captures(services: Services): HandlersOf<typeof api> {
       await over(vm, id)
       return { missing: [] }
     },
+
+    getCaptureCredentials({ principal: { name: node }, params: { capture: id } }) {
+      const { vm, capture } = existing(node, id)
+      if (capture.kind !== 'push') throw notFound(kind, id.slice(0, 128), 'only a push needs credentials')
+      const { namespace } = vm.value
+      return credentialsFor({ registryCredentials, secrets }, namespace, referenceOf(capture.reference))
+    },
   }
 }
 
 /** How an image changes when what was on its way into it has come. */
-const versions: Readonly<Record<VmCapture['kind'], (before: number) => number>> = {
+const versions: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
   save: (before) => before,
   commit: (before) => before + 1,
 }
 
-function fulfilled(record: ImageRecord, { kind, description }: VmCapture, made: Partial<ImageRecord>): ImageRecord {
+function fulfilled(
+  record: ImageRecord,
+  { kind, description }: CaptureForImage,
+  made: Partial<ImageRecord>,
+): ImageRecord {
   const { recipe: _, ...rest } = withoutCapture(record)
   const version = versions[kind](record.version ?? 1)
   return { ...rest, ...made, version, ...(description !== undefined && { description }) }

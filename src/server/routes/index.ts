@@ -11,6 +11,7 @@ import { images } from './images.ts'
 import { isos } from './isos.ts'
 import { namespaces } from './namespaces.ts'
 import { nodes } from './nodes.ts'
+import { pushJobs } from './push-jobs.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
 import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
@@ -22,6 +23,7 @@ import { vms } from './vms.ts'
 export const handlers = (services: Services): Handlers => ({
   ...vms(services),
   ...vmConfigs(services),
+  ...pushJobs(services),
   ...images(services),
   ...isos(services),
   ...nodes(services),

@@ -6,7 +6,7 @@ import { timestamp } from '../../platform/clock.ts'
 import { parseTtl } from '../../rules/durations.ts'
 import { mayDelete } from '../../rules/ownership.ts'
 import { type VmAction, wantedAfter } from '../../rules/vm-actions.ts'
-import type { VmRecord, VmWish } from '../../store/fleet-records.ts'
+import type { VmCapture, VmRecord, VmWish } from '../../store/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
 import { changeVm, forgetVm, isDeleted, removeVm, withWish } from '../../store/vms.ts'
 import { commitVm, saveVm } from '../captures.ts'
@@ -94,8 +94,8 @@ export function vms(services: Services): HandlersOf<typeof api> {
       await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), services.stopping]))
     } catch {
       if (services.stopping.aborted) throw restarting(value.name)
-      const saving = collections.vms.at(key)?.value.captures?.map(({ image }) => image) ?? []
-      if (saving.length > 0) throw waitsForImages(value.name, saving)
+      const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
+      if (saving.length > 0) throw waitsForCaptures(value.name, saving)
       const where = value.place ? `node "${value.place.node}"` : 'its node'
       throw new ApiError('Timeout', `vm "${value.name}" is being deleted, but ${where} has not answered yet`, {
         kind,
@@ -198,11 +198,13 @@ export function vms(services: Services): HandlersOf<typeof api> {
   }
 }
 
-const waitsForImages = (name: string, images: readonly string[]): ApiError =>
-  new ApiError('Timeout', `vm "${name}" is being deleted, and goes when it is saved as ${images.join(', ')}`, {
+const destinationOf = (capture: VmCapture): string => (capture.kind === 'push' ? capture.reference : capture.image)
+
+const waitsForCaptures = (name: string, destinations: readonly string[]): ApiError =>
+  new ApiError('Timeout', `vm "${name}" is being deleted, and goes when it is saved as ${destinations.join(', ')}`, {
     kind,
     name,
-    hint: 'svc3 image list shows how far that is; an administrator can give it up with svc3 vm delete --force',
+    hint: 'svc3 image list and svc3 vm get-push-status show how far that is; an administrator can give it up with svc3 vm delete --force',
   })
 
 /** Compare-and-set, for those who send the version that they decided upon. */
