@@ -26,6 +26,7 @@ const wishes: Readonly<Record<Kind, readonly Partial<WantedVm>[]>> = {
   resume: [{}, { power: 'suspended' }, { power: 'running' }],
   revert: [{}, { diskGeneration: 2 }],
   resize: [{}, { diskGb: 20 }],
+  capture: [{}, { captures: [{ id: 'saved', kind: 'save', withMemory: true }] }],
   delete: [{}, { power: 'deleted' }],
 }
 /** Where a step is rarer than its kind. */
