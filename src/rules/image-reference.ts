@@ -1,0 +1,139 @@
+// References to images in OCI registries (founding document 4.2, `vm push`): `<registry_host>/<repository>/<image>[:TAG]`,
+// for pulls also `@sha256:…`; and which stored credentials belong to one. Pure.
+import { parseRegistryServer } from './registry-server.ts'
+
+export interface ImageReference {
+  /** Host and port as somebody wrote them, in normal form: `ghcr.io`, `localhost:5000`, `[::1]:5000`. */
+  readonly registry: string
+  /** Everything between the registry and the tag: `team/nested/image`. */
+  readonly repository: string
+  /** Undefined where there is only a digest. */
+  readonly tag: string | undefined
+  readonly digest: string | undefined
+  /** What identifies the manifest to a registry: the digest where there is one, otherwise the tag. */
+  readonly target: string
+  /** The whole in normal form. */
+  readonly text: string
+}
+
+export type ParsedReference =
+  | { readonly ok: true; readonly reference: ImageReference }
+  | { readonly ok: false; readonly problem: string; readonly hint: string }
+
+export const imageReferenceRule = '<registry_host>/<repository>/<image>[:TAG], such as ghcr.io/team/image:v1'
+export const defaultTag = 'latest'
+
+const component = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/
+const tagForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
+const digestForm = /^sha256:[0-9a-f]{64}$/
+const longestRepository = 255
+
+/** Whether an image's name is a reference: names of images in the cluster have no slash. */
+export const isImageReference = (name: string): boolean => name.includes('/')
+
+export function parseImageReference(text: string, use: 'push' | 'pull'): ParsedReference {
+  // Before anything repeats the text: it may carry a password.
+  if (text.startsWith('-')) return { ok: false, problem: 'the image reference begins with a dash', hint: writeIt }
+  if (/^[^/]*:[^/]*@|^[^/]*@[^/]*\/|:\/\/[^/]*@/.test(text) && !/^[^/]*@sha/.test(text)) {
+    const hint = `store user name and password with svc3 regcred add, and write ${imageReferenceRule}`
+    return { ok: false, problem: 'the image reference contains user info', hint }
+  }
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text) ?? []
+  if (scheme !== undefined) return refuse(text, `begins with a scheme ("${clip(scheme)}")`, `leave it out: ${writeIt}`)
+  const { name, digest } = splitDigest(text)
+  if (digest !== undefined && use === 'push')
+    return refuse(text, 'has a digest, which only the pushed content can say', `give a tag: ${writeIt}`)
+  if (digest !== undefined && !digestForm.test(digest))
+    return refuse(text, 'has a digest that is not sha256: and 64 hexadecimal digits', writeIt)
+  const slash = name.indexOf('/')
+  if (slash === -1) return refuse(text, 'names no registry', writeIt)
+  const server = parseRegistryServer(`https://${name.slice(0, slash)}`)
+  if (!server.ok)
+    return refuse(text, 'has no valid registry host', 'begin with a host and perhaps a port, as in localhost:5000')
+  const { repository, tag } = splitTag(name.slice(slash + 1))
+  const problem = repositoryProblem(repository, use)
+  if (problem !== undefined) return refuse(text, problem, writeIt)
+  if (tag !== undefined && !tagForm.test(tag))
+    return refuse(text, `has the tag "${clip(tag)}"`, 'a tag has at most 128 letters, digits, periods, dashes and _')
+  const chosen = tag ?? (digest === undefined ? defaultTag : undefined)
+  const registry = name.slice(0, slash).toLowerCase()
+  const host = server.host + (/:\d+$/.test(registry) ? `:${server.port}` : '')
+  return { ok: true, reference: makeReference(host, repository, chosen, digest) }
+}
+
+function makeReference(
+  registry: string,
+  repository: string,
+  tag: string | undefined,
+  digest: string | undefined,
+): ImageReference {
+  const text = `${registry}/${repository}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`
+  return { registry, repository, tag, digest, target: digest ?? tag ?? defaultTag, text }
+}
+
+function splitDigest(text: string): { name: string; digest: string | undefined } {
+  const at = text.indexOf('@')
+  return at === -1 ? { name: text, digest: undefined } : { name: text.slice(0, at), digest: text.slice(at + 1) }
+}
+
+function splitTag(path: string): { repository: string; tag: string | undefined } {
+  const colon = path.lastIndexOf(':')
+  return colon <= path.lastIndexOf('/')
+    ? { repository: path, tag: undefined }
+    : { repository: path.slice(0, colon), tag: path.slice(colon + 1) }
+}
+
+function repositoryProblem(repository: string, use: 'push' | 'pull'): string | undefined {
+  const components = repository.split('/')
+  if (repository === '' || (components.length < 2 && use === 'push')) return 'names no repository and image'
+  if (repository.length > longestRepository) return `has a repository of more than ${longestRepository} characters`
+  const bad = components.find((each) => !component.test(each))
+  if (bad === undefined) return undefined
+  return bad === ''
+    ? 'has an empty part between slashes'
+    : `has the part "${clip(bad)}": lowercase letters and digits, with single . or _ or dashes between them`
+}
+
+/** A stored set of credentials, as far as the choice goes. */
+export interface StoredServer {
+  /** In normal form: `https://host[:port]` or `http://…`. */
+  readonly server: string
+  readonly allowInsecure: boolean
+}
+
+/** The addresses that credentials for a reference may be stored under, the better one first. */
+export function serversOf({ registry }: Pick<ImageReference, 'registry'>): readonly string[] {
+  return ['https', 'http'].flatMap((scheme) => {
+    const parsed = parseRegistryServer(`${scheme}://${registry}`)
+    return parsed.ok ? [parsed.server] : []
+  })
+}
+
+/** https before http, and http only where it was allowed. */
+export function credentialFor<T extends StoredServer>(
+  reference: Pick<ImageReference, 'registry'>,
+  stored: Iterable<T>,
+): T | undefined {
+  const all = [...stored]
+  for (const server of serversOf(reference)) {
+    const found = all.find((each) => each.server === server && (server.startsWith('https:') || each.allowInsecure))
+    if (found) return found
+  }
+  return undefined
+}
+
+/** What a push without credentials is told (409). */
+export const noCredentials = (reference: ImageReference, namespace: string): { problem: string; hint: string } => ({
+  problem: `there are no credentials for the registry "${reference.registry}" in the namespace "${namespace}"`,
+  hint: `an administrator adds them with: svc3 regcred add ${serversOf(reference)[0]} -u USER --password-stdin -n ${namespace}`,
+})
+
+const writeIt = `write ${imageReferenceRule}`
+
+const refuse = (text: string, problem: string, hint: string): ParsedReference => ({
+  ok: false,
+  problem: `the image reference ${JSON.stringify(clip(text))} ${problem}`,
+  hint,
+})
+
+const clip = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}…` : text)
