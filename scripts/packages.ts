@@ -9,6 +9,8 @@ const packages: readonly DebianProgram[] = [
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },
   { name: 'chromium', program: 'chromium', why: 'looking at pages as a person does' },
+  { name: 'docker-registry', program: 'docker-registry', why: 'a registry to push to and pull from' },
+  { name: 'skopeo', program: 'skopeo', why: 'another client of registries' },
   { name: 'ovmf', program: '/usr/share/OVMF/OVMF_CODE.fd', why: 'firmware for amd64 VMs' },
   { name: 'qemu-efi-aarch64', program: '/usr/share/AAVMF/AAVMF_CODE.fd', why: 'firmware for arm64 VMs' },
 ]

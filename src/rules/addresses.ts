@@ -15,7 +15,7 @@ export function networkOf(address: string): string {
 }
 
 /** The eight numbers of an IPv6 address, or undefined when it is none. */
-function groupsOf(text: string): number[] | undefined {
+export function groupsOf(text: string): number[] | undefined {
   if (!text.includes(':')) return undefined
   const halves = dotless(text).split('::')
   if (halves.length > 2) return undefined

@@ -24,6 +24,7 @@ const rules: Readonly<Record<string, Rule>> = {
   },
   client: { ours: ['api'], packages: { ws: 'tunnel.ts' } },
   images: { ours: ['api', 'rules', 'platform'], packages: { typebox: 'format.ts' } },
+  oci: { ours: ['api', 'rules', 'images', 'platform'], packages: {} },
   drivers: { ours: ['api', 'platform'], packages: {} },
   agent: {
     ours: ['api', 'rules', 'client', 'drivers', 'images', 'oci', 'platform'],

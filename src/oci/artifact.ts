@@ -1,0 +1,122 @@
+// Our images as OCI artifacts. The first layer is our own manifest, byte for byte, so that a pull has the same digest;
+// the others are its chunks as they are stored, each once, so that what two images share is the same blob in a registry.
+// The config is a plain OCI one, for tools that insist on it. Pure.
+import type { Chunk, Manifest } from '../images/format.ts'
+import { formatVersion, mediaType as imageManifestType, largestManifestBytes } from '../images/format.ts'
+import { chunksOf, decodeManifest, digestOf, encodeManifest } from '../images/manifest.ts'
+import { RegistryError } from './errors.ts'
+import {
+  bad,
+  largestOciManifestBytes,
+  type OciManifest,
+  ociConfigType,
+  ociManifestType,
+  rawManifest,
+} from './oci-manifest.ts'
+import type { Descriptor, RawManifest } from './target.ts'
+
+export const artifactType = 'application/vnd.svc3.image.v1'
+
+const chunkTypes = {
+  none: 'application/vnd.svc3.image.chunk.v1',
+  zstd: 'application/vnd.svc3.image.chunk.v1+zstd',
+} as const satisfies Readonly<Record<Chunk['compression'], string>>
+
+const prefix = 'io.svc3.image'
+export const annotation = {
+  formatVersion: `${prefix}.format-version`,
+  architecture: `${prefix}.architecture`,
+  /** Of the disk, and of a chunk. */
+  uncompressedSize: `${prefix}.uncompressed-size`,
+  /** Of a chunk that is stored as it is; what zstd made of others is checked by their digest. */
+  uncompressedDigest: `${prefix}.uncompressed-content-digest`,
+  /** Digests of our manifests: this image's own, and that of the one that it was made from. */
+  manifest: `${prefix}.manifest`,
+  parent: `${prefix}.parent`,
+} as const
+
+export interface Artifact {
+  readonly manifest: RawManifest
+  /** What is in no store: the config and our manifest. */
+  readonly own: ReadonlyMap<string, Buffer>
+}
+
+/** The same for the same image, every time. */
+export function encodeArtifact(image: Manifest): Artifact {
+  const encoded = encodeManifest(image)
+  const config = Buffer.from(
+    JSON.stringify({ architecture: image.architecture, os: 'unknown', rootfs: { type: 'layers', diff_ids: [] } }),
+  )
+  const layers = [
+    { mediaType: imageManifestType, digest: encoded.digest, size: encoded.bytes.length },
+    ...chunkLayers(image),
+  ]
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: ociManifestType,
+    artifactType,
+    config: { mediaType: ociConfigType, digest: digestOf(config), size: config.length },
+    layers,
+    annotations: {
+      [annotation.formatVersion]: String(image.formatVersion),
+      [annotation.architecture]: image.architecture,
+      [annotation.uncompressedSize]: String(image.virtualSizeBytes),
+      [annotation.manifest]: encoded.digest,
+      ...(image.parent !== undefined && { [annotation.parent]: image.parent }),
+    },
+  }
+  const bytes = Buffer.from(JSON.stringify(manifest))
+  if (bytes.length > largestOciManifestBytes)
+    throw new RegistryError('tooLarge', `an image of ${layers.length - 1} chunks is more than a registry can list`, {
+      hint: 'make the disk smaller; about 280 GiB of data fit',
+    })
+  const own = new Map([
+    [manifest.config.digest, config],
+    [encoded.digest, encoded.bytes],
+  ])
+  return { manifest: rawManifest(ociManifestType, bytes), own }
+}
+
+function chunkLayers(image: Manifest): Descriptor[] {
+  const layers = new Map<string, Descriptor>()
+  for (const { digest, storedBytes, rawBytes, compression } of chunksOf(image)) {
+    const annotations = {
+      [annotation.uncompressedSize]: String(rawBytes),
+      ...(compression === 'none' && { [annotation.uncompressedDigest]: digest }),
+    }
+    layers.set(digest, { mediaType: chunkTypes[compression], digest, size: storedBytes, annotations })
+  }
+  return [...layers.values()]
+}
+
+/** Whether it is an image of ours; which says nothing of whether it is a good one. */
+export const isOurArtifact = ({ layers }: OciManifest): boolean => layers[0]?.mediaType === imageManifestType
+
+/** The layer that is our manifest, if it can be one. */
+export function manifestLayer(oci: OciManifest): Descriptor {
+  const [first] = oci.layers
+  const version = oci.annotations[annotation.formatVersion] ?? String(formatVersion)
+  if (!first || first.mediaType !== imageManifestType) throw bad('it is no image of a virtual machine')
+  if (version !== String(formatVersion)) throw bad(`it has the format ${version.slice(0, 20)}, made by another svc3`)
+  if (first.size > largestManifestBytes) throw bad(`its manifest has ${first.size} bytes`)
+  return first
+}
+
+/** Our manifest, once it is proven that the layers are exactly its chunks. */
+export function decodeArtifact(oci: OciManifest, bytes: Buffer): Manifest {
+  const first = manifestLayer(oci)
+  const image = decodeManifest(bytes, first.digest)
+  const chunks = new Map<string, Chunk>()
+  for (const chunk of chunksOf(image)) chunks.set(chunk.digest, chunk)
+  const layers = new Set<string>()
+  for (const { digest, size, mediaType } of oci.layers.slice(1)) {
+    const chunk = chunks.get(digest)
+    if (!chunk) throw bad(`the layer ${digest} is not a part of it`)
+    if (chunk.storedBytes !== size) throw bad(`the layer ${digest} has two sizes`)
+    if (chunkTypes[chunk.compression] !== mediaType) throw bad(`the layer ${digest} has the type "${mediaType}"`)
+    layers.add(digest)
+  }
+  const missing = [...chunks.keys()].find((digest) => !layers.has(digest))
+  if (missing !== undefined) throw bad(`the layer ${missing} is missing`)
+  return image
+}

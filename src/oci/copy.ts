@@ -1,0 +1,96 @@
+// Push and pull: one copy between two targets. Blobs go several at once, those that are there are skipped, and the
+// manifest comes last, so that nothing is visible before all of it is there. Can be done again at any time: it goes on.
+import { eachAtOnce } from '../images/parallel.ts'
+import { failpoint } from '../platform/failpoint.ts'
+import { type ResolveOptions, resolveManifest } from './resolve.ts'
+import type { Descriptor, Destination, Source } from './target.ts'
+
+export interface From {
+  readonly target: Source
+  readonly reference: string
+}
+
+export interface To {
+  readonly target: Destination
+  /** Without one, a registry keeps it by its digest alone. */
+  readonly reference?: string | undefined
+}
+
+export interface CopyProgress {
+  readonly bytesTotal: number
+  /** What is there now, whether it was sent or was there before. */
+  readonly bytesDone: number
+  /** Of these, what was there before. */
+  readonly bytesSkipped: number
+  readonly blobsTotal: number
+  readonly blobsDone: number
+}
+
+export interface CopyOptions extends ResolveOptions {
+  /** Blobs at once. */
+  readonly concurrency?: number | undefined
+  readonly onProgress?: ((progress: CopyProgress) => void) | undefined
+}
+
+export interface Copied {
+  /** Of the OCI manifest at the source. */
+  readonly sourceDigest: string
+  /** Under which the destination has it: the same in a registry, that of our own manifest in an image store. */
+  readonly digest: string
+  readonly progress: CopyProgress
+}
+
+export const defaultConcurrency = 4
+
+export async function copy(from: From, to: To, options: CopyOptions = {}): Promise<Copied> {
+  const { signal, concurrency = defaultConcurrency, onProgress } = options
+  const source = from.target
+  const manifest = await resolveManifest(source, from.reference, options)
+  const blobs = await to.target.plan(manifest, (blob) => source.read(blob, signal))
+  const count = counter(blobs, onProgress)
+  await eachAtOnce(blobs, concurrency, async (blob) => {
+    signal?.throwIfAborted()
+    if (await to.target.has(blob, signal)) return count.skipped(blob)
+    const content = { open: (offset: number) => source.open(blob, { offset, signal }) }
+    const isSent = await to.target.put(blob, content, { signal, onPosition: (bytes) => count.reached(blob, bytes) })
+    if (isSent) count.sent(blob)
+    else count.skipped(blob)
+    failpoint('oci.copy.blob')
+  })
+  signal?.throwIfAborted()
+  failpoint('oci.copy.finish')
+  const digest = await to.target.finish(manifest, to.reference, signal)
+  return { sourceDigest: manifest.digest, digest, progress: count.progress() }
+}
+
+function counter(blobs: readonly Descriptor[], tell: CopyOptions['onProgress']) {
+  const bytesTotal = blobs.reduce((sum, { size }) => sum + size, 0)
+  const underWay = new Map<string, number>()
+  let settledBytes = 0
+  let bytesSkipped = 0
+  let blobsDone = 0
+  const progress = (): CopyProgress => {
+    let bytesDone = settledBytes
+    for (const bytes of underWay.values()) bytesDone += bytes
+    return { bytesTotal, bytesDone, bytesSkipped, blobsTotal: blobs.length, blobsDone }
+  }
+  const settle = ({ digest, size }: Descriptor) => {
+    underWay.delete(digest)
+    settledBytes += size
+    blobsDone += 1
+    tell?.(progress())
+  }
+  tell?.(progress())
+  return {
+    progress,
+    sent: settle,
+    skipped(blob: Descriptor) {
+      bytesSkipped += blob.size
+      settle(blob)
+    },
+    reached({ digest }: Descriptor, bytes: number) {
+      underWay.set(digest, bytes)
+      tell?.(progress())
+    },
+  }
+}

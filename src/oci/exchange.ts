@@ -1,0 +1,83 @@
+// Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
+// refused in the middle of something, and errors in our words.
+import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
+import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
+import { RegistryError } from './errors.ts'
+import { createRedactor, redactUrl } from './redact.ts'
+import { refusal } from './refusal.ts'
+import { defaultRetry, type RetryPolicy } from './retry.ts'
+import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
+
+export interface RegistryOptions extends ConnectOptions {
+  /** `https://host[:port]`, or `http://…` together with `allowInsecure`. */
+  readonly server: string
+  readonly allowInsecure?: boolean | undefined
+  readonly credentials?: Credentials | undefined
+  readonly retry?: RetryPolicy | undefined
+  /** Without a byte for so long, a connection counts as lost. */
+  readonly idleMs?: number | undefined
+}
+
+export interface Exchange {
+  readonly origin: URL
+  readonly retry: RetryPolicy
+  readonly idleMs: number
+  /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
+  ask(ask: Omit<Ask, 'authorization'>, scopes: readonly string[]): Promise<Answer>
+  /** The error for an answer that was not hoped for. */
+  refuse(answer: Answer, doing: string): Promise<RegistryError>
+  close(): void
+}
+
+/** Where a well-known name is not where its registry answers. */
+const apiHosts: Readonly<Record<string, string>> = {
+  'docker.io': 'registry-1.docker.io',
+  'index.docker.io': 'registry-1.docker.io',
+}
+
+export function createExchange(options: RegistryOptions): Exchange {
+  const { allowInsecure = false, retry = defaultRetry, idleMs = 60_000 } = options
+  const origin = new URL(options.server)
+  origin.hostname = apiHosts[origin.hostname] ?? origin.hostname
+  const connector: Connector = createConnector(options)
+  const redactor = createRedactor()
+  const sending: SendOptions = { connector, origin: origin.origin, allowInsecure, idleMs }
+  const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
+  let challenged: Promise<void> | undefined
+
+  /** Learns once how to authenticate, so that no body is sent in vain. */
+  async function meet(signal: AbortSignal | undefined): Promise<void> {
+    const url = new URL('/v2/', origin)
+    const answer = await send({ method: 'GET', url, signal }, sending)
+    discard(answer)
+    if (answer.status === 401) authorization.learn(answer, undefined)
+    else if (answer.status === 404) throw notRegistry(url)
+    else if (answer.status >= 500 || answer.status === 429) throw await refusal(answer, 'asking who is there', redactor)
+  }
+
+  return {
+    origin,
+    retry,
+    idleMs,
+    async ask(ask, scopes) {
+      challenged ??= meet(ask.signal)
+      const meeting = challenged
+      await meeting.catch((error: unknown) => {
+        if (challenged === meeting) challenged = undefined
+        throw error
+      })
+      for (let tries = 1; ; tries += 1) {
+        const header = await authorization.header(scopes, ask.signal)
+        const answer = await send({ ...ask, authorization: header }, sending)
+        const isOurs = answer.url.origin === origin.origin
+        if (answer.status !== 401 || !isOurs || tries > 2 || !authorization.learn(answer, header)) return answer
+        discard(answer)
+      }
+    },
+    refuse: (answer, doing) => refusal(answer, doing, redactor),
+    close: () => connector.close(),
+  }
+}
+
+const notRegistry = (url: URL): RegistryError =>
+  new RegistryError('notFound', `${redactUrl(url)} is no OCI registry (404)`, { hint: 'check the address' })

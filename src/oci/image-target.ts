@@ -1,0 +1,129 @@
+// Our image store as source and destination of copies; and an image that is somewhere else, as content to restore from
+// without storing it first.
+import type { ContentSource, ContentStore } from '../images/content.ts'
+import type { Manifest } from '../images/format.ts'
+import { putManifest, readManifest } from '../images/stored-manifests.ts'
+import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
+import { bad, parseOciManifest } from './oci-manifest.ts'
+import { type ResolveOptions, resolveManifest } from './resolve.ts'
+import type { Descriptor, Destination, RawManifest, Source } from './target.ts'
+
+/** What one may take of an image; more than this is refused before any of it is fetched. */
+export interface ImageLimits {
+  readonly mostVirtualBytes?: number | undefined
+  /** Of all its chunks as they are stored. */
+  readonly mostStoredBytes?: number | undefined
+  readonly architecture?: Manifest['architecture'] | undefined
+}
+
+/** References are digests of our manifests. */
+export function imageSource(store: ContentStore): Source {
+  const own = new Map<string, Buffer>()
+  return {
+    name: 'the image store',
+    async resolve(reference, signal) {
+      const artifact = encodeArtifact(await readManifest(store, reference, signal))
+      for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
+      return artifact.manifest
+    },
+    async *open({ digest, size }, { offset = 0, signal } = {}) {
+      const known = own.get(digest)
+      if (known) return yield known.subarray(offset)
+      for await (const piece of store.open(digest, offset === 0 ? undefined : { start: offset, end: size })) {
+        signal?.throwIfAborted()
+        yield piece
+      }
+    },
+    read: async ({ digest, size }, signal) => own.get(digest) ?? (await store.read(digest, size, signal)),
+  }
+}
+
+/** `finish` returns the digest of our manifest. The record that names it has to come within the collector's grace. */
+export function imageDestination(store: ContentStore, limits: ImageLimits = {}): Destination {
+  const planned = new Map<string, Manifest>()
+  return {
+    name: 'the image store',
+    async plan(manifest, read) {
+      const { image, chunks } = await openArtifact(manifest, read, limits)
+      planned.set(manifest.digest, image)
+      return chunks
+    },
+    has: async ({ digest, size }) => (await store.touch(digest)) && (await store.size(digest)) === size,
+    async put({ digest, size }, content, { signal, onPosition } = {}) {
+      await store.putExpected({ digest, bytes: size }, counted(content.open(0), onPosition), { signal })
+      return true
+    },
+    async finish(manifest, _reference, signal) {
+      const image = planned.get(manifest.digest)
+      if (!image) throw new Error('an image is finished that was not planned: this is a fault of svc3')
+      return await putManifest(store, image, signal)
+    },
+  }
+}
+
+async function* counted(pieces: AsyncIterable<Buffer>, tell: ((bytes: number) => void) | undefined) {
+  let bytes = 0
+  for await (const piece of pieces) {
+    yield piece
+    bytes += piece.length
+    tell?.(bytes)
+  }
+}
+
+export interface RemoteImage {
+  /** Of the OCI manifest: what a tag meant when it was looked at. */
+  readonly digest: string
+  /** Of our manifest, as it has it in an image store. */
+  readonly imageDigest: string
+  readonly image: Manifest
+  readonly storedBytes: number
+  /** Has the manifest and every chunk, fetched and checked when asked for. */
+  readonly content: ContentSource
+}
+
+/** An image that is somewhere else: `restoreDisk(image, content, …)` makes a disk of it. */
+export async function openRemoteImage(
+  source: Source,
+  reference: string,
+  options: ResolveOptions & { readonly limits?: ImageLimits } = {},
+): Promise<RemoteImage> {
+  const { signal, limits = {} } = options
+  const manifest = await resolveManifest(source, reference, options)
+  const { image, chunks, layer, bytes } = await openArtifact(manifest, (blob) => source.read(blob, signal), limits)
+  const blobs = new Map(chunks.map((blob) => [blob.digest, blob]))
+  return {
+    digest: manifest.digest,
+    imageDigest: layer.digest,
+    image,
+    storedBytes: sizeOf(chunks),
+    content: {
+      async read(digest, mostBytes, waiting) {
+        if (digest === layer.digest) return bytes
+        const blob = blobs.get(digest)
+        if (!blob || blob.size > mostBytes) throw bad(`it has no content ${digest} of at most ${mostBytes} bytes`)
+        return await source.read(blob, waiting)
+      },
+    },
+  }
+}
+
+async function openArtifact(
+  manifest: RawManifest,
+  read: (blob: Descriptor) => Promise<Buffer>,
+  { mostVirtualBytes = Infinity, mostStoredBytes = Infinity, architecture }: ImageLimits,
+) {
+  const oci = parseOciManifest(manifest)
+  const layer = manifestLayer(oci)
+  const bytes = await read(layer)
+  const image = decodeArtifact(oci, bytes)
+  const chunks = [...new Map(oci.layers.slice(1).map((blob) => [blob.digest, blob])).values()]
+  if (architecture !== undefined && image.architecture !== architecture)
+    throw bad(`it is for ${image.architecture}, not ${architecture}`)
+  if (image.virtualSizeBytes > mostVirtualBytes)
+    throw bad(`its disk of ${image.virtualSizeBytes} bytes is larger than the ${mostVirtualBytes} allowed here`)
+  if (sizeOf(chunks) > mostStoredBytes)
+    throw bad(`its ${sizeOf(chunks)} bytes are more than the ${mostStoredBytes} allowed here`)
+  return { image, chunks, layer, bytes }
+}
+
+const sizeOf = (blobs: readonly Descriptor[]): number => blobs.reduce((sum, { size }) => sum + size, 0)

@@ -1,0 +1,43 @@
+// Keeps secrets out of words: addresses without what may be one, and texts of others without the ones we know.
+
+/** Origin and path. User info, query (upload states, signatures) and fragment stay out. */
+export function redactUrl(url: URL | string): string {
+  const text = String(url)
+  if (!URL.canParse(text)) return 'an address that cannot be read'
+  const { protocol, host, pathname } = new URL(text)
+  return `${protocol}//${host}${pathname}`
+}
+
+const mostCharacters = 200
+
+export interface Redactor {
+  /** From now on it is kept out, in all its spellings. */
+  add(secret: string): void
+  /** What somebody else said: short, on one line, printable, without secrets. */
+  words(text: string): string
+}
+
+export function createRedactor(): Redactor {
+  const spellings = new Set<string>()
+  return {
+    add(secret) {
+      const base64 = Buffer.from(secret).toString('base64')
+      const forms = [
+        secret,
+        encodeURIComponent(secret),
+        base64,
+        base64.replace(/=+$/, ''),
+        JSON.stringify(secret).slice(1, -1),
+      ]
+      for (const form of forms) if (form !== '') spellings.add(form)
+    },
+    words(text) {
+      let clean = text
+      // The longest first: one may be a part of another.
+      for (const spelling of [...spellings].sort((a, b) => b.length - a.length))
+        clean = clean.replaceAll(spelling, '***')
+      clean = clean.replace(/[^\x20-\x7e\u00a0-\uffff]+/g, ' ').trim()
+      return clean.length > mostCharacters ? `${clean.slice(0, mostCharacters)}…` : clean
+    },
+  }
+}

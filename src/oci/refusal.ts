@@ -1,0 +1,49 @@
+// An answer that is not the one hoped for, as an error: by its status, and with the registry's own words, cleaned.
+import { RegistryError, type RegistryFault } from './errors.ts'
+import type { Redactor } from './redact.ts'
+import { redactUrl } from './redact.ts'
+import { retryAfterMs } from './retry.ts'
+import type { Answer } from './send.ts'
+import { readBounded } from './send.ts'
+
+const faultsByStatus: Readonly<Record<number, RegistryFault>> = {
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'notFound',
+  408: 'unavailable',
+  413: 'tooLarge',
+  416: 'session',
+  425: 'unavailable',
+  429: 'rateLimited',
+}
+
+const words: Readonly<Partial<Record<RegistryFault, string>>> = {
+  unauthorized: 'does not let us in',
+  forbidden: 'does not allow this',
+  notFound: 'does not have this',
+  tooLarge: 'does not take uploads as large as this',
+  rateLimited: 'asks for fewer requests',
+  unavailable: 'is in trouble',
+}
+
+const mostErrorBytes = 16_384
+
+export async function refusal(answer: Answer, doing: string, redactor: Redactor): Promise<RegistryError> {
+  const { status, headers, url } = answer
+  const said = await readBounded(answer, mostErrorBytes).then(sayingOf, () => '')
+  const fault = faultsByStatus[status] ?? (status >= 500 ? 'unavailable' : 'refused')
+  const itsWords = said === '' ? '' : `, saying "${redactor.words(said)}"`
+  const problem = `${doing}: ${redactUrl(url)} ${words[fault] ?? 'refused'} (${status}${itsWords})`
+  return new RegistryError(fault, problem, { status, retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) })
+}
+
+/** `{"errors":[{"code","message"}]}`, or nothing: a page of HTML tells nobody anything. */
+function sayingOf(body: Buffer): string {
+  try {
+    const { errors } = JSON.parse(body.toString('utf8')) as { errors?: unknown }
+    const [first] = Array.isArray(errors) ? (errors as { code?: unknown; message?: unknown }[]) : []
+    return [first?.code, first?.message].filter((text) => typeof text === 'string').join(': ')
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,142 @@
+// A registry that speaks the OCI distribution API, as source and destination of copies. One request a function; what
+// blobs need lies in upload.ts and download.ts.
+import { digestPattern } from '../images/format.ts'
+import { digestOf } from '../images/manifest.ts'
+import { readBlob, streamBlob } from './download.ts'
+import { RegistryError } from './errors.ts'
+import { createExchange, type Exchange, type RegistryOptions } from './exchange.ts'
+import {
+  dockerListType,
+  dockerManifestType,
+  largestOciManifestBytes,
+  ociIndexType,
+  ociManifestType,
+  parseOciManifest,
+} from './oci-manifest.ts'
+import { redactUrl } from './redact.ts'
+import { retrying } from './retry.ts'
+import { discard, readBounded } from './send.ts'
+import { blobsOf, type Descriptor, type Destination, type RawManifest, type Source } from './target.ts'
+import { uploadBlob } from './upload.ts'
+
+export interface Registry {
+  /** Whether it is one, and lets us in: with the rights to a repository where one is named. */
+  ping(options?: { readonly repository?: string; readonly signal?: AbortSignal }): Promise<void>
+  repository(name: string, options?: RepositoryOptions): Repository
+  /** Ends its connections. */
+  close(): void
+}
+
+export interface RepositoryOptions {
+  /** Another repository of the same registry that may have blobs already: they are mounted, not sent. */
+  readonly mountFrom?: string | undefined
+  /** Blobs longer than this are sent in pieces. */
+  readonly pieceBytes?: number | undefined
+}
+
+export type Repository = Source & Destination
+
+const acceptedManifests = [ociManifestType, dockerManifestType, ociIndexType, dockerListType].join(', ')
+const referenceForm = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64})$/
+const repositoryForm = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/
+
+export function openRegistry(options: RegistryOptions): Registry {
+  const exchange = createExchange(options)
+  return {
+    ping: async ({ repository, signal } = {}) => {
+      const url = new URL('/v2/', exchange.origin)
+      const scopes = repository === undefined ? [] : [`repository:${repository}:pull`]
+      const answer = await retrying(exchange.retry, signal, () => exchange.ask({ method: 'GET', url, signal }, scopes))
+      if (answer.status !== 200) throw await exchange.refuse(answer, 'asking who is there')
+      discard(answer)
+    },
+    repository: (name, repositoryOptions = {}) => openRepository(exchange, name, repositoryOptions),
+    close: () => exchange.close(),
+  }
+}
+
+function openRepository(exchange: Exchange, repository: string, options: RepositoryOptions): Repository {
+  if (!repositoryForm.test(repository)) throw new TypeError(`"${repository.slice(0, 80)}" is not a repository`)
+  const name = `${exchange.origin.host}/${repository}`
+  const pull = [`repository:${repository}:pull`]
+  const push = [`repository:${repository}:pull,push`]
+  const manifestAt = (reference: string) => {
+    if (!referenceForm.test(reference)) throw new TypeError(`"${reference.slice(0, 80)}" is neither tag nor digest`)
+    return at(`manifests/${reference}`)
+  }
+  const at = (path: string) => new URL(`/v2/${repository}/${path}`, exchange.origin)
+  const patiently = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) =>
+    retrying(exchange.retry, signal, work)
+
+  const has = (blob: Descriptor, signal?: AbortSignal) =>
+    patiently(signal, async () => {
+      const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${blob.digest}`), signal }, push)
+      discard(answer)
+      if (answer.status === 404) return false
+      if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
+      const length = answer.headers['content-length']
+      if (length !== undefined && Number(length) !== blob.size)
+        throw new RegistryError('invalid', `${name} has ${blob.digest} with ${length} bytes, not ${blob.size}`)
+      return true
+    })
+
+  return {
+    name,
+    resolve: (reference, signal) =>
+      patiently(signal, async () => {
+        const url = manifestAt(reference)
+        const answer = await exchange.ask({ method: 'GET', url, headers: { accept: acceptedManifests }, signal }, pull)
+        if (answer.status !== 200) throw await exchange.refuse(answer, `looking for ${name} ${reference}`)
+        const bytes = await readBounded(answer, largestOciManifestBytes)
+        const [mediaType = ''] = (answer.headers['content-type'] ?? '').split(';')
+        return checked({ digest: digestOf(bytes), mediaType: mediaType.trim(), bytes }, reference, url, answer.headers)
+      }),
+    open: (blob, { offset = 0, signal } = {}) => streamBlob(blob, offset, { exchange, repository, signal }),
+    read: (blob, signal) => readBlob(blob, { exchange, repository, signal }),
+    plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
+    has,
+    put: (blob, content, { signal, onPosition } = {}) =>
+      uploadBlob(blob, content, {
+        ...options,
+        exchange,
+        repository,
+        signal,
+        onPosition,
+        isThere: () => has(blob, signal),
+      }),
+    finish: (manifest, reference = manifest.digest, signal) =>
+      patiently(signal, async () => {
+        const { mediaType, bytes, digest } = manifest
+        const body = { bytes: bytes.length, open: () => once(bytes) }
+        const url = manifestAt(reference)
+        const answer = await exchange.ask(
+          { method: 'PUT', url, headers: { 'content-type': mediaType }, body, signal },
+          push,
+        )
+        if (answer.status !== 201 && answer.status !== 200)
+          throw await exchange.refuse(answer, `finishing ${name} ${reference}`)
+        discard(answer)
+        const named = answer.headers['docker-content-digest']
+        if (named !== undefined && named !== digest)
+          throw new RegistryError('invalid', `${name} keeps the manifest ${digest} as something else`)
+        return digest
+      }),
+  }
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}
+
+/** What came is what was asked for, or what the registry says that it is. */
+function checked(
+  manifest: RawManifest,
+  reference: string,
+  url: URL,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): RawManifest {
+  const named = digestPattern.test(reference) ? reference : headers['docker-content-digest']
+  if (named !== undefined && named !== manifest.digest)
+    throw new RegistryError('invalid', `${redactUrl(url)} is not what its digest says`)
+  return manifest
+}

@@ -1,0 +1,25 @@
+// From a reference to one manifest: a tag is asked for once, an index is followed to the manifest of an architecture.
+import { bad, isIndexType, parseIndex } from './oci-manifest.ts'
+import type { RawManifest, Source } from './target.ts'
+
+export interface ResolveOptions {
+  /** Which one of an index; without it, an index is refused unless it names only one. */
+  readonly architecture?: string | undefined
+  readonly signal?: AbortSignal | undefined
+}
+
+export async function resolveManifest(
+  source: Source,
+  reference: string,
+  { architecture, signal }: ResolveOptions = {},
+): Promise<RawManifest> {
+  const found = await source.resolve(reference, signal)
+  if (!isIndexType(found.mediaType)) return found
+  const entries = parseIndex(found)
+  const fitting = entries.length === 1 ? entries : entries.filter((entry) => entry.architecture === architecture)
+  const [chosen] = fitting
+  if (!chosen) throw bad(`it is an index without an image for ${architecture ?? 'a certain architecture'}`)
+  const manifest = await source.resolve(chosen.descriptor.digest, signal)
+  if (isIndexType(manifest.mediaType)) throw bad('it is an index of indexes')
+  return manifest
+}

@@ -1,0 +1,71 @@
+// What images are copied from and to, whatever it is made of: content by digest, and manifests by tag or digest. A
+// registry, a folder in OCI layout, our own image store.
+import { bad, type OciManifest } from './oci-manifest.ts'
+
+export interface Descriptor {
+  readonly mediaType: string
+  readonly digest: string
+  readonly size: number
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/** A manifest as it was, byte for byte. */
+export interface RawManifest {
+  readonly digest: string
+  readonly mediaType: string
+  readonly bytes: Buffer
+}
+
+export interface Source {
+  /** For messages; carries no secret. */
+  readonly name: string
+  /** A tag is resolved here once: everything after goes by the digest that comes back. */
+  resolve(reference: string, signal?: AbortSignal): Promise<RawManifest>
+  /**
+   * The bytes from `offset` on. MUST end in an error when they are not as many as described or, from the beginning on,
+   * not what the digest says.
+   */
+  open(
+    blob: Descriptor,
+    options?: { readonly offset?: number; readonly signal?: AbortSignal | undefined },
+  ): AsyncIterable<Buffer>
+  /** All of it, checked. For blobs that fit into memory. */
+  read(blob: Descriptor, signal?: AbortSignal): Promise<Buffer>
+}
+
+/** Content that can be read again from any place, for uploads that were cut off. */
+export interface BlobContent {
+  open(offset: number): AsyncIterable<Buffer>
+}
+
+export interface PutOptions {
+  readonly signal?: AbortSignal | undefined
+  /** How far it has come. May go back, when something has to be sent again. */
+  readonly onPosition?: ((bytes: number) => void) | undefined
+}
+
+export interface Destination {
+  readonly name: string
+  /**
+   * Which blobs are wanted here, each once. MUST refuse what can never be taken, before any of it has moved; `read`
+   * fetches small blobs for that.
+   */
+  plan(manifest: RawManifest, read: (blob: Descriptor) => Promise<Buffer>): Promise<readonly Descriptor[]>
+  /** Whether it is there. */
+  has(blob: Descriptor, signal?: AbortSignal): Promise<boolean>
+  /** Kept only when it is exactly what it was said to be. False: it is there, and nothing had to be sent. */
+  put(blob: Descriptor, content: BlobContent, options?: PutOptions): Promise<boolean>
+  /** Comes last, and makes everything visible at once. Returns the digest under which it is known here. */
+  finish(manifest: RawManifest, reference: string | undefined, signal?: AbortSignal): Promise<string>
+}
+
+/** Everything that a manifest needs, each blob once. */
+export function blobsOf({ config, layers }: OciManifest): readonly Descriptor[] {
+  const blobs = new Map<string, Descriptor>()
+  for (const blob of [config, ...layers]) {
+    const known = blobs.get(blob.digest)
+    if (known && known.size !== blob.size) throw bad(`it gives ${blob.digest} two sizes`)
+    if (!known) blobs.set(blob.digest, blob)
+  }
+  return [...blobs.values()]
+}

@@ -1,0 +1,128 @@
+// References good and bad, that normalising is stable, and which credentials belong to them.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { credentialFor, noCredentials, parseImageReference, serversOf } from './image-reference.ts'
+
+const digest = `sha256:${'ab'.repeat(32)}`
+
+const good: readonly (readonly [string, string, string])[] = [
+  ['ghcr.io/team/image', 'ghcr.io/team/image:latest', 'latest'],
+  ['GHCR.io/team/image:V1', 'ghcr.io/team/image:V1', 'V1'],
+  ['localhost:5000/team/image:v1', 'localhost:5000/team/image:v1', 'v1'],
+  ['localhost:05000/team/image', 'localhost:5000/team/image:latest', 'latest'],
+  ['[::1]:5000/team/image', '[::1]:5000/team/image:latest', 'latest'],
+  ['10.0.0.7:443/a/b', '10.0.0.7:443/a/b:latest', 'latest'],
+  ['registry/a/b/c/d-e/f__g/h.i', 'registry/a/b/c/d-e/f__g/h.i:latest', 'latest'],
+]
+
+const bad: readonly (readonly [string, RegExp])[] = [
+  ['', /names no registry/],
+  ['image', /names no registry/],
+  ['image:tag', /names no registry/],
+  ['ghcr.io/', /names no repository and image/],
+  ['ghcr.io/image', /names no repository and image/],
+  ['ghcr.io//image', /empty part/],
+  ['ghcr.io/team/', /empty part/],
+  ['ghcr.io/Team/image', /the part "Team"/],
+  ['ghcr.io/team/..', /the part ".."/],
+  ['ghcr.io/../image', /the part ".."/],
+  ['ghcr.io/team/im%2fage', /the part/],
+  ['ghcr.io/team/image:', /the tag ""/],
+  ['ghcr.io/team/image:a b', /the tag "a b"/],
+  [`ghcr.io/team/image:${'t'.repeat(129)}`, /the tag/],
+  [`ghcr.io/team/${'i'.repeat(255)}`, /more than 255/],
+  ['https://ghcr.io/team/image', /begins with a scheme/],
+  ['ghcr_io/team/image', /no valid registry host/],
+  ['ghcr.io:0/team/image', /no valid registry host/],
+  ['-x/team/image', /begins with a dash/],
+  [`ghcr.io/team/image@${digest}`, /has a digest, which only the pushed content can say/],
+]
+
+describe('an image reference', () => {
+  for (const [text, normal, target] of good) {
+    it(`${text} is ${normal}`, () => {
+      const parsed = parseImageReference(text, 'push')
+      assert.ok(parsed.ok, JSON.stringify(parsed))
+      assert.equal(parsed.reference.text, normal)
+      assert.equal(parsed.reference.target, target)
+      assert.deepEqual(parseImageReference(normal, 'push'), parsed)
+    })
+  }
+
+  for (const [text, problem] of bad) {
+    it(`${JSON.stringify(text.slice(0, 40))} is refused for pushes`, () => {
+      const parsed = parseImageReference(text, 'push')
+      assert.ok(!parsed.ok)
+      assert.match(parsed.problem, problem)
+      assert.notEqual(parsed.hint, '')
+    })
+  }
+
+  it('may have a digest for pulls, with a tag or without', () => {
+    const alone = parseImageReference(`ghcr.io/team/image@${digest}`, 'pull')
+    assert.ok(alone.ok)
+    assert.equal(alone.reference.tag, undefined)
+    assert.equal(alone.reference.target, digest)
+    assert.equal(alone.reference.text, `ghcr.io/team/image@${digest}`)
+    const both = parseImageReference(`ghcr.io/team/image:v1@${digest}`, 'pull')
+    assert.ok(both.ok)
+    assert.equal(both.reference.target, digest)
+    assert.ok(!parseImageReference('ghcr.io/team/image@sha256:12', 'pull').ok)
+    assert.ok(!parseImageReference('ghcr.io/team/image@md5:12', 'pull').ok)
+    assert.ok(parseImageReference('localhost:5000/image', 'pull').ok)
+  })
+
+  it('never repeats a password', () => {
+    for (const text of [
+      'https://user:canary@ghcr.io/team/image',
+      'user:canary@ghcr.io/team/image',
+      'canary@ghcr.io/team/image',
+    ]) {
+      const parsed = parseImageReference(text, 'pull')
+      assert.ok(!parsed.ok)
+      assert.doesNotMatch(parsed.problem + parsed.hint, /canary/)
+    }
+  })
+
+  it('is judged whatever it is', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 200, unit: 'grapheme' }), (text) => {
+        const parsed = parseImageReference(text, 'pull')
+        if (parsed.ok) assert.deepEqual(parseImageReference(parsed.reference.text, 'pull'), parsed)
+        else assert.ok(parsed.problem.length < 400)
+      }),
+    )
+  })
+})
+
+describe('credentials for a reference', () => {
+  const stored = [
+    { server: 'https://ghcr.io', allowInsecure: false },
+    { server: 'http://localhost:5000', allowInsecure: true },
+    { server: 'http://plain.example', allowInsecure: false },
+    { server: 'http://both.example:80', allowInsecure: true },
+    { server: 'https://both.example:80', allowInsecure: false },
+  ]
+  const cases: Readonly<Record<string, string | undefined>> = {
+    'ghcr.io': 'https://ghcr.io',
+    'ghcr.io:443': 'https://ghcr.io',
+    'ghcr.io:444': undefined,
+    'localhost:5000': 'http://localhost:5000',
+    localhost: undefined,
+    'plain.example': undefined,
+    'both.example:80': 'https://both.example:80',
+  }
+  for (const [registry, server] of Object.entries(cases))
+    it(`of ${registry} are those of ${server ?? 'nobody'}`, () =>
+      assert.equal(credentialFor({ registry }, stored)?.server, server))
+
+  it('are asked for by name, host and command', () => {
+    const parsed = parseImageReference('localhost:5000/team/image', 'push')
+    assert.ok(parsed.ok)
+    assert.deepEqual(serversOf(parsed.reference), ['https://localhost:5000', 'http://localhost:5000'])
+    const { problem, hint } = noCredentials(parsed.reference, 'svc-team')
+    assert.match(problem, /"localhost:5000" in the namespace "svc-team"/)
+    assert.match(hint, /svc3 regcred add https:\/\/localhost:5000 .*-n svc-team/)
+  })
+})

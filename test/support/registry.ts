@@ -1,0 +1,82 @@
+// Debian's docker-registry as a process of a test: own folder, own port, with a password or TLS where wanted; can be
+// killed and started again on what it has.
+import { type ChildProcess, spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import type { TestPair } from './certificates.ts'
+
+/** The line of htpasswd for this user and password, with bcrypt at its least cost: it is paid for every request. */
+export const registryUser = { username: 'ci', password: 'canary-Pa55:w/rd%' } as const
+const htpasswd = 'ci:$2b$05$abcdefghijklmnopqrstuuSiQCkMxHXyKFPAqaBhQ0SRTMw9JhM0S\n'
+
+export interface RegistryProcess {
+  readonly server: string
+  /** As in references. */
+  readonly host: string
+  readonly folder: string
+  /** As by kill -9. */
+  kill(): Promise<void>
+  /** On the same port. */
+  start(): Promise<void>
+}
+
+export interface RegistryWanted {
+  readonly folder: string
+  readonly hasPassword?: boolean
+  readonly tls?: TestPair
+}
+
+export async function startRegistry({ folder, hasPassword = false, tls }: RegistryWanted): Promise<RegistryProcess> {
+  await fs.mkdir(folder, { recursive: true })
+  const file = (name: string) => path.join(folder, name)
+  await fs.writeFile(file('htpasswd'), htpasswd)
+  if (tls) await Promise.all([fs.writeFile(file('cert.pem'), tls.cert), fs.writeFile(file('key.pem'), tls.key)])
+  let port = 0
+  let child: ChildProcess
+
+  async function start(): Promise<void> {
+    const settings = {
+      version: '0.1',
+      log: { level: 'info', formatter: 'json' },
+      storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: true } },
+      http: { addr: `127.0.0.1:${port}`, ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }) },
+      ...(hasPassword && { auth: { htpasswd: { realm: 'test', path: file('htpasswd') } } }),
+    }
+    // JSON is YAML.
+    await fs.writeFile(file('config.yml'), JSON.stringify(settings))
+    child = spawn('docker-registry', ['serve', file('config.yml')], { stdio: ['ignore', 'ignore', 'pipe'] })
+    port = await listeningPort(child)
+  }
+
+  await start()
+  return {
+    get server() {
+      return `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
+    },
+    get host() {
+      return `127.0.0.1:${port}`
+    },
+    folder,
+    start,
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+function listeningPort(child: ChildProcess): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>()
+  child.once('error', reject)
+  child.once('exit', (code) => reject(new Error(`docker-registry ended with ${code}`)))
+  if (!child.stderr) throw new Error('docker-registry has no output')
+  // Read to its end: a pipe that nobody reads stops the registry.
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    const [, port] = /listening on [^"]*:(\d+)/.exec(line) ?? []
+    if (port !== undefined) resolve(Number(port))
+  })
+  return promise
+}
