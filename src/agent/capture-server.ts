@@ -1,5 +1,5 @@
 // What captures say to the server, over the connections that are for large content.
-import { findMissingBlobs, finishCapture, putBlob, reportCapture } from '../api/captures.ts'
+import { findMissingBlobs, finishCapture, getCaptureCredentials, putBlob, reportCapture } from '../api/captures.ts'
 import type { CaptureServer } from './captures.ts'
 import { type Connection, isPassing } from './connection.ts'
 
@@ -33,6 +33,7 @@ export function captureServer(content: Connection): CaptureServer {
         const body = { content: digest }
         return (await content.call(finishCapture, { params: { capture }, body, timeoutMs }, signal)).missing
       }),
+    login: (capture, signal) => turning(() => content.call(getCaptureCredentials, { params: { capture } }, signal)),
     report: (capture, state, signal) =>
       turning(async () => void (await content.call(reportCapture, { params: { capture }, body: state }, signal))),
   }

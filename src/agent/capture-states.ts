@@ -16,6 +16,8 @@ interface Known {
   readonly architecture: 'arm64' | 'amd64'
   /** What the disk of the VM was made from. */
   readonly image: WantedImage
+  /** push: where to. */
+  readonly reference?: string
 }
 
 /** frozen: to be packed. packed: to be delivered. failed: the server is still to be told. */

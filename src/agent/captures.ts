@@ -1,7 +1,7 @@
-// What this node has frozen of its VMs, on its way to the server: packed, then delivered, in the background, while the VM
+// What this node has frozen of its VMs, on its way to the server or to a registry: packed, then delivered, in the background, while the VM
 // goes on. Each goes on from its state after a kill -9; what the server does not want any more is released.
 import type { WantedVm } from '../api/agent.ts'
-import type { WantedCapture } from '../api/captures.ts'
+import type { RegistryLogin, WantedCapture } from '../api/captures.ts'
 import { ApiError } from '../api/errors.ts'
 import { backOff, type RetryPolicy, wait } from '../client/retry.ts'
 import type { Driver, Handle, VmSpec } from '../drivers/driver.ts'
@@ -13,11 +13,23 @@ import { deliver, type Receiver } from './deliver.ts'
 import type { Images } from './images.ts'
 import { reasonOf } from './messages.ts'
 import type { Packer } from './pack.ts'
+import { push } from './push.ts'
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
   finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
   /** `problem`: it failed for good. */
-  report(id: string, state: { percent: number; bytes: number; problem?: string }, signal: AbortSignal): Promise<void>
+  report(id: string, state: CaptureProgress & { problem?: string }, signal: AbortSignal): Promise<void>
+  /** How the registry of a push is reached, and as whom. */
+  login(id: string, signal: AbortSignal): Promise<RegistryLogin>
+}
+
+export interface CaptureProgress {
+  readonly percent: number
+  readonly bytes: number
+  /** push only. */
+  readonly phase?: string
+  readonly bytesTotal?: number
+  readonly bytesSkipped?: number
 }
 
 export interface CapturesOptions {
@@ -55,6 +67,13 @@ export interface Captures {
   /** The server names these and no others. */
   wanted(handle: Handle, ids: readonly string[]): void
   stop(): Promise<void>
+}
+
+type Packed = Extract<CaptureState, { phase: 'packed' }>
+
+interface Delivery {
+  readonly signal: AbortSignal
+  tell(progress: CaptureProgress): void
 }
 
 interface Running {
@@ -119,13 +138,15 @@ export function createCaptures(options: CapturesOptions): Captures {
   const isOver = (one: Running): boolean => overs.has(one)
 
   const fail = async (one: Running, error: unknown): Promise<void> => {
-    const { kind, id, handle, architecture, image, version } = one.state
+    const { version, id, kind, handle, architecture, image, reference } = one.state
+    const known = { version, id, kind, handle, architecture, image, ...(reference !== undefined && { reference }) }
     if (one.state.phase === 'packed') await packer.dropped(one.state.content).catch(() => undefined)
-    const problem = problemOf(error)
+    const problem = problemOf(kind, error)
     log.warn('a VM could not be captured', { node: options.node, kind, name: handle.uid, problem })
-    await keep(one, { version, id, kind, handle, architecture, image, phase: 'failed', problem })
+    await keep(one, { ...known, phase: 'failed', problem })
   }
-  const problemOf = (error: unknown): string => `it could not be saved on node "${options.node}": ${reasonOf(error)}`
+  const problemOf = (kind: WantedCapture['kind'], error: unknown): string =>
+    `it could not be ${done[kind]} node "${options.node}": ${reasonOf(error)}`
 
   /** What each phase leads to. A step that throws is taken again, or is the failure of the capture. */
   const steps: { readonly [P in CaptureState['phase']]: (one: Running, signal: AbortSignal) => Promise<void> } = {
@@ -136,15 +157,8 @@ export function createCaptures(options: CapturesOptions): Captures {
       await mine
     },
     async packed(one, signal) {
-      const { id, content } = one.state as Extract<CaptureState, { phase: 'packed' }>
-      const tell = teller(one, signal)
-      const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
-      await deliver(content, await packer.contentsOf(content), {
-        receiver,
-        read: packer.read,
-        signal,
-        progress: (share, bytes) => tell(packedPercent + share * (99 - packedPercent), bytes),
-      })
+      const { content, kind } = one.state as Packed
+      await deliveries[kind](one.state as Packed, { tell: teller(one, signal), signal })
       failpoint('captures.delivered')
       await packer.delivered(content).catch(() => undefined)
       overs.add(one)
@@ -153,6 +167,27 @@ export function createCaptures(options: CapturesOptions): Captures {
       const { id, problem } = one.state as Extract<CaptureState, { phase: 'failed' }>
       await server.report(id, { percent: 0, bytes: 0, problem: problem.slice(0, 8_000) }, signal)
       overs.add(one)
+    },
+  }
+
+  const toServer = async ({ id, content }: Packed, { tell, signal }: Delivery): Promise<void> => {
+    const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
+    await deliver(content, await packer.contentsOf(content), {
+      receiver,
+      read: packer.read,
+      signal,
+      progress: (share, bytes) => tell({ percent: packedPercent + share * (99 - packedPercent), bytes }),
+    })
+  }
+
+  /** Where each kind goes. */
+  const deliveries: Readonly<Record<WantedCapture['kind'], (packed: Packed, delivery: Delivery) => Promise<void>>> = {
+    save: toServer,
+    commit: toServer,
+    async push({ id, content, reference = '' }, { tell, signal }) {
+      const login = await server.login(id, signal)
+      const digest = await push(content, reference, { login, store: await packer.whole(), signal, progress: tell })
+      await server.finish(id, digest, signal)
     },
   }
 
@@ -165,23 +200,29 @@ export function createCaptures(options: CapturesOptions): Captures {
     const job = { uid: handle.uid, architecture, capture, base, content: image.content }
     const content = await packer.pack(job, {
       signal,
-      progress: (share, bytes) => tell(share * packedPercent, bytes),
+      // A push counts what it sends: what it comes to is known after this.
+      progress: (share, bytes) =>
+        tell(
+          known.kind === 'push'
+            ? { percent: 0, bytes: 0, phase: 'packing' }
+            : { percent: share * packedPercent, bytes },
+        ),
     })
     failpoint('captures.packed')
     await keep(one, { ...known, phase: 'packed', content })
   }
 
   /** Not too often, and one at a time. Who hears that nobody wants it gives up. */
-  function teller(one: Running, signal: AbortSignal): (percent: number, bytes: number) => void {
+  function teller(one: Running, signal: AbortSignal): (progress: CaptureProgress) => void {
     let toldMs = Number.NEGATIVE_INFINITY
     let isTelling = false
-    return (percent, bytes) => {
+    return ({ percent, ...progress }) => {
       const nowMs = performance.now()
       if (isTelling || nowMs - toldMs < reportEveryMs) return
       isTelling = true
       toldMs = nowMs
       void server
-        .report(one.state.id, { percent: Math.floor(percent), bytes }, signal)
+        .report(one.state.id, { percent: Math.floor(percent), ...progress }, signal)
         .catch((error: unknown) => isUnwanted(error) && drop(one))
         .finally(() => {
           isTelling = false
@@ -217,9 +258,10 @@ export function createCaptures(options: CapturesOptions): Captures {
     pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
     async freeze({ handle, wish, signal, spec }) {
       const notes: string[] = []
-      for (const { id, kind, withMemory } of this.pending(wish)) {
+      for (const { id, kind, withMemory, reference } of this.pending(wish)) {
         const { architecture, image } = wish
-        const known = { version: 1, id, kind, handle, architecture, image } as const
+        const where = reference === undefined ? {} : { reference }
+        const known = { version: 1, id, kind, handle, architecture, image, ...where } as const
         let state: CaptureState
         try {
           const { capturing } = driver
@@ -232,7 +274,7 @@ export function createCaptures(options: CapturesOptions): Captures {
           state = { ...known, phase: 'frozen', capture }
         } catch (error) {
           signal.throwIfAborted()
-          state = { ...known, phase: 'failed', problem: problemOf(error) }
+          state = { ...known, phase: 'failed', problem: problemOf(kind, error) }
         }
         const one = add(state)
         await keep(one, state).catch((error: unknown) => fail(one, error))
@@ -253,6 +295,12 @@ export function createCaptures(options: CapturesOptions): Captures {
       await Promise.all([...running.values()].map(({ work }) => work))
     },
   }
+}
+
+const done: Readonly<Record<WantedCapture['kind'], string>> = {
+  save: 'saved on',
+  commit: 'saved on',
+  push: 'pushed from',
 }
 
 const isUnwanted = (error: unknown): boolean => error instanceof ApiError && error.code === 404

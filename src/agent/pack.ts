@@ -9,7 +9,7 @@ import { packDisk } from '../images/chunks.ts'
 import type { ContentSource, ContentStore, Stored } from '../images/content.ts'
 import { childManifest, type Delta, packDelta } from '../images/deltas.ts'
 import { foldLayers, planFold } from '../images/fold.ts'
-import { type Attachment, formatVersion, type Layer, type Manifest } from '../images/format.ts'
+import { type Attachment, formatVersion, type Layer, largestManifestBytes, type Manifest } from '../images/format.ts'
 import { chunksOf, encodeManifest } from '../images/manifest.ts'
 import type { WorkOptions } from '../images/parallel.ts'
 import { readManifest } from '../images/stored-manifests.ts'
@@ -44,6 +44,8 @@ export interface Packer {
   /** Everything that an image is made of. */
   contentsOf(digest: string): Promise<readonly Stored[]>
   read(digest: string, bytes: number, signal: AbortSignal): Promise<Buffer>
+  /** The node's store, with what the server has beside it. */
+  whole(): Promise<ContentStore>
   /** An image is where it should be: what only the next VM of it needs is fetched again then. */
   delivered(digest: string): Promise<void>
   /** An image comes to nothing: what was packed for it alone goes. */
@@ -156,6 +158,19 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
 
     async read(digest, bytes, signal) {
       return (await content()).store.read(digest, bytes, signal)
+    },
+
+    async whole() {
+      const { store, source } = await content()
+      const read: ContentStore['read'] = (digest, mostBytes, signal) => source.read(digest, mostBytes, signal)
+      return {
+        ...store,
+        read,
+        async *open(digest, part) {
+          if (!(await store.has(digest))) await read(digest, largestManifestBytes)
+          yield* store.open(digest, part)
+        },
+      }
     },
 
     async delivered(digest) {

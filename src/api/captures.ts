@@ -19,6 +19,22 @@ export const WantedCapture = t.Object(
 )
 export type WantedCapture = t.Static<typeof WantedCapture>
 
+/** How a registry is reached, and as whom; without credentials, as nobody. To use, and to forget. */
+export const RegistryLogin = t.Object(
+  {
+    /** With its scheme. */
+    server: t.String(),
+    credentials: t.Optional(t.Object({ username: t.String(), password: t.String() })),
+    allowInsecure: t.Boolean(),
+    /** Which addresses beside public ones may be connected to. */
+    policy: t.Object({ allowPrivate: t.Boolean(), allowLoopback: t.Boolean() }),
+    /** An authority to trust beside the usual ones, in PEM. */
+    ca: t.Optional(t.String()),
+  },
+  { title: 'RegistryLogin' },
+)
+export type RegistryLogin = t.Static<typeof RegistryLogin>
+
 const noun = 'captures'
 const path = `${base}/agent` as const
 const Digest = t.String({ pattern: '^sha256:[0-9a-f]{64}$' })
@@ -112,15 +128,15 @@ export const getCaptureCredentials = operation({
   status: 200,
   summary: 'Read the credentials that a push needs, to use and to forget',
   secretAnswer: true,
-  response: t.Object({
-    server: t.String({ description: 'The registry, with its scheme' }),
-    username: t.String(),
-    password: t.String(),
-    allowInsecure: t.Boolean(),
-  }),
+  response: RegistryLogin,
   refuses: ['NotFound', 'Conflict'],
   example: {
     params,
-    response: { server: 'https://ghcr.io', username: 'ci-bot', password: 'not-a-real-password', allowInsecure: false },
+    response: {
+      server: 'https://ghcr.io',
+      credentials: { username: 'ci-bot', password: 'not-a-real-password' },
+      allowInsecure: false,
+      policy: { allowPrivate: false, allowLoopback: false },
+    },
   },
 })

@@ -1,16 +1,12 @@
-// Which stored credentials a reference to an image is used with, and what is said where there are none.
+// How the registry of a reference is reached: which stored credentials are used with it, and what is said where there are
+// none.
+import fs from 'node:fs/promises'
+import type { RegistryLogin } from '../api/captures.ts'
 import { ApiError, invalid } from '../api/errors.ts'
-import type { Secrets } from '../auth/secrets.ts'
 import { credentialFor, type ImageReference, noCredentials, parseImageReference } from '../rules/image-reference.ts'
 import type { Collections, RegistryCredentialRecord } from '../store/collections.ts'
 import type { Entry } from '../store/store.ts'
-
-export interface RegistryLogin {
-  readonly server: string
-  readonly username: string
-  readonly password: string
-  readonly allowInsecure: boolean
-}
+import type { Services } from './services.ts'
 
 type Stored = Pick<Collections, 'registryCredentials'>
 
@@ -47,12 +43,22 @@ export function requireCredentials(
 }
 
 /** With the password: for the program that is about to use it, and for nobody else. */
-export function credentialsFor(
-  { secrets, ...stored }: Stored & { readonly secrets: Secrets },
-  namespace: string,
+export async function loginFor(
+  services: Pick<Services, 'secrets' | 'settings' | 'plainHttp' | 'collections'>,
   reference: ImageReference,
-): RegistryLogin {
-  const { key, value } = requireCredentials(stored, namespace, reference)
-  const { server, username, allowInsecure } = value
-  return { server, username, password: secrets.open(key, value), allowInsecure }
+  stored: Entry<RegistryCredentialRecord> | undefined,
+): Promise<RegistryLogin> {
+  const { secrets, settings, plainHttp } = services
+  const { allowPrivate = plainHttp, allowLoopback = plainHttp, ca } = settings.registries
+  const { registry } = reference
+  const file = Object.hasOwn(ca, registry) ? ca[registry] : undefined
+  return {
+    server: stored?.value.server ?? `https://${registry}`,
+    ...(stored && {
+      credentials: { username: stored.value.username, password: secrets.open(stored.key, stored.value) },
+    }),
+    allowInsecure: stored?.value.allowInsecure ?? false,
+    policy: { allowPrivate, allowLoopback },
+    ...(file !== undefined && { ca: await fs.readFile(file, 'utf8') }),
+  }
 }

@@ -44,6 +44,21 @@ const Settings = t.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    registries: t.Object(
+      {
+        allowPrivate: t.Optional(
+          t.Boolean({ description: 'Registries may have private addresses; in `svc3 dev` they may anyhow' }),
+        ),
+        allowLoopback: t.Optional(
+          t.Boolean({ description: 'Registries may be on the host itself; in `svc3 dev` they may anyhow' }),
+        ),
+        ca: t.Record(t.String(), t.String(), {
+          default: {},
+          description: 'By host and port: a file with the authority that signed the certificate, in PEM',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
   },
   { additionalProperties: false },

@@ -15,7 +15,7 @@ import { changePushJob } from '../../store/push-jobs.ts'
 import type { Entry } from '../../store/store.ts'
 import type { HandlersOf } from '../handlers.ts'
 import { storedBytes } from '../image-contents.ts'
-import { credentialsFor, referenceOf } from '../registries.ts'
+import { loginFor, referenceOf, requireCredentials } from '../registries.ts'
 import type { Services } from '../services.ts'
 
 const kind = 'captures'
@@ -24,8 +24,8 @@ const touchesAtOnce = 16
 const mostTold = 5_000
 
 export function captures(services: Services): HandlersOf<typeof api> {
-  const { collections, content, deliveries, secrets, clock } = services
-  const { pushJobs, registryCredentials } = collections
+  const { collections, content, deliveries, clock } = services
+  const { pushJobs } = collections
 
   /** What the record of a VM on this node names. */
   function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
@@ -115,11 +115,11 @@ export function captures(services: Services): HandlersOf<typeof api> {
       return { missing: [] }
     },
 
-    getCaptureCredentials({ principal: { name: node }, params: { capture: id } }) {
+    async getCaptureCredentials({ principal: { name: node }, params: { capture: id } }) {
       const { vm, capture } = existing(node, id)
       if (capture.kind !== 'push') throw notFound(kind, id.slice(0, 128), 'only a push needs credentials')
-      const { namespace } = vm.value
-      return credentialsFor({ registryCredentials, secrets }, namespace, referenceOf(capture.reference))
+      const reference = referenceOf(capture.reference)
+      return loginFor(services, reference, requireCredentials(collections, vm.value.namespace, reference))
     },
   }
 }
