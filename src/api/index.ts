@@ -2,6 +2,7 @@
 import * as agent from './agent.ts'
 import * as certificates from './certificates.ts'
 import * as events from './events.ts'
+import * as imageCache from './image-cache.ts'
 import * as images from './images.ts'
 import * as isos from './isos.ts'
 import * as namespaces from './namespaces.ts'
@@ -19,6 +20,7 @@ const nouns = {
   ...vms,
   ...vmConfigs,
   ...images,
+  ...imageCache,
   ...isos,
   ...nodes,
   ...registryCredentials,

@@ -17,6 +17,7 @@ import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import type { PeerTickets } from './peer-tickets.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Uploads } from './uploads.ts'
@@ -47,6 +48,8 @@ export interface Services {
   readonly uploads: Uploads
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
+  /** What nodes that serve each other trust each other by. */
+  readonly peerTickets: PeerTickets
   readonly limits: Limits
   readonly clock: Clock
   readonly log: Log

@@ -4,6 +4,7 @@ import type { AgentMessage, WantedVm } from '../api/agent.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
 import { changeRev, zeroRev } from '../store/store.ts'
 import { isDeleted, isFailedDeployment } from '../store/vms.ts'
+import { wantedCache } from './node-cache.ts'
 import type { Services } from './services.ts'
 
 type Needed = Pick<Services, 'collections' | 'secrets' | 'fleet' | 'growth' | 'log'>
@@ -59,7 +60,8 @@ export function wishesFor(
   const { cluster, vms: all } = services.collections
   const data = cluster.get('', 'id')?.value
   const store = { uid: data?.uid ?? '', revision: all.view.rev, eras: [...(data?.eras ?? [])] }
-  return { vms, kept, store }
+  const cache = wantedCache(services.collections, services.collections.nodes.get('', node)?.value)
+  return { vms, kept, store, cache }
 }
 
 function tell(services: Needed, record: VmRecord, revision: string): void {

@@ -6,6 +6,7 @@ import type { Services } from '../services.ts'
 import { agent } from './agent.ts'
 import { certificates } from './certificates.ts'
 import { events } from './events.ts'
+import { imageCache } from './image-cache.ts'
 import { images } from './images.ts'
 import { isos } from './isos.ts'
 import { namespaces } from './namespaces.ts'
@@ -22,6 +23,7 @@ export const handlers = (services: Services): Handlers => ({
   ...vms(services),
   ...vmConfigs(services),
   ...images(services),
+  ...imageCache(services),
   ...isos(services),
   ...nodes(services),
   ...registryCredentials(services),
