@@ -219,7 +219,10 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   getImage: withTiny,
   copyImage: withTiny,
   getCachedImage: withTiny,
-  addCachedImage: withTiny,
+  addCachedImage: async (fresh) => {
+    await withTiny(fresh)
+    await withNode(fresh)
+  },
   removeCachedImage: async (fresh) => {
     await withTiny(fresh)
     await withNode(fresh)

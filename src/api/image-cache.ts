@@ -37,8 +37,8 @@ const Names = (description: string) =>
 const NodeSelection = t.Object(
   {
     nodes: Names('By name'),
-    tags: Names('Nodes with any of these tags'),
-    all: Flag('All nodes of the namespace'),
+    tags: Names('Nodes with any of these tags that it can concern'),
+    all: Flag('All nodes of the namespace that it can concern: of the type of the image, or with a copy of it'),
   },
   { title: 'NodeSelection' },
 )

@@ -62,7 +62,7 @@ export function settledCache(collections: Records, record: NodeRecord, report: N
   const { cache } = record
   if (!cache) return undefined
   const there = new Set(report.cache?.map(({ key }) => key))
-  const used = new Set(vmsOn(collections, record).map(({ key }) => key))
+  const used = new Set(cache.drops.length > 0 ? vmsOn(collections, record).map(({ key }) => key) : [])
   const drops = cache.drops.filter((key) => there.has(key) && !used.has(key))
   const pins = Object.entries(cache.pins).filter(([name]) => collections.images.get('', name) !== undefined)
   const isUnchanged = drops.length === cache.drops.length && pins.length === Object.keys(cache.pins).length

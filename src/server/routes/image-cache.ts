@@ -32,26 +32,24 @@ export function imageCache(services: Services): HandlersOf<typeof api> {
       .map(({ value }) => value)
       .filter((node) => node.namespace === namespace)
 
-  /** Names that are no nodes are kept: each gets its own answer. */
-  const chosen = (namespace: string, { nodes: named = [], tags = [], all = false }: NodeSelection): string[] => {
+  /** Names that are no nodes are kept: each gets its own answer. Of tags and all, those nodes that it is about. */
+  const chosen = (
+    namespace: string,
+    { nodes: named = [], tags = [], all = false }: NodeSelection,
+    isMeant: (node: NodeRecord) => boolean,
+  ): string[] => {
     const found = nodesOf(namespace).filter((node) => all || node.tags.some((tag) => tags.includes(tag)))
-    const names = [...new Set([...named, ...found.map(({ name }) => name)])].toSorted()
-    if (names.length > 0) return names
-    const what = all ? '' : ` with tag "${tags.join('" or "').slice(0, 200)}"`
-    throw new ApiError('NotFound', `a node${what} was not found in namespace "${namespace}"`, {
-      kind: 'nodes',
-      hint: `svc3 node list -n ${namespace} -o wide shows nodes and their tags`,
-    })
+    return [...new Set([...named, ...found.filter(isMeant).map(({ name }) => name)])].toSorted()
   }
 
   /** On each of the nodes, by a compare-and-set of its own. */
   async function onEach(
     namespace: string,
-    selection: NodeSelection,
+    names: readonly string[],
     judge: (node: NodeRecord) => Verdict,
   ): Promise<Answer<{ items: NodeResult[] }>> {
     const items: NodeResult[] = []
-    for (const name of chosen(namespace, selection)) {
+    for (const name of names) {
       let verdict: Verdict = missing
       await changeNode(collections, name, (node) => {
         verdict = node.namespace === namespace ? judge(node) : missing
@@ -100,16 +98,18 @@ export function imageCache(services: Services): HandlersOf<typeof api> {
           hint: `svc3 image list ${name} shows how far it is`,
         })
       const pin = { by: displayName(principal), at: timestamp(now) }
-      return onEach(namespace, body, (node) => {
+      const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
+      if (names.length === 0) throw noNode(namespace, image, body)
+      return onEach(namespace, names, (node) => {
         const refusal = unfit(node, image)
         if (refusal) return refusal
         const { pins, drops } = node.cache ?? noCache
         const state = copyOn(node, image)?.state
         if (pins[name]) return unchanged(state === 'Ready' ? 'it is there already' : 'it is being fetched already')
-        const names = [...Object.keys(pins), name]
-        if (names.length > mostPins)
+        const pinned = [...Object.keys(pins), name]
+        if (pinned.length > mostPins)
           return { code: 409, result: 'NoSpace', message: `${mostPins} images are kept on it already; remove some` }
-        const [quota, needed] = [node.report?.imageSpace?.quotaBytes ?? Infinity, pinnedBytes(node, names)]
+        const [quota, needed] = [node.report?.imageSpace?.quotaBytes ?? Infinity, pinnedBytes(node, pinned)]
         if (needed > quota) {
           const message = `the images that it keeps would take ${roughSize(needed)}, more than its quota of ${roughSize(quota)}; remove others, or raise --image-quota of its agent`
           return { code: 409, result: 'NoSpace', message }
@@ -124,7 +124,8 @@ export function imageCache(services: Services): HandlersOf<typeof api> {
       checkSelection(body)
       const image = existing(name)
       const key = cacheKeyOf(image)
-      return onEach(namespace, body, (node) => {
+      const names = chosen(namespace, body, (node) => copyOn(node, image) !== undefined)
+      return onEach(namespace, names, (node) => {
         const { pins, drops } = node.cache ?? noCache
         const copy = copyOn(node, image)
         if (!copy) return { code: 404, result: 'NotFound', message: 'a copy of it was not found there' }
@@ -160,6 +161,14 @@ function checkSelection({ nodes = [], tags = [], all = false }: NodeSelection): 
   const message = 'one of nodes, tags and all says which nodes'
   const advice = 'send {"nodes": ["NAME"]}, {"tags": ["TAG"]} or {"all": true}'
   throw badRequest([{ field: 'nodes', reason: 'FieldValueRequired', message }], advice)
+}
+
+function noNode(namespace: string, { architecture }: ImageRecord, { tags = [], all }: NodeSelection): ApiError {
+  const what = all ? '' : ` and tag "${tags.join('" or "').slice(0, 200)}"`
+  return new ApiError('NotFound', `a node of type ${architecture}${what} was not found in namespace "${namespace}"`, {
+    kind: 'nodes',
+    hint: `svc3 node list -n ${namespace} -o wide shows nodes, their types and tags`,
+  })
 }
 
 const missing: Verdict = { code: 404, result: 'NotFound', message: 'the node was not found in the namespace' }
