@@ -28,6 +28,9 @@ export interface Inventory {
 
 const folderPattern = /^sha256-([0-9a-f]{64})$/
 const blockBytes = 512
+/** Leases of these keys are of nobody's copy: whoever has one is putting chunks that no manifest names yet. */
+export const packing = 'packing:'
+const graceMs = 10 * 60_000
 
 export async function takeInventory(folder: string, recipes: Readonly<Record<string, Recipe>>): Promise<Inventory> {
   const copies: Copy[] = []
@@ -71,13 +74,16 @@ async function bytesIn(folder: string): Promise<number> {
 
 /**
  * Chunks by what they are good for: those of a copy that is here (of the copy used last, where several share them), and
- * those of none, each by itself and before all others. What `kept` names, manifests or chunks, is not among them.
+ * those of none, each by itself and before all others. What `kept` names, manifests or chunks, is not among them; nor are
+ * those of none while somebody packs, or when they are new: a manifest may yet come for them.
  */
 export async function groupChunks(
   store: ContentStore,
   copies: readonly Copy[],
   kept: ReadonlySet<string>,
 ): Promise<ChunkGroup[]> {
+  const isPacking = [...kept].some((key) => key.startsWith(packing))
+  const orphansBeforeMs = isPacking ? 0 : Date.now() - graceMs
   const place = new Map<string, string>()
   const known = new Map(copies.map((copy) => [copy.key, copy]))
   const order = copies.toSorted((one, other) => other.usedMs - one.usedMs).map(({ key }) => key)
@@ -92,9 +98,9 @@ export async function groupChunks(
   let after: string | undefined
   do {
     const page = await store.list({ after, limit: 1_000 })
-    for (const { digest, bytes } of page.items) {
+    for (const { digest, bytes, modifiedMs } of page.items) {
       const key = place.get(digest) ?? digest
-      if (kept.has(key)) continue
+      if (kept.has(key) || (!place.has(digest) && modifiedMs >= orphansBeforeMs)) continue
       const group = groups.get(key) ?? { bytes: 0, usedMs: known.get(key)?.usedMs ?? 0, digests: [] }
       group.bytes += bytes
       // The manifest goes last: while it is there, the next look finds its chunks.

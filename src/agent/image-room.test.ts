@@ -115,6 +115,25 @@ describe('copies of images', () => {
     assert.deepEqual(await there(), folders(c))
   })
 
+  it('leave chunks that no manifest names alone while they are new, and while somebody packs', async () => {
+    const { images, use } = await node(4.5)
+    const store = await images.store()
+    const { digest = '' } = (await store?.put(randomBytes(mib))) ?? {}
+    await use(a)
+    await use(b)
+    assert.equal(await store?.has(digest), true, 'it is new')
+    const hex = digest.slice('sha256:'.length)
+    const longAgo = new Date(Date.now() - 3_600_000)
+    const file = path.join(store?.folder ?? '', 'blobs/sha256', hex.slice(0, 2), hex.slice(2))
+    await fs.utimes(file, longAgo, longAgo)
+    const release = await images.holdContent('capture-1')
+    await use(c)
+    assert.equal(await store?.has(digest), true, 'somebody packs')
+    await release()
+    await use(await upload('e'))
+    assert.equal(await store?.has(digest), false)
+  })
+
   it('do not go while a record of a VM cannot be read', async () => {
     const { folder, images, use, there } = await node(100)
     await use(a)
@@ -127,7 +146,7 @@ describe('copies of images', () => {
   it('that are dropped while they are deployed are there for the VM, however the two meet', async () => {
     const { imageFolder, images, opened } = await node(100)
     const a = await upload('small', 65_536)
-    for (let tries = 0; tries < 60; tries++) {
+    for (let tries = 0; tries < 40; tries++) {
       const dropping = images.drop(a.content)
       await using held = new AsyncDisposableStack()
       if (tries % 3 === 0) await dropping

@@ -12,7 +12,7 @@ import type { Log } from '../platform/log.ts'
 import { contentNames, findContent, makeContent } from './image-content.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
 import { type Holders, nobody } from './image-holders.ts'
-import { type Copy, markUsed } from './image-inventory.ts'
+import { type Copy, markUsed, packing } from './image-inventory.ts'
 import { openLeases } from './image-leases.ts'
 import { openRoom, type Space } from './image-room.ts'
 import { reasonOf } from './messages.ts'
@@ -51,6 +51,11 @@ export interface Images {
   copies(): readonly Copy[]
   /** Undefined where nothing takes any. */
   space(): Space | undefined
+  /**
+   * Until it is released, no chunk goes that no manifest here names: for whoever puts some, until they are delivered.
+   * `id` tells one from another.
+   */
+  holdContent(id: string): Promise<() => Promise<void>>
   /** Content that is here, to be served to others. */
   store(): Promise<ContentStore | undefined>
 }
@@ -183,6 +188,7 @@ export async function openImages(options: ImagesOptions): Promise<Images> {
     async drop(key) {
       if (!(await room.drop(key))) log.warn('a copy of an image stays, for it is used', { name: key })
     },
+    holdContent: (id) => leases.take(`${packing}${id}`),
     copies: room.copies,
     space: room.space,
     store,
@@ -256,6 +262,7 @@ export function pretendImages(): Images {
     names: () => [],
     keep: async () => undefined,
     drop: async () => undefined,
+    holdContent: async () => async () => undefined,
     copies: () => [],
     space: () => undefined,
     store: async () => undefined,
