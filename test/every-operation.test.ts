@@ -264,6 +264,16 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   deleteVmConfig: withConfig,
   getImage: withTiny,
   copyImage: withTiny,
+  getCachedImage: withTiny,
+  addCachedImage: async (fresh) => {
+    await withTiny(fresh)
+    await withNode(fresh)
+  },
+  removeCachedImage: async (fresh) => {
+    await withTiny(fresh)
+    await withNode(fresh)
+  },
+  findPeers: asAgent,
   describeImage: withTiny,
   deleteImage: withTiny,
   downloadImage: withUpload('image', 'tiny-arm64'),

@@ -1,6 +1,6 @@
 // The agent of a node: joins, keeps the stream open, gives every VM a worker, and tells the server how things are.
 import path from 'node:path'
-import { type AgentMessage, getBlob, reportNode, reportVms } from '../api/agent.ts'
+import { type AgentMessage, findPeers, getBlob, reportNode, reportVms } from '../api/agent.ts'
 import { backOff, wait } from '../client/retry.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -16,9 +16,13 @@ import { startHeartbeat } from './heartbeat.ts'
 import { holdFolder } from './hold-folder.ts'
 import { openIdentity } from './identity.ts'
 import type { OpenBlob } from './image-content-source.ts'
+import { openHolders } from './image-holders.ts'
+import { createPins } from './image-pins.ts'
 import { openImages, pretendImages } from './images.ts'
 import { reasonOf } from './messages.ts'
 import { createPacker, createPretendPacker } from './pack.ts'
+import { startPeerServer } from './peer-server.ts'
+import { createPeers, type PeersOptions } from './peers.ts'
 import { type Recipe, recipes } from './recipes.ts'
 import { createReports } from './reports.ts'
 import { createRoster } from './roster.ts'
@@ -38,6 +42,10 @@ export interface AgentOptions {
   readonly driver: Driver
   readonly version: string
   readonly capacity?: CapacityOptions
+  /** What copies of images may take; four fifths of what is free when left out. */
+  readonly imageQuotaBytes?: number | undefined
+  /** Serves content to other nodes there, and takes it from them; 0 takes a free port. */
+  readonly peerPort?: number | undefined
   /** Asked when the node is not part of the cluster yet, or no more. */
   readonly joinToken?: (() => Promise<string>) | undefined
   /** VMs that are not in the first list of the server are removed, also those that were kept. */
@@ -110,6 +118,11 @@ const blobsOf =
     }
   }
 
+const peersOf =
+  (content: Connection): PeersOptions['find'] =>
+  async (wanted, signal) =>
+    (await content.call(findPeers, { body: { content: wanted } }, signal)).peers
+
 async function runAgent(options: AgentOptions, connection: Connection, content: Connection): Promise<Agent> {
   const { name, driver, folder, imageFolder, version, log } = options
   const durability = options.durability ?? 'synced'
@@ -131,6 +144,9 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     folder: isPretended ? folder : imageFolder,
     recipes: isPretended ? {} : (options.recipes ?? recipes),
     openBlob: blobsOf(content),
+    peers: options.peerPort === undefined ? undefined : createPeers({ find: peersOf(content), log }),
+    ...(!isPretended && { holders: await openHolders(imageFolder, folder, driver.name) }),
+    quotaBytes: options.imageQuotaBytes,
     added: nodeChanged,
     log,
   })
@@ -145,6 +161,11 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     changed: (uid) => roster.get(uid)?.wake(),
     log,
   })
+  const pins = createPins({ images, changed: nodeChanged, log })
+  const peerServer =
+    options.peerPort === undefined
+      ? undefined
+      : await startPeerServer({ port: options.peerPort, store: images.store, log })
   const tools: Tools = {
     driver,
     handles: openHandles(folder, driver.name, durability),
@@ -172,8 +193,15 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
   const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder })
   const reportSelf = async (signal: AbortSignal): Promise<void> => {
     const { apiUrl } = connection
-    const body = await capacity.report({ apiUrl, images: images.names(), ownPorts: roster.ports() }, signal)
-    await connection.call(reportNode, { body }, signal)
+    const imageSpace = images.space()
+    const cache = {
+      cache: pins.report(),
+      ...(imageSpace && { imageSpace }),
+      ...(peerServer && { peerPort: peerServer.port }),
+    }
+    const body = await capacity.report({ apiUrl, images: images.names(), cache, ownPorts: roster.ports() }, signal)
+    const { peerSecrets } = await connection.call(reportNode, { body }, signal)
+    if (peerSecrets) peerServer?.trust(peerSecrets)
   }
 
   const tunnels = createTunnels({
@@ -188,12 +216,14 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
   const received: { readonly [T in AgentMessage['type']]: (message: Extract<AgentMessage, { type: T }>) => void } = {
     HELLO(hello) {
       roster.hello(hello)
+      if (hello.cache) pins.want(hello.cache)
       heartbeat.every(hello.heartbeatSeconds)
       captures.begin()
       reports.repeat()
       ready.resolve()
     },
     VM: ({ vm }) => roster.want(vm),
+    CACHE: ({ cache }) => pins.want(cache),
     DIAL: (dial) => tunnels.open(dial),
     PING: () => undefined,
   }
@@ -231,6 +261,7 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     failed: failed.promise,
     async stop() {
       await Promise.all([heartbeat.stop(), stream.stop(), tunnels.stop()])
+      await Promise.all([pins.stop(), peerServer?.stop()])
       await roster.stop()
       await captures.stop()
       await reports.stop()

@@ -10,7 +10,7 @@ const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus
 
 function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
   const driver: Driver = { ...scriptedDriver(new World()), probe: async () => ({ ...probe, ...probed }) }
-  const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], ownPorts: new Set<number>() }
+  const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], cache: {}, ownPorts: new Set<number>() }
   return createCapacity({ options, driver, version: '3', folder: os.tmpdir() }).report(
     input,
     AbortSignal.timeout(5_000),

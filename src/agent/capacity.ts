@@ -24,6 +24,8 @@ export interface CapacityInput {
   /** Where the server is, by which the node's own address is found. */
   readonly apiUrl: string
   readonly images: readonly string[]
+  /** Copies of images, what they may take, and where they are served to other nodes. */
+  readonly cache: Pick<NodeReport, 'cache' | 'imageSpace' | 'peerPort'>
   readonly ownPorts: ReadonlySet<number>
 }
 
@@ -61,7 +63,7 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
 
   return {
     moved: () => found.clear(),
-    async report({ apiUrl, images, ownPorts }, signal) {
+    async report({ apiUrl, images, cache, ownPorts }, signal) {
       const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit } = await probe(signal)
       const architecture = options.architecture ?? chooseArchitecture(architectures)
       const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'the hypervisor does not work')
@@ -81,6 +83,7 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
         os: `${os.type()} ${os.release()}`.slice(0, 256),
         ...(trouble !== undefined && { problem: trouble.slice(0, 2_048) }),
         images: [...images],
+        ...cache,
         // Nobody listens for simulated VMs.
         busyPorts: isSimulated ? [] : busyPorts(await listeners(), ip, ownPorts).slice(0, 20_000),
       }

@@ -80,6 +80,8 @@ interface Running {
   state: CaptureState
   readonly cancel: AbortController
   work: Promise<void> | undefined
+  /** What was packed for it stays until then. */
+  release: (() => Promise<void>) | undefined
   /** Nobody wants it any more. */
   isDropped: boolean
 }
@@ -107,9 +109,11 @@ export function createCaptures(options: CapturesOptions): Captures {
     })
   }
 
-  const add = (state: CaptureState): Running => {
-    const one: Running = { state, cancel: new AbortController(), work: undefined, isDropped: false }
+  const add = async (state: CaptureState): Promise<Running> => {
+    const cancel = new AbortController()
+    const one: Running = { state, cancel, work: undefined, release: undefined, isDropped: false }
     running.set(state.id, one)
+    one.release = await images.holdContent(state.id)
     return one
   }
 
@@ -242,6 +246,7 @@ export function createCaptures(options: CapturesOptions): Captures {
     await driver.capturing?.release(handle, id)
     failpoint('captures.released')
     await states.remove(id)
+    await one.release?.()
     running.delete(id)
     ended.add(id)
     options.changed(handle.uid)
@@ -249,7 +254,7 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   return {
     async adopt() {
-      for (const state of await states.list()) add(state)
+      for (const state of await states.list()) await add(state)
     },
     begin() {
       hasBegun = true
@@ -276,7 +281,7 @@ export function createCaptures(options: CapturesOptions): Captures {
           signal.throwIfAborted()
           state = { ...known, phase: 'failed', problem: problemOf(kind, error) }
         }
-        const one = add(state)
+        const one = await add(state)
         await keep(one, state).catch((error: unknown) => fail(one, error))
         failpoint('captures.frozen')
         start(one)

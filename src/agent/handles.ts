@@ -26,6 +26,8 @@ export interface VmRecord {
   /** 0: there is no disk. */
   readonly diskGeneration: number
   readonly diskGb?: number
+  /** The key of the image that the disk stands on. */
+  readonly base?: string
   readonly problem?: string
   readonly warning?: string
   /** Partition and file system are still to be grown, with credentials that only the living agent has. */

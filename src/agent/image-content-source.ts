@@ -2,7 +2,13 @@
 // goes on where it was, and nothing counts before it is what its digest says.
 import { ApiError } from '../api/errors.ts'
 import { backOff, type RetryPolicy, wait } from '../client/retry.ts'
-import { type ContentSource, type ContentStore, NoContentError, WrongContentError } from '../images/content.ts'
+import {
+  type ContentSource,
+  type ContentStore,
+  digestOfBuffer,
+  NoContentError,
+  WrongContentError,
+} from '../images/content.ts'
 import { isPassing } from './connection.ts'
 
 /** Content as it comes from the server, unchecked. */
@@ -11,6 +17,8 @@ export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIte
 export interface SourceOptions {
   readonly store: ContentStore
   readonly open: OpenBlob
+  /** What comes is not put into the store: there is no room for it. */
+  readonly isPassedOn?: boolean
   /** Tests only. */
   readonly retry?: RetryPolicy
   readonly silenceMs?: number
@@ -26,7 +34,7 @@ class Silence extends Error {
 }
 
 export function fetchedContent(options: SourceOptions): ContentSource {
-  const { store, open, retry = patience, silenceMs = defaultSilenceMs } = options
+  const { store, open, isPassedOn = false, retry = patience, silenceMs = defaultSilenceMs } = options
 
   /** A chunk fits into memory, and the largest manifest does. */
   const fetchOnce = async (digest: string, mostBytes: number, signal: AbortSignal): Promise<Buffer> => {
@@ -46,7 +54,8 @@ export function fetchedContent(options: SourceOptions): ContentSource {
       clearTimeout(timer)
     }
     const content = Buffer.concat(pieces, bytes)
-    await store.putExpected({ digest, bytes }, content, { signal })
+    if (!isPassedOn) await store.putExpected({ digest, bytes }, content, { signal })
+    else if ((await digestOfBuffer(content)) !== digest) throw new WrongContentError(digest, 'is something else')
     return content
   }
 

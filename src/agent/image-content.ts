@@ -58,15 +58,15 @@ export async function findContent(folder: string, digest: string): Promise<BaseI
   return memory ? { ...image, memory: { file: path.join(inside, file.memory), description: memory } } : image
 }
 
-/** Names under which images are there, as they were wanted first. */
-export async function contentNames(folder: string): Promise<string[]> {
+/** Images that are there: the digest of each, by the name under which it was wanted first. */
+export async function contentNames(folder: string): Promise<[name: string, digest: string][]> {
   const entries = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
     throw error
   })
   const found = entries.filter((entry) => folderPattern.test(entry)).map((entry) => path.join(folder, entry))
-  const names = await Promise.all(found.map(async (inside) => (await describedIn(inside))?.name))
-  return names.filter((name) => name !== undefined)
+  const known = await Promise.all(found.map(describedIn))
+  return known.flatMap((each) => (each?.name === undefined ? [] : [[each.name, each.digest]]))
 }
 
 /** Where it is there already, made by another process meanwhile, that one stays. */

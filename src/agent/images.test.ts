@@ -1,6 +1,9 @@
 // Images are built once, for all who wait, and no longer than somebody waits.
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
 import { AgentRig } from '../../test/support/agent-rig.ts'
 import { scriptedDriver } from '../../test/support/scripted-driver.ts'
 import type { BaseImage } from '../drivers/driver.ts'
@@ -18,6 +21,8 @@ const image: BaseImage = {
 }
 const wanted = { name: 'tiny', recipe: 'tiny' }
 const never = new AbortController().signal
+const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-images-'))
+after(() => fs.rm(root, { recursive: true, force: true }))
 let folders = 0
 const noBlobs = async () => assert.fail('nothing is fetched')
 
@@ -25,6 +30,7 @@ const noBlobs = async () => assert.fail('nothing is fetched')
 function kitchen() {
   const started = Promise.withResolvers<MakeOptions>()
   const finished = Promise.withResolvers<void>()
+  finished.promise.catch(() => undefined)
   let builds = 0
   let isThere = false
   const recipe: Recipe = {
@@ -37,7 +43,7 @@ function kitchen() {
       isThere = true
     },
   }
-  const folder = `/images-${++folders}`
+  const folder = path.join(root, String(++folders))
   const open = (added = () => {}) =>
     openImages({ folder, recipes: { tiny: recipe }, openBlob: noBlobs, added, log: silentLog })
   return { recipe, started: started.promise, finished, open, builds: () => builds }
@@ -64,10 +70,14 @@ describe('images', () => {
     const { started, open } = kitchen()
     const images = await open()
     const [first, second] = [new AbortController(), new AbortController()]
-    const options = (signal: AbortSignal) => ({ signal, progress: () => undefined })
+    const bothWait = Promise.withResolvers<void>()
+    let waiting = 0
+    const progress = () => void (++waiting === 2 && bothWait.resolve())
+    const options = (signal: AbortSignal) => ({ signal, progress })
     const left = assert.rejects(images.ensure(wanted, options(first.signal)), { name: 'AbortError' })
     const stayed = assert.rejects(images.ensure(wanted, options(second.signal)), { name: 'AbortError' })
     const { signal } = await started
+    await bothWait.promise
     first.abort()
     await left
     assert.equal(signal.aborted, false)

@@ -3,12 +3,21 @@
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
 import type { BaseImage } from '../drivers/driver.ts'
+import type { ContentSource, ContentStore } from '../images/content.ts'
+import { chunksOf } from '../images/manifest.ts'
+import { eachAtOnce } from '../images/parallel.ts'
 import { openStore } from '../images/store.ts'
+import { readManifest } from '../images/stored-manifests.ts'
 import type { Log } from '../platform/log.ts'
 import { contentNames, findContent, makeContent } from './image-content.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
+import { type Holders, nobody } from './image-holders.ts'
+import { type Copy, markUsed, packing } from './image-inventory.ts'
+import { openLeases } from './image-leases.ts'
+import { openRoom, type Space } from './image-room.ts'
 import { reasonOf } from './messages.ts'
 import type { NodeContent } from './pack.ts'
+import type { PeerContent } from './peers.ts'
 import type { Recipe } from './recipes.ts'
 
 export type WantedImage = WantedVm['image']
@@ -21,7 +30,13 @@ export interface WantedIso {
 export interface EnsureOptions {
   readonly signal: AbortSignal
   progress(phase: string, percent?: number): void
+  /** It is to be used: it stays where it is until this is disposed of. */
+  readonly held?: AsyncDisposableStack
 }
+
+/** What a copy is known by. */
+export const keyOf = ({ content, recipe }: Pick<WantedImage, 'content' | 'recipe'>): string =>
+  content ?? `recipe:${recipe ?? ''}`
 
 export interface Images {
   /** The node's copy, made when it is not there yet. */
@@ -30,6 +45,25 @@ export interface Images {
   ensureIso(iso: WantedIso, options: EnsureOptions): Promise<string>
   /** Names of the images that are here. */
   names(): readonly string[]
+  /** Keys of those that are to stay, used or not. */
+  keep(keys: readonly string[]): Promise<void>
+  /** Removes a copy, unless it is used or to stay. */
+  drop(key: string): Promise<void>
+  copies(): readonly Copy[]
+  /** Undefined where nothing takes any. */
+  space(): Space | undefined
+  /**
+   * Until it is released, no chunk goes that no manifest here names: for whoever puts some, until they are delivered.
+   * `id` tells one from another.
+   */
+  holdContent(id: string): Promise<() => Promise<void>>
+  /** Content that is here, to be served to others. */
+  store(): Promise<ContentStore | undefined>
+}
+
+export interface OpenedImages extends Images {
+  /** To pack into, and to read what is here or on the server. */
+  content(): Promise<NodeContent>
 }
 
 export interface ImagesOptions {
@@ -37,6 +71,11 @@ export interface ImagesOptions {
   readonly recipes: Readonly<Record<string, Recipe>>
   /** Content from the server. */
   readonly openBlob: OpenBlob
+  /** Content from other nodes. */
+  readonly peers?: PeerContent | undefined
+  /** Who else has a say in what goes; nobody when left out. */
+  readonly holders?: Holders
+  readonly quotaBytes?: number | undefined
   /** There is one more. */
   added(): void
   readonly log: Log
@@ -44,7 +83,7 @@ export interface ImagesOptions {
 
 /** How something comes to be here. */
 interface Way {
-  /** Equal ones are the same work. */
+  /** Of the copy. Equal ones are the same work. */
   readonly key: string
   /** For messages: `image "x"`. */
   readonly title: string
@@ -64,44 +103,52 @@ interface Making {
 /** By folder and what is made: agents of one process share a folder, and the work. */
 const makings = new Map<string, Making>()
 
-export async function openImages(options: ImagesOptions): Promise<Images & { content(): Promise<NodeContent> }> {
-  const { folder, recipes, openBlob, added, log } = options
-  const here = new Set<string>(await contentNames(folder))
-  for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.add(name)
-  let opened: Promise<NodeContent> | undefined
+export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
+  const { folder, recipes, openBlob, peers, holders = nobody, quotaBytes, added, log } = options
+  /** Names, and the copies that they stand for. */
+  const here = new Map<string, string>(await contentNames(folder))
+  for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
+  let opening: Promise<ContentStore> | undefined
 
   /** Opened with the first image that needs it; one that failed to open is tried again. */
-  const content = (): Promise<NodeContent> => {
-    opened ??= openStore(path.join(folder, 'content')).then(
-      (store) => ({ store, source: fetchedContent({ store, open: openBlob }) }),
-      (error: unknown) => {
-        opened = undefined
-        throw error
-      },
-    )
-    return opened
+  const store = (): Promise<ContentStore> => {
+    opening ??= openStore(path.join(folder, 'content')).catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
   }
+  const leases = openLeases(folder)
+  const evicted = (key: string): void => {
+    for (const [name, its] of here) if (its === key) here.delete(name)
+    added()
+  }
+  const room = await openRoom({ folder, recipes, quotaBytes, leases, holders, store, evicted, log })
 
-  const byContent = (digest: string, kind: 'image' | 'ISO', name: string): Way => ({
-    key: `${folder}\n${digest}`,
+  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => ({
+    key: content,
     title: `${kind} "${name}"`,
     phase: `fetching the ${kind}`,
     failure: 'could not be fetched',
     next: '; what has come of it is kept for the next try',
-    find: () => findContent(folder, digest),
-    make: async ({ signal, progress }) =>
-      makeContent(folder, digest, {
-        source: (await content()).source,
+    find: () => findContent(folder, content),
+    make: async ({ signal, progress }) => {
+      const parts = { store: await store(), open: (await peers?.around(openBlob, content, signal)) ?? openBlob }
+      const need = await needOf(parts.store, fetchedContent(parts), content, signal)
+      using reserved = await room.take({ title: `${kind} "${name}"`, ...need })
+      await makeContent(folder, content, {
+        source: fetchedContent({ ...parts, isPassedOn: !reserved.keepsChunks }),
         ...(kind === 'image' && { name }),
         signal,
         progress: (percent) => progress(undefined, percent),
-      }),
+      })
+    },
   })
 
   const byRecipe = (image: WantedImage): Way => {
     const recipe = recipeOf(image, recipes)
     return {
-      key: `${folder}\n${image.recipe}`,
+      key: keyOf(image),
       title: `image "${image.name}"`,
       phase: 'building the image',
       failure: 'could not be built',
@@ -111,27 +158,55 @@ export async function openImages(options: ImagesOptions): Promise<Images & { con
     }
   }
 
+  /** Nobody takes it away from before the first look until it is used. */
   const get = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
+    const release = await leases.take(way.key)
+    if (options.held) options.held.defer(release)
+    try {
+      const found = await find(way, options)
+      if (options.held) {
+        await markUsed(path.dirname(found.disk))
+        room.used(way.key)
+      }
+      return found
+    } finally {
+      if (!options.held) await release()
+    }
+  }
+
+  const find = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
     const there = await way.find()
     if (there) return there
-    await share(way, options).catch((error: unknown) => {
+    await share(folder, way, options).catch((error: unknown) => {
       options.signal.throwIfAborted()
       log.warn('an image or ISO could not be had', { name: way.title, problem: reasonOf(error) })
       throw new Error(`the ${way.title} ${way.failure}: ${reasonOf(error)}${way.next}`, { cause: error })
     })
+    await room.settle().catch((error: unknown) => log.warn('no room was made', { problem: reasonOf(error) }))
     const made = await way.find()
     if (made) return made
     throw new Error(`the ${way.title} is not there after it was made; try again`)
   }
 
   return {
-    content,
-    names: () => [...here],
+    names: () => [...here.keys()],
+    keep: (keys) => holders.keep(keys),
+    async drop(key) {
+      if (!(await room.drop(key))) log.warn('a copy of an image stays, for it is used', { name: key })
+    },
+    holdContent: (id) => leases.take(`${packing}${id}`),
+    copies: room.copies,
+    space: room.space,
+    store,
+    async content() {
+      const opened = await store()
+      return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
+    },
     async ensure(image, options) {
-      const { name, content: digest } = image
-      const found = await get(digest === undefined ? byRecipe(image) : byContent(digest, 'image', name), options)
-      if (!here.has(name)) {
-        here.add(name)
+      const { name, content } = image
+      const found = await get(content === undefined ? byRecipe(image) : byContent(content, 'image', name), options)
+      if (here.get(name) !== keyOf(image)) {
+        here.set(name, keyOf(image))
         added()
       }
       return { ...found, name }
@@ -140,9 +215,10 @@ export async function openImages(options: ImagesOptions): Promise<Images & { con
   }
 }
 
-async function share(way: Way, options: EnsureOptions): Promise<void> {
+async function share(folder: string, way: Way, options: EnsureOptions): Promise<void> {
   options.progress(way.phase)
-  const making = makings.get(way.key) ?? start(way)
+  const place = `${folder}\n${way.key}`
+  const making = makings.get(place) ?? start(place, way)
   making.waiting.add(options)
   try {
     await unlessAborted(making.made, options.signal)
@@ -150,13 +226,13 @@ async function share(way: Way, options: EnsureOptions): Promise<void> {
     making.waiting.delete(options)
     // The last one that loses interest ends the work. Whoever comes while it winds up begins anew.
     if (making.waiting.size === 0) {
-      if (makings.get(way.key) === making) makings.delete(way.key)
+      if (makings.get(place) === making) makings.delete(place)
       making.cancel.abort()
     }
   }
 }
 
-function start({ key, phase, make }: Way): Making {
+function start(place: string, { phase, make }: Way): Making {
   const cancel = new AbortController()
   const waiting = new Set<EnsureOptions>()
   const progress = (line?: string, percent?: number): void => {
@@ -164,9 +240,24 @@ function start({ key, phase, make }: Way): Making {
   }
   const made = make({ signal: cancel.signal, progress })
   const making: Making = { made, cancel, waiting }
-  makings.set(key, making)
+  makings.set(place, making)
   return making
 }
+
+/** What making it takes of the disk, at most. */
+async function needOf(store: ContentStore, source: ContentSource, content: string, signal: AbortSignal) {
+  const lacking = new Map<string, number>()
+  let diskBytes = 0
+  for (const { digest, storedBytes, rawBytes } of chunksOf(await readManifest(source, content, signal))) {
+    diskBytes += rawBytes
+    lacking.set(digest, storedBytes)
+  }
+  await eachAtOnce([...lacking.keys()], looksAtOnce, async (digest) => {
+    if (await store.has(digest)) lacking.delete(digest)
+  })
+  return { diskBytes, chunkBytes: [...lacking.values()].reduce((sum, bytes) => sum + bytes, 0) }
+}
+const looksAtOnce = 8
 
 function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes']): Recipe {
   if (recipe === undefined) throw new Error(`the image "${name}" is not on this node`)
@@ -179,6 +270,12 @@ function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes
 export function pretendImages(): Images {
   return {
     names: () => [],
+    keep: async () => undefined,
+    drop: async () => undefined,
+    holdContent: async () => async () => undefined,
+    copies: () => [],
+    space: () => undefined,
+    store: async () => undefined,
     ensureIso: async () => '/dev/null',
     ensure: async ({ name }) => ({
       name,

@@ -153,7 +153,7 @@ export function openStream(options: StreamOptions): Stream {
   }
 }
 
-const types: ReadonlySet<unknown> = new Set<AgentMessage['type']>(['HELLO', 'VM', 'DIAL', 'PING'])
+const types: ReadonlySet<unknown> = new Set<AgentMessage['type']>(['HELLO', 'VM', 'CACHE', 'DIAL', 'PING'])
 
 /** The table of operations says what messages are; a server that is newer may say more, which is passed over later. */
 function parse(line: string): AgentMessage | undefined {

@@ -7,7 +7,7 @@ import { createUndo, type Undo } from '../platform/undo.ts'
 import type { Captures } from './captures.ts'
 import type { Growth } from './grow.ts'
 import type { Handles, VmRecord } from './handles.ts'
-import type { Images } from './images.ts'
+import { type Images, keyOf } from './images.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, isoFile, specOf } from './spec.ts'
 import { failPointOf, phases, type Step } from './steps.ts'
@@ -45,13 +45,16 @@ export type Outcome =
 
 interface Bench extends Task {
   readonly undo: Undo
+  /** Copies of images stay where they are until it is disposed of. */
+  readonly held: AsyncDisposableStack
   spec: VmSpec | undefined
   warning: string | undefined
 }
 
 export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outcome> {
   const undo = createUndo()
-  const bench: Bench = { ...task, undo, spec: undefined, warning: undefined }
+  await using held = new AsyncDisposableStack()
+  const bench: Bench = { ...task, undo, held, spec: undefined, warning: undefined }
   try {
     for (const step of steps) {
       if (task.isOutdated()) return { as: 'outdated' }
@@ -95,7 +98,8 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
       await keep({ diskGeneration: 0, diskGb: 0 })
     })
     // At once, and both before the start: a folder without a record is one whose VM never ran.
-    const written = keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec) })
+    const base = keyOf(wish.image)
+    const written = keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base })
     const made = tools.driver.create(spec, handle.folder)
     await Promise.all([written, made]).finally(() => Promise.allSettled([written, made]))
   },
@@ -122,7 +126,7 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
     await capable(tools.driver, 'reverting', 'revert disks').revert(handle, spec)
     // From here on there is no way back. Written before the start: a second revert would lose what the guest wrote.
     undo.clear()
-    await keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec) })
+    await keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base: keyOf(wish.image) })
   },
 
   async grow({ tools, handle, wish, undo, keep, credentials }) {
@@ -161,16 +165,16 @@ async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSecon
 }
 
 async function specFor(bench: Bench): Promise<VmSpec> {
-  const { tools, wish, signal, progress } = bench
-  const image = await tools.images.ensure(wish.image, { signal, progress })
+  const { tools, wish, signal, progress, held } = bench
+  const image = await tools.images.ensure(wish.image, { signal, progress, held })
   return specOf(wish, image, await isoOf(bench))
 }
 
-async function isoOf({ tools, wish, signal, progress }: Bench): Promise<string | undefined> {
+async function isoOf({ tools, wish, signal, progress, held }: Bench): Promise<string | undefined> {
   const { iso: name, isoContent: content } = wish
   if (name === undefined) return undefined
   if (content === undefined) return isoFile(tools.isoFolder, name)
-  return tools.images.ensureIso({ name, content }, { signal, progress })
+  return tools.images.ensureIso({ name, content }, { signal, progress, held })
 }
 
 const sizeOf = ({ image, diskBytes = 0 }: { image: BaseImage; diskBytes?: number }): number =>

@@ -2,6 +2,7 @@
 // An agent reaches the server, never the other way round: it joins once, keeps one stream open, and reports.
 import * as t from 'typebox'
 import { WantedCapture } from './captures.ts'
+import { CopyReport, WantedCache, WantedImage } from './image-cache.ts'
 import { base, operation } from './operation.ts'
 import { Architecture, Timestamp } from './records.ts'
 import { powerStates, VmOperation } from './vms.ts'
@@ -29,6 +30,12 @@ export const NodeReport = t.Object(
     problem: t.Optional(t.String({ maxLength: 2_048 })),
     /** Names of the images that it has a copy of. */
     images: t.Array(t.String({ maxLength: 512 }), { maxItems: 10_000 }),
+    /** Copies of images, the pinned first, then by use. Absent: an agent that knows no cache. */
+    cache: t.Optional(t.Array(CopyReport, { maxItems: 256 })),
+    /** What copies of images may take, and what they take. */
+    imageSpace: t.Optional(t.Object({ quotaBytes: t.Integer({ minimum: 0 }), usedBytes: t.Integer({ minimum: 0 }) })),
+    /** Where it serves content to other nodes. */
+    peerPort: t.Optional(Port),
     /** Ports that other programs of the host listen on. */
     busyPorts: t.Array(Port, { maxItems: 20_000 }),
   },
@@ -54,13 +61,7 @@ export const WantedVm = t.Object(
     architecture: Architecture,
     cpu: t.Integer(),
     memoryMiB: t.Integer(),
-    image: t.Object({
-      name: t.String(),
-      /** An image that nodes build themselves, by the name of its recipe. */
-      recipe: t.Optional(t.String()),
-      /** The digest of its manifest, which `getBlob` gives, as it gives every chunk that the manifest names. */
-      content: t.Optional(t.String()),
-    }),
+    image: WantedImage,
     ip: t.String(),
     ssh: Port,
     screenshare: t.Optional(Port),
@@ -89,6 +90,7 @@ export type WantedVm = t.Static<typeof WantedVm>
 
 /**
  * Lines of the stream. HELLO: all VMs that this node should have; whatever else is there goes. VM: one of them changed.
+ * CACHE: other images are to be on the node.
  * DIAL: somebody wants to reach something on the node: open `tunnel` and connect it. PING: the stream is alive.
  */
 export const AgentMessage = t.Union(
@@ -106,7 +108,10 @@ export const AgentMessage = t.Union(
         eras: t.Optional(t.Array(t.Object({ uid: t.String(), since: t.String() }))),
       }),
       heartbeatSeconds: t.Integer(),
+      /** Absent: a server that knows no cache. */
+      cache: t.Optional(WantedCache),
     }),
+    t.Object({ type: t.Literal('CACHE'), cache: WantedCache }),
     t.Object({ type: t.Literal('VM'), vm: WantedVm }),
     t.Object({
       type: t.Literal('DIAL'),
@@ -246,7 +251,12 @@ export const reportNode = operation({
   status: 200,
   summary: 'Report the state of a node',
   body: NodeReport,
-  response: t.Object({ name: t.String(), namespace: t.String() }),
+  response: t.Object({
+    name: t.String(),
+    namespace: t.String(),
+    /** For a node that serves others: what the keys of their tickets are made with, by epoch. */
+    peerSecrets: t.Optional(t.Record(t.String(), t.String())),
+  }),
   refuses: ['NotFound', 'Conflict'],
   example: { body: report, response: { name: 'mini-arm-13', namespace: 'svc-default' } },
 })
@@ -293,6 +303,33 @@ export const openTunnel = operation({
   response: t.String(),
   refuses: ['NotFound'],
   example: { params: { tunnel: 'b3c1f0a2' }, response: '' },
+})
+
+/** How a peer is reached: by TLS with a pre-shared key, good for a few minutes and for this one pair of nodes. */
+export const Peer = t.Object({
+  node: t.String(),
+  ip: t.String(),
+  port: Port,
+  identity: t.String(),
+  key: t.String(),
+})
+export type Peer = t.Static<typeof Peer>
+
+export const findPeers = operation({
+  id: 'findPeers',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/peers`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Find other nodes that have an image',
+  body: t.Object({ content: t.String({ maxLength: 100, description: 'The digest of its manifest' }) }),
+  secretAnswer: true,
+  response: t.Object({ peers: t.Array(Peer) }),
+  refuses: [],
+  example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { peers: [] } },
 })
 
 export const getBlob = operation({

@@ -3,6 +3,7 @@ import * as agent from './agent.ts'
 import * as captures from './captures.ts'
 import * as certificates from './certificates.ts'
 import * as events from './events.ts'
+import * as imageCache from './image-cache.ts'
 import * as images from './images.ts'
 import * as isos from './isos.ts'
 import * as namespaces from './namespaces.ts'
@@ -22,6 +23,7 @@ const nouns = {
   ...vmConfigs,
   ...pushJobs,
   ...images,
+  ...imageCache,
   ...isos,
   ...nodes,
   ...registryCredentials,

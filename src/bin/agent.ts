@@ -51,6 +51,8 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
       driver: driverFor(options),
       version,
       capacity: { architecture, ip, cpu, memoryMiB, maxVms },
+      imageQuotaBytes: options.imageQuotaBytes,
+      peerPort: options.peerPort,
       // What a driver that only pretends has made need not survive a power cut.
       durability: options.driver === 'simulated' ? 'written' : 'synced',
       joinToken,

@@ -33,6 +33,7 @@ import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
 import { ownNames } from '../server/own-names.ts'
+import { createPeerTickets } from '../server/peer-tickets.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
 import { Uploads } from '../server/uploads.ts'
@@ -133,6 +134,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     deliveries,
     nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
+    peerTickets: createPeerTickets(signingKeys.derive('peers'), clock),
     limits: createLimits(settings),
     clock,
     log,

@@ -11,13 +11,13 @@ import { serve } from './serve.ts'
 
 const administrator = 'admin@localhost'
 
-export const runDev = ({ dataDir, listen, driver, nodes, simulation }: DevOptions): Promise<number> =>
+export const runDev = ({ dataDir, listen, driver, nodes, simulation, imageQuotaBytes }: DevOptions): Promise<number> =>
   serve({
     dataDir,
     listen,
     plainHttp: true,
     note: adminNote(),
-    beside: (plane) => startNodes(plane, { dataDir, driver, nodes, simulation }),
+    beside: (plane) => startNodes(plane, { dataDir, driver, nodes, simulation, imageQuotaBytes }),
     greet: async (plane) => nextSteps(dataDir, plane.localUsers && administrator),
   })
 

@@ -35,7 +35,7 @@ export interface Nodes {
   stop(): Promise<void>
 }
 
-type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation'>
+type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation' | 'imageQuotaBytes'>
 
 /** Returns when every node is connected. */
 export async function startNodes(plane: Plane, options: Place & Pick<DevOptions, 'nodes'>): Promise<Nodes> {
@@ -84,7 +84,7 @@ async function usableNetwork(): Promise<NetworkKind> {
 
 function startNode(
   { localUrl, nodeKeys, log }: Plane,
-  { dataDir, driver, simulation, network }: Place & { readonly network: NetworkKind },
+  { dataDir, driver, simulation, network, imageQuotaBytes }: Place & { readonly network: NetworkKind },
   { name, architecture }: { name: string; architecture: keyof DevOptions['nodes'] },
   place: number,
   count: number,
@@ -97,6 +97,7 @@ function startNode(
     name,
     driver: isSimulated ? openDriver('simulated', simulation) : openDriver('qemu', { network }),
     version,
+    imageQuotaBytes,
     capacity: {
       architecture,
       // They share this machine; a simulated one is a Mac mini at an address of its own.

@@ -110,9 +110,10 @@ describe('programs', () => {
       driver: 'qemu',
       nodes: { arm64: 1, amd64: 1 },
       simulation: {},
+      imageQuotaBytes: undefined,
     }
     assert.deepEqual(started, [plain])
-    const words = 'dev --listen [::1]:0 --data here --driver simulated --nodes arm64=20'
+    const words = 'dev --listen [::1]:0 --data here --driver simulated --nodes arm64=20 --image-quota 2G'
     const { started: other } = await run(words.split(' '))
     const wanted = {
       listen: { host: '::1', port: 0 },
@@ -120,6 +121,7 @@ describe('programs', () => {
       driver: 'simulated',
       nodes: { arm64: 20, amd64: 0 },
       simulation: {},
+      imageQuotaBytes: 2 ** 31,
     }
     assert.deepEqual(other, [wanted])
   })

@@ -31,6 +31,8 @@ export interface DevOptions {
   /** How many nodes of each architecture. */
   readonly nodes: Readonly<Record<Architecture, number>>
   readonly simulation: Simulation
+  /** What copies of images may take of the disk. */
+  readonly imageQuotaBytes: number | undefined
 }
 
 export interface ServerOptions {
@@ -72,6 +74,10 @@ export interface AgentOptions {
   readonly cpu: number | undefined
   readonly memoryGib: number | undefined
   readonly maxVms: number | undefined
+  /** What copies of images may take of the disk. */
+  readonly imageQuotaBytes: number | undefined
+  /** Where content is served to other nodes; undefined: nowhere. */
+  readonly peerPort: number | undefined
   /** VMs that the first HELLO does not list go, whatever the data of the server are. */
   readonly removeUnknown: boolean
   /** Of guests; the safer one of this host when undefined. */

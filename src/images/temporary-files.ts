@@ -72,7 +72,8 @@ export const ifAbsent =
     throw error
   }
 
-async function stampOf(pid: number): Promise<string> {
+/** Of a living process, equal only to itself, also after a reboot. */
+export async function stampOf(pid: number): Promise<string> {
   const started = await startTimeOf(pid)
   return started === undefined ? 'none' : hash('sha256', `${await hostBootId()} ${pid} ${started}`).slice(0, 16)
 }

@@ -1,6 +1,7 @@
 // What serves nodes and those who wait for their VMs, put together once: streams, tunnels, wishes, waits.
 import { Fleet } from './fleet.ts'
 import { ImageUses } from './image-uses.ts'
+import { sendCaches } from './node-cache.ts'
 import type { Services } from './services.ts'
 import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
@@ -18,6 +19,7 @@ export function createFleetServices(
   const imageUses = new ImageUses(vms.view, ({ shape }) => shape.image)
   const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)
   const stopWishes = sendWishes({ ...services, fleet, growth })
+  const stopCaches = sendCaches(services.collections, fleet)
   return {
     fleet,
     tunnels: new Tunnels(fleet),
@@ -27,6 +29,7 @@ export function createFleetServices(
     isoUses,
     [Symbol.dispose]: () => {
       stopWishes()
+      stopCaches()
       waits.stop()
       imageUses.stop()
       isoUses.stop()

@@ -1,6 +1,7 @@
 // The open streams to agents, one a node: who is there, and what they are told. A stream carries the newest wish for each
 // VM; a slow agent gets fewer messages, never more memory.
 import type { AgentMessage, WantedVm } from '../api/agent.ts'
+import type { WantedCache } from '../api/image-cache.ts'
 
 export const heartbeatSeconds = 10
 /** An agent that was not heard of for so long is taken for gone, whatever its connection looks like. */
@@ -12,6 +13,7 @@ interface Session {
   /** By the uid of the VM: only the newest wish matters. */
   readonly wishes: Map<string, WantedVm>
   readonly others: AgentMessage[]
+  cache: WantedCache | undefined
   seenMs: number
   isClosed: boolean
   wake: () => void
@@ -50,6 +52,13 @@ export class Fleet {
     session?.wake()
   }
 
+  wishCache(node: string, cache: WantedCache): void {
+    const session = this.#sessions.get(node)
+    if (!session) return
+    session.cache = cache
+    session.wake()
+  }
+
   /** Whether there was somebody to tell. */
   tell(node: string, message: AgentMessage): boolean {
     const session = this.#sessions.get(node)
@@ -77,6 +86,7 @@ export class Fleet {
       node,
       wishes: new Map(),
       others: [hello()],
+      cache: undefined,
       seenMs: performance.now(),
       isClosed: false,
       wake: () => undefined,
@@ -90,6 +100,8 @@ export class Fleet {
         const lines = session.others.splice(0).map(lineOf)
         for (const vm of session.wishes.values()) lines.push(lineOf({ type: 'VM', vm }))
         session.wishes.clear()
+        if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
+        session.cache = undefined
         if (lines.length > 0) yield lines.join('')
         else
           await new Promise<void>((resolve) => {

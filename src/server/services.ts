@@ -18,6 +18,7 @@ import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import type { PeerTickets } from './peer-tickets.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Uploads } from './uploads.ts'
@@ -50,6 +51,8 @@ export interface Services {
   readonly deliveries: Deliveries
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
+  /** What nodes that serve each other trust each other by. */
+  readonly peerTickets: PeerTickets
   readonly limits: Limits
   readonly clock: Clock
   readonly log: Log

@@ -5,6 +5,7 @@ import type { WantedCapture } from '../api/captures.ts'
 import type { VmCapture, VmRecord } from '../store/fleet-records.ts'
 import { changeRev, zeroRev } from '../store/store.ts'
 import { isDeleted, isFailedDeployment } from '../store/vms.ts'
+import { wantedCache } from './node-cache.ts'
 import type { Services } from './services.ts'
 
 type Needed = Pick<Services, 'collections' | 'secrets' | 'fleet' | 'growth' | 'log'>
@@ -72,7 +73,8 @@ export function wishesFor(
   const { cluster, vms: all } = services.collections
   const data = cluster.get('', 'id')?.value
   const store = { uid: data?.uid ?? '', revision: all.view.rev, eras: [...(data?.eras ?? [])] }
-  return { vms, kept, store }
+  const cache = wantedCache(services.collections, services.collections.nodes.get('', node)?.value)
+  return { vms, kept, store, cache }
 }
 
 function tell(services: Needed, record: VmRecord, revision: string): void {

@@ -153,6 +153,15 @@ export interface NodeRecord {
   /** Undefined until its agent has reported for the first time. */
   readonly report?: NodeReport
   readonly allocations: Readonly<Record<string, NodeAllocation>>
+  readonly cache?: NodeCache
+}
+
+/** What is wanted of the copies of images on a node. */
+export interface NodeCache {
+  /** By the name of the image: it is to be there, and to stay. */
+  readonly pins: Readonly<Record<string, { readonly by: string; readonly at: string }>>
+  /** Keys of copies that are to go; forgotten when they are gone. */
+  readonly drops: readonly string[]
 }
 
 /** An image or an ISO. What it is made of is either `content` (in the content store) or `recipe` (nodes make it). */
@@ -200,5 +209,9 @@ export interface ImageCapture {
 /** What a commit is about to replace is there until then. */
 export const isDeployable = (image: ImageRecord): boolean =>
   isReady(image) || (image.capture?.kind === 'commit' && image.architecture === 'arm64')
+
+/** What its copies on nodes are known by; undefined while it has no content. */
+export const cacheKeyOf = ({ content, recipe }: Pick<ImageRecord, 'content' | 'recipe'>): string | undefined =>
+  content ?? (recipe === undefined ? undefined : `recipe:${recipe}`)
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'

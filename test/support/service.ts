@@ -26,6 +26,7 @@ import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
 import { ownNames } from '../../src/server/own-names.ts'
+import { createPeerTickets } from '../../src/server/peer-tickets.ts'
 import type { Services } from '../../src/server/services.ts'
 import { parseSettings } from '../../src/server/settings.ts'
 import { Uploads } from '../../src/server/uploads.ts'
@@ -92,6 +93,7 @@ export async function startService(
     roles: createRoles(collections),
     identity: exampleIdentity,
     requestSecret: signingKeys.derive('requests'),
+    peerTickets: createPeerTickets(signingKeys.derive('peers'), clock),
     limits: createLimits(settings),
     clock,
     log,

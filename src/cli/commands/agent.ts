@@ -5,6 +5,7 @@ import { defineCommand } from '../command.ts'
 import { checkUrl } from '../connection.ts'
 import type { Context } from '../context.ts'
 import type { Host } from '../host.ts'
+import { imageQuota } from '../image-quota.ts'
 import { readPassword } from '../password.ts'
 import { type AgentOptions, architectures, drivers, networks } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
@@ -54,6 +55,19 @@ export const command = defineCommand({
     cpu: { type: 'integer', value: 'CORES', min: 1, max: 4_096, description: 'Cores for VMs; all if left out' },
     memory: { type: 'integer', value: 'GIB', min: 1, max: 900_000, description: 'Memory for VMs; 90 % if left out' },
     'max-vms': { type: 'integer', value: 'COUNT', min: 0, max: 100_000, description: 'So many VMs at once' },
+    'image-quota': {
+      type: 'string',
+      value: 'SIZE',
+      defaultText: '80 % of what is free',
+      description: 'What copies of images may take of the disk',
+    },
+    'peer-port': {
+      type: 'integer',
+      value: 'PORT',
+      min: 0,
+      max: 65_535,
+      description: 'Exchange images with other nodes, and serve them here; 0 takes a free one',
+    },
     'remove-unknown': {
       type: 'boolean',
       description: 'Remove VMs that the service does not list, also those that were kept',
@@ -109,6 +123,8 @@ export const command = defineCommand({
       cpu: options.cpu,
       memoryGib: options.memory,
       maxVms: options['max-vms'],
+      imageQuotaBytes: imageQuota(options['image-quota']),
+      peerPort: options['peer-port'],
       network: options.network,
       simulation: parseSimulation(options.simulate),
       joinToken: await joinTokenFrom(context, {

@@ -3,6 +3,7 @@
 import { isLoopback } from '../../client/transport.ts'
 import { defineCommand } from '../command.ts'
 import { dataDir } from '../connection.ts'
+import { imageQuota } from '../image-quota.ts'
 import { type Architecture, architectures, type DevOptions, drivers } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
 import { UsageError } from '../usage.ts'
@@ -33,6 +34,12 @@ export const command = defineCommand({
       default: 'arm64=1,amd64=1',
       description: 'Nodes of each architecture',
     },
+    'image-quota': {
+      type: 'string',
+      value: 'SIZE',
+      defaultText: '80 % of what is free',
+      description: 'What the nodes may keep of images',
+    },
     simulate: simulateOption,
   },
   examples: [
@@ -51,6 +58,7 @@ export const command = defineCommand({
       driver: options.driver,
       nodes: parseNodes(options.nodes),
       simulation: parseSimulation(options.simulate),
+      imageQuotaBytes: imageQuota(options['image-quota']),
     }),
 })
 

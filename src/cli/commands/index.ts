@@ -71,6 +71,16 @@ export const commands: CommandTable = {
       delete: { summary: 'Delete images', load: () => import('./images/delete.ts') },
     },
   },
+  imagecache: {
+    summary: 'Copies of images on nodes',
+    aliases: ['ic'],
+    commands: {
+      list: { summary: 'List which nodes have which images', load: () => import('./image-cache/list.ts') },
+      info: { summary: 'Show which nodes have an image', load: () => import('./image-cache/info.ts') },
+      add: { summary: 'Have nodes fetch an image, and keep it', load: () => import('./image-cache/add.ts') },
+      remove: { summary: 'Have nodes drop an image', load: () => import('./image-cache/remove.ts') },
+    },
+  },
   iso: {
     summary: 'ISOs, discs that Intel-based VMs are installed from',
     commands: {

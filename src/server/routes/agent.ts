@@ -14,6 +14,7 @@ import type { Download } from '../downloads.ts'
 import { heartbeatSeconds } from '../fleet.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
 import { checkNamespace } from '../namespace.ts'
+import { settledCache } from '../node-cache.ts'
 import { mergeReport } from '../reports.ts'
 import type { Services } from '../services.ts'
 import { wishesFor } from '../wishes.ts'
@@ -21,7 +22,7 @@ import { wishesFor } from '../wishes.ts'
 const kind = 'nodes'
 
 export function agent(services: Services): HandlersOf<typeof api> {
-  const { collections, content, fleet, nodeKeys, tokens, tunnels, clock, log } = services
+  const { collections, content, fleet, nodeKeys, peerTickets, tokens, tunnels, clock, log } = services
 
   /** Nothing new: undefined. `removed` ends the record. */
   async function take(node: string, report: VmReport): Promise<boolean> {
@@ -113,17 +114,29 @@ export function agent(services: Services): HandlersOf<typeof api> {
       const isOpen = fleet.isOpen(name)
       const changed = await changeNode(collections, name, (record) => {
         const isSame = record.report !== undefined && saysTheSame(record.report, body)
-        if (isSame && (record.isReady || !isOpen)) return undefined
-        return { ...record, report: body, isReady: record.isReady || isOpen, lastSeenAt: timestamp(now) }
+        const cache = settledCache(collections, record, body)
+        if (isSame && cache === record.cache && (record.isReady || !isOpen)) return undefined
+        const isReady = record.isReady || isOpen
+        return { ...record, report: body, isReady, lastSeenAt: timestamp(now), ...(cache && { cache }) }
       })
       if (!changed) throw notFound(kind, name, 'join again')
-      return { name, namespace: changed.value.namespace }
+      const { namespace, uid } = changed.value
+      return { name, namespace, ...(body.peerPort !== undefined && { peerSecrets: peerTickets.secretsFor(uid) }) }
     },
 
     async reportVms({ principal: { name }, body: { vms } }) {
       fleet.seen(name)
       const known = await Promise.all(vms.map((report) => take(name, report)))
       return { unknown: vms.filter((_, index) => !known[index]).map(({ uid }) => uid) }
+    },
+
+    findPeers({ principal: { name }, body }) {
+      const found = collections.nodes.view.range().flatMap(({ value: { name: node, uid, report } }) => {
+        const hasIt = report?.cache?.some(({ key, state }) => key === body.content && state === 'Ready')
+        if (!hasIt || report?.peerPort === undefined || node === name || !fleet.isOpen(node)) return []
+        return [{ node, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, name) }]
+      })
+      return { peers: shuffled(found).slice(0, mostPeers) }
     },
 
     async getBlob({ params: { digest } }) {
@@ -139,11 +152,26 @@ export function agent(services: Services): HandlersOf<typeof api> {
   }
 }
 
+/** Enough to share the load, and few enough to try. */
+const mostPeers = 4
+
+const shuffled = <T>(items: readonly T[]): T[] =>
+  items
+    .map((item) => ({ item, place: Math.random() }))
+    .toSorted((one, other) => one.place - other.place)
+    .map(({ item }) => item)
+
 const wrong = (field: string, message: string) => ({ field, reason: 'FieldValueInvalid', message })
 
 /** Free space moves all the time: only a real change is worth a write. */
 function saysTheSame(before: NodeReport, after: NodeReport): boolean {
-  const { diskFreeGb: was, ...rest } = before
-  const { diskFreeGb: is, ...next } = after
-  return Math.abs(was - is) <= Math.max(1, was * 0.02) && JSON.stringify(rest) === JSON.stringify(next)
+  const { diskFreeGb: was, imageSpace: had, ...rest } = before
+  const { diskFreeGb: is, imageSpace: has, ...next } = after
+  const isNear = (one = 0, other = 0, least = 0): boolean => Math.abs(one - other) <= Math.max(least, one * 0.02)
+  return (
+    isNear(was, is, 1) &&
+    isNear(had?.quotaBytes, has?.quotaBytes) &&
+    isNear(had?.usedBytes, has?.usedBytes, 64 * 2 ** 20) &&
+    JSON.stringify(rest) === JSON.stringify(next)
+  )
 }

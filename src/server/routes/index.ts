@@ -7,6 +7,7 @@ import { agent } from './agent.ts'
 import { captures } from './captures.ts'
 import { certificates } from './certificates.ts'
 import { events } from './events.ts'
+import { imageCache } from './image-cache.ts'
 import { images } from './images.ts'
 import { isos } from './isos.ts'
 import { namespaces } from './namespaces.ts'
@@ -25,6 +26,7 @@ export const handlers = (services: Services): Handlers => ({
   ...vmConfigs(services),
   ...pushJobs(services),
   ...images(services),
+  ...imageCache(services),
   ...isos(services),
   ...nodes(services),
   ...registryCredentials(services),

@@ -1,0 +1,68 @@
+// The imagecache commands against the real API, on a node that says what a test lets it say.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { run } from '../../test/support/cli-host.ts'
+import { addImage, type NodeStandIn, startNode } from '../../test/support/node-stand-in.ts'
+import { startService, type TestService } from '../../test/support/service.ts'
+
+let service: TestService
+let node: NodeStandIn
+before(async () => {
+  service = await startService()
+  await addImage(service, 'intel', 'amd64')
+  await addImage(service, 'silicon', 'arm64')
+  node = await startNode(service, { name: 'xeon-1', report: { cache: [] } })
+  await service.listen()
+})
+after(() => service[Symbol.asyncDispose]())
+
+const svc3 = (line: string, onWrite?: (written: { stderr: string }) => void) =>
+  run(line.split(' '), {
+    env: { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: service.devToken },
+    ...(onWrite && { onWrite }),
+  })
+const key = 'recipe:intel'
+
+describe('imagecache', () => {
+  it('add --wait shows how far it is, and answers when the image is there', async () => {
+    const isFetching = Promise.withResolvers<void>()
+    const done = svc3('ic add intel --all --wait', ({ stderr }) => stderr.includes('fetching') && isFetching.resolve())
+    await isFetching.promise
+    await node.report({ cache: [{ key, state: 'Fetching', percent: 50 }] })
+    await node.report({ cache: [{ key, state: 'Ready', bytes: 2 ** 30, usedAt: '2026-11-15T08:00:00Z' }] })
+    const { exitCode, stdout, stderr } = await done
+    assert.equal(stdout, 'NODE\tRESULT\tMESSAGE\nxeon-1\tAccepted\tit is being fetched\n')
+    assert.match(stderr, /^svc3: image intel: fetching on xeon-1\nsvc3: image intel is on xeon-1\n$/)
+    assert.equal(exitCode, 0)
+  })
+
+  it('list and info show what is where', async () => {
+    assert.equal((await svc3('imagecache list')).stdout.split('\n')[1], 'intel\tamd64\t1G\t1/1\txeon-1')
+    assert.equal((await svc3('ic list -o wide')).stdout.split('\n')[1], 'intel\tamd64\t1G\t1/1\txeon-1\txeon-1\t')
+    const info = await svc3('ic info intel')
+    assert.equal(info.stdout.split('\n')[1], 'xeon-1\tReady\t1.0G\tyes\t2026-11-15T08:00:00Z')
+    const [copy] = JSON.parse((await svc3('ic info intel -o json')).stdout)
+    assert.deepEqual([copy.bytes, copy.pinned], [2 ** 30, true])
+    assert.equal((await svc3('ic list silicon')).exitCode, 5)
+  })
+
+  it('add --wait fails with the reason of the node', async () => {
+    await node.report({ cache: [{ key, state: 'Failed', problem: 'there is no room' }] })
+    const { exitCode, stderr } = await svc3('ic add intel --nodes xeon-1 --wait')
+    assert.equal(exitCode, 1)
+    assert.match(stderr, /node xeon-1 does not have image intel: there is no room\n/)
+  })
+
+  it('remove and refusals: exit code 1 when a node refuses, 2 when none is named', async () => {
+    const wrong = await svc3('ic add silicon --nodes xeon-1,none')
+    assert.equal(wrong.exitCode, 1)
+    assert.match(
+      wrong.stdout,
+      /none\tNotFound\t.*\nxeon-1\tWrongArchitecture\tits VMs are amd64, and the image is arm64/,
+    )
+    assert.equal((await svc3('ic add intel')).exitCode, 2)
+    assert.equal((await svc3('ic remove nothing --all')).exitCode, 5)
+    const removed = await svc3('ic remove intel --nodes xeon-1')
+    assert.deepEqual([removed.exitCode, removed.stdout.split('\n')[1]], [0, 'xeon-1\tAccepted\tit is being removed'])
+  })
+})
