@@ -3,6 +3,7 @@ import * as t from 'typebox'
 import { Architecture, ResourceVersion, Timestamp } from './records.ts'
 
 export const imageStates = ['Ready', 'Updating', 'Failed'] as const
+export const firmwares = ['bios', 'uefi'] as const
 export const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 
 /** What a record of either kind shows. */

@@ -14,6 +14,7 @@ export interface UploadFields {
   readonly name?: string
   readonly description?: string
   readonly type?: string
+  readonly firmware?: string
 }
 
 export interface Received extends AsyncDisposable {
@@ -68,7 +69,7 @@ export class Uploads {
   }
 }
 
-const fieldNames = ['name', 'description', 'type'] as const
+const fieldNames = ['name', 'description', 'type', 'firmware'] as const
 type FieldName = (typeof fieldNames)[number]
 const fieldBytes = 8_192
 /** Who is refused in the middle of a body gets so long to notice; then the connection ends. */

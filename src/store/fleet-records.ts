@@ -158,8 +158,19 @@ export interface ImageRecord {
   readonly source?: string
   readonly sourceType?: Image['sourceType']
   readonly sourceNamespace?: string
+  /** Set while it is being pulled: what from where. The next start goes on with it. */
+  readonly pull?: PullRecord
   /** Grows with every commit into it. Absent: 1. */
   readonly version?: number
+}
+
+export interface PullRecord {
+  /** As the configuration calls it. */
+  readonly remote: string
+  readonly item: string
+  /** Of the file there: it must be the same to the end. */
+  readonly bytes: number
+  readonly sha256: string
 }
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'
