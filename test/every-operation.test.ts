@@ -10,6 +10,7 @@ import { codes } from '../src/api/errors.ts'
 import { allOperations } from '../src/api/index.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
 import { createVmConfig } from '../src/api/vm-configs.ts'
+import { Remotes } from '../src/server/remotes.ts'
 import { fileForm, makePair } from './support/certificates.ts'
 import { addImage, startNode, startScheduler } from './support/node-stand-in.ts'
 import { type Answer, type CallOptions, startService, type TestService } from './support/service.ts'
@@ -228,6 +229,8 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   deleteIso: withUpload('iso', 'ventura.iso'),
   downloadIso: withUpload('iso', 'ventura.iso'),
   uploadIso: asUpload,
+  pullRemoteImage: withRemote('image', 'sonoma'),
+  pullRemoteIso: withRemote('iso', 'ventura.iso'),
   getBlob: async (fresh) => {
     const { digest } = await fresh.services.content.put(Buffer.from('a chunk'))
     return { ...((await asAgent(fresh)) as object), params: { digest } }
@@ -260,6 +263,14 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   },
   reportNode: asAgent,
   reportVms: asAgent,
+}
+
+function withRemote(kind: 'image' | 'iso', name: string) {
+  return async ({ services }: TestService) => {
+    const item = { kind, name, type: 'amd64', bytes: 1, sha256: '0'.repeat(64) } as const
+    const source = { list: async () => [item], fetch: () => assert.fail('nobody pulls here') }
+    Object.assign(services, { remotes: new Remotes(new Map([['lab', source]])) })
+  }
 }
 
 async function withConfig(fresh: TestService) {

@@ -8,6 +8,8 @@ import * as namespaces from './namespaces.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
 import * as registryCredentials from './registry-credentials.ts'
+import * as remoteImages from './remote-images.ts'
+import * as remoteIsos from './remote-isos.ts'
 import * as roleBindings from './role-bindings.ts'
 import * as service from './service.ts'
 import * as serviceAccounts from './service-accounts.ts'
@@ -20,6 +22,8 @@ const nouns = {
   ...vmConfigs,
   ...images,
   ...isos,
+  ...remoteImages,
+  ...remoteIsos,
   ...nodes,
   ...registryCredentials,
   ...namespaces,

@@ -15,6 +15,7 @@ import { expireEvents } from '../controllers/expire-events.ts'
 import { expireLogins } from '../controllers/expire-logins.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
+import { pullImages } from '../controllers/pull-images.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { collect } from '../images/collect.ts'
 import { openStore as openContent } from '../images/store.ts'
@@ -25,11 +26,13 @@ import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
+import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
 import { forgetUploads } from '../server/image-store.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
 import { ownNames } from '../server/own-names.ts'
+import { Remotes } from '../server/remotes.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
 import { Uploads } from '../server/uploads.ts'
@@ -98,6 +101,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const content = await openContent(path.join(dataFolder, 'content'))
   const uploads = await Uploads.open(path.join(dataFolder, 'uploads'))
   await forgetUploads(collections)
+  const remotes = await Remotes.open(settings.remotes, dataFolder)
+  const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
   const identity = await openIdentity({
     dataFolder,
@@ -126,6 +131,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ...fleetServices,
     content,
     uploads,
+    remotes,
+    partialFolder,
     nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
     limits: createLimits(settings),
@@ -156,6 +163,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       content: { collect: (manifests, options) => collect(content, manifests, options) },
       sinceMs: () => uploads.oldestStartMs(),
     }),
+    pullImages(services, createPulls(services)),
     renewCertificate(),
   ]
   const running = cleanup.move()

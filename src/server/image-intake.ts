@@ -30,21 +30,18 @@ export interface Progress {
 /** The record tells how far it is, but a write for every chunk would be too much of it. */
 const tellEveryMs = 1_000
 
-/** MUST be awaited to its end before the file is removed. A failure leaves the record as it is. */
-export async function takeIn({ uploads, clock }: Pick<Services, 'uploads' | 'clock'>, intake: Intake) {
+/** The caller holds the collector back (`uploads.hold`). A failure leaves the record as it is. */
+export async function takeIn({ clock }: Pick<Services, 'clock'>, intake: Intake): Promise<Entry<ImageRecord>> {
   const { store, entry, firmware, signal } = intake
   const told = teller((progress) => store.change(entry, (record) => ({ ...record, progress })))
   const { architecture } = entry.value
-  // What comes into the store meanwhile is left alone by the collector.
-  return uploads.during(async () => {
-    const imported = await intake.take({ architecture, firmware, signal, progress: told.tell }).finally(told.end)
-    intake.stored?.()
-    return store.change(entry, ({ progress: _, state: __, pull: ___, ...record }) => ({
-      ...record,
-      ...imported,
-      updatedAt: timestamp(clock.now()),
-    }))
-  })
+  const imported = await intake.take({ architecture, firmware, signal, progress: told.tell }).finally(told.end)
+  intake.stored?.()
+  return store.change(entry, ({ progress: _, state: __, pull: ___, ...record }) => ({
+    ...record,
+    ...imported,
+    updatedAt: timestamp(clock.now()),
+  }))
 }
 
 /** Passes on how far it is, one at a time and not too often. That it could not be told is no reason to fail. */

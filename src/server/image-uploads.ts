@@ -58,6 +58,7 @@ export async function receiveImage(
   if (isRepeated) return new Answer(201, store.shown(entry), true)
   try {
     failpoint('upload.recorded')
+    using _ = services.uploads.hold()
     const stored = (): void => failpoint('upload.stored')
     const take = (options: ImportOptions): Promise<Imported> => importFile(file, options)
     return store.shown(await takeIn(services, { store, entry, firmware, signal: stopping, take, stored }))

@@ -17,6 +17,7 @@ import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import type { Remotes } from './remotes.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Uploads } from './uploads.ts'
@@ -45,6 +46,10 @@ export interface Services {
   /** What images and ISOs are made of. */
   readonly content: ContentStore
   readonly uploads: Uploads
+  /** Where images and ISOs can be pulled from. */
+  readonly remotes: Remotes
+  /** Files that come in pieces and outlive a restart: pulls, and uploads that can go on. */
+  readonly partialFolder: string
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
   readonly limits: Limits

@@ -35,7 +35,7 @@ export interface Upload {
   receive(judge: (fields: UploadFields) => void): Promise<Received>
 }
 
-/** The folder of unfinished uploads, and since when the oldest of them is under way. */
+/** The folder of unfinished uploads, and since when the oldest of those is under way that have begun to be content. */
 export class Uploads {
   readonly folder: string
   readonly #startsMs = new Set<number>()
@@ -56,16 +56,13 @@ export class Uploads {
     return Math.min(Date.now(), ...this.#startsMs)
   }
 
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  /** From the first content that comes into the store until a record names all of it. */
+  hold(): Disposable {
     // Two in one millisecond are two entries.
     let startMs = Date.now()
     while (this.#startsMs.has(startMs)) startMs -= 0.001
     this.#startsMs.add(startMs)
-    try {
-      return await work()
-    } finally {
-      this.#startsMs.delete(startMs)
-    }
+    return { [Symbol.dispose]: () => this.#startsMs.delete(startMs) }
   }
 }
 

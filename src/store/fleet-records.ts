@@ -171,6 +171,7 @@ export interface PullRecord {
   /** Of the file there: it must be the same to the end. */
   readonly bytes: number
   readonly sha256: string
+  readonly firmware?: 'bios' | 'uefi'
 }
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'

@@ -21,10 +21,12 @@ import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
+import { openPartialFolder } from '../../src/server/image-pulls.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
 import { ownNames } from '../../src/server/own-names.ts'
+import { Remotes } from '../../src/server/remotes.ts'
 import type { Services } from '../../src/server/services.ts'
 import { parseSettings } from '../../src/server/settings.ts'
 import { Uploads } from '../../src/server/uploads.ts'
@@ -82,6 +84,8 @@ export async function startService(
     ...fleetServices,
     content: await openContent(path.join(folder, 'content')),
     uploads: await Uploads.open(path.join(folder, 'uploads')),
+    remotes: await Remotes.open(settings.remotes, folder, 10),
+    partialFolder: await openPartialFolder(path.join(folder, 'partial')),
     nodeKeys: createNodeKeys(signingKeys, clock),
     store,
     collections,

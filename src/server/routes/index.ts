@@ -11,6 +11,8 @@ import { isos } from './isos.ts'
 import { namespaces } from './namespaces.ts'
 import { nodes } from './nodes.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
+import { remoteImages } from './remote-images.ts'
+import { remoteIsos } from './remote-isos.ts'
 import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
@@ -23,6 +25,8 @@ export const handlers = (services: Services): Handlers => ({
   ...vmConfigs(services),
   ...images(services),
   ...isos(services),
+  ...remoteImages(services),
+  ...remoteIsos(services),
   ...nodes(services),
   ...registryCredentials(services),
   ...namespaces(services),
