@@ -9,6 +9,7 @@ import { issueAgentToken, joinCluster } from '../src/api/agent.ts'
 import { codes } from '../src/api/errors.ts'
 import { allOperations } from '../src/api/index.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
+import { beginUpload } from '../src/api/uploads.ts'
 import { createVmConfig } from '../src/api/vm-configs.ts'
 import { Remotes } from '../src/server/remotes.ts'
 import { fileForm, makePair } from './support/certificates.ts'
@@ -27,7 +28,9 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
   )
 
 /** The body as the operation takes it. */
-const encoded = async ({ consumes, isUpload }: Operation, body: unknown): Promise<CallOptions> => {
+const encoded = async ({ consumes, isUpload, method }: Operation, body: unknown): Promise<CallOptions> => {
+  if (isUpload && method === 'PUT')
+    return { body: Buffer.from('a disk'), headers: { 'content-type': 'application/octet-stream' } }
   if (isUpload) return fileForm({ [isUpload]: body as string | undefined })
   return consumes ? fileForm(body as Record<string, string>) : { body }
 }
@@ -229,6 +232,15 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   deleteIso: withUpload('iso', 'ventura.iso'),
   downloadIso: withUpload('iso', 'ventura.iso'),
   uploadIso: asUpload,
+  getUpload: withPartial,
+  continueUpload: withPartial,
+  finishUpload: async (fresh) => {
+    const ready = await withPartial(fresh)
+    const headers = { 'content-type': 'application/octet-stream' }
+    await fresh.call('PUT', `${inDefault}/uploads/${ready.params.upload}`, { body: Buffer.from('a disk'), headers })
+    return ready
+  },
+  abandonUpload: withPartial,
   pullRemoteImage: withRemote('image', 'sonoma'),
   pullRemoteIso: withRemote('iso', 'ventura.iso'),
   getBlob: async (fresh) => {
@@ -263,6 +275,11 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   },
   reportNode: asAgent,
   reportVms: asAgent,
+}
+
+async function withPartial(fresh: TestService) {
+  const { body } = await fresh.call('POST', `${inDefault}/uploads`, { body: beginUpload.example.body })
+  return { params: { namespace: 'svc-default', upload: String(body.id) } }
 }
 
 function withRemote(kind: 'image' | 'iso', name: string) {

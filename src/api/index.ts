@@ -14,6 +14,7 @@ import * as roleBindings from './role-bindings.ts'
 import * as service from './service.ts'
 import * as serviceAccounts from './service-accounts.ts'
 import * as tokens from './tokens.ts'
+import * as uploads from './uploads.ts'
 import * as vmConfigs from './vm-configs.ts'
 import * as vms from './vms.ts'
 
@@ -24,6 +25,7 @@ const nouns = {
   ...isos,
   ...remoteImages,
   ...remoteIsos,
+  ...uploads,
   ...nodes,
   ...registryCredentials,
   ...namespaces,

@@ -13,6 +13,7 @@ import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
 import { expireEvents } from '../controllers/expire-events.ts'
 import { expireLogins } from '../controllers/expire-logins.ts'
+import { expireUploads } from '../controllers/expire-uploads.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
@@ -32,6 +33,7 @@ import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
 import { ownNames } from '../server/own-names.ts'
+import { PartialUploads } from '../server/partial-uploads.ts'
 import { Remotes } from '../server/remotes.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
@@ -103,6 +105,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   await forgetUploads(collections)
   const remotes = await Remotes.open(settings.remotes, dataFolder)
   const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
+  const partialUploads = new PartialUploads(partialFolder, clock)
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
   const identity = await openIdentity({
     dataFolder,
@@ -133,6 +136,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     uploads,
     remotes,
     partialFolder,
+    partialUploads,
     nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
     limits: createLimits(settings),
@@ -163,6 +167,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       content: { collect: (manifests, options) => collect(content, manifests, options) },
       sinceMs: () => uploads.oldestStartMs(),
     }),
+    expireUploads(services, partialUploads),
     pullImages(services, createPulls(services)),
     renewCertificate(),
   ]

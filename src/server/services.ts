@@ -17,6 +17,7 @@ import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import type { PartialUploads } from './partial-uploads.ts'
 import type { Remotes } from './remotes.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
@@ -50,6 +51,7 @@ export interface Services {
   readonly remotes: Remotes
   /** Files that come in pieces and outlive a restart: pulls, and uploads that can go on. */
   readonly partialFolder: string
+  readonly partialUploads: PartialUploads
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
   readonly limits: Limits

@@ -7,6 +7,7 @@ import type { Operation } from '../api/operation.ts'
 import { DiskFullError, explainFull, removeUnfinished, temporaryName } from '../images/temporary-files.ts'
 import { largestDiskBytes, roughSize } from '../rules/sizes.ts'
 import { refusalOfForm, tooLong, twice } from './multipart.ts'
+import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
 
 /** What comes with a file: in the query, or as fields of the form, before the file or after it. */
@@ -33,6 +34,8 @@ export interface Upload {
    * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
    */
   receive(judge: (fields: UploadFields) => void): Promise<Received>
+  /** The body as it comes, asked for when it is first read; for those who keep what came of one that is cut off. */
+  stream<T>(work: (incoming: Incoming) => Promise<T>): Promise<T>
 }
 
 /** The folder of unfinished uploads, and since when the oldest of those is under way that have begun to be content. */
@@ -81,6 +84,19 @@ export function openUpload(
   const part = operation.isUpload ?? ''
   return {
     isForm: request.isMultipart(),
+    async stream(work) {
+      const pieces = (async function* () {
+        if (isExpecting(request)) reply.raw.writeContinue()
+        yield* request.raw
+      })()
+      try {
+        return await work({ pieces, cancel: () => request.raw.destroy() })
+      } catch (error) {
+        throw refusalOf(error, request)
+      } finally {
+        letGo(request, reply)
+      }
+    },
     async receive(judge) {
       const fields: Partial<Record<FieldName, string>> = { ...(request.query as UploadFields) }
       try {
@@ -197,7 +213,7 @@ function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
   if (explained instanceof DiskFullError) return diskFull(explained)
   const isCutOff = (raw.destroyed || raw.errored) && !raw.complete
   if (isCutOff)
-    return new ApiError('BadRequest', 'the upload ended before all of it was there; nothing was kept', {
+    return new ApiError('BadRequest', 'the upload ended before all of it was there', {
       hint: 'send it again',
     })
   return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error

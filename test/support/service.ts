@@ -26,6 +26,7 @@ import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
 import { ownNames } from '../../src/server/own-names.ts'
+import { PartialUploads } from '../../src/server/partial-uploads.ts'
 import { Remotes } from '../../src/server/remotes.ts'
 import type { Services } from '../../src/server/services.ts'
 import { parseSettings } from '../../src/server/settings.ts'
@@ -80,12 +81,14 @@ export async function startService(
   const log = createLog(options.logLevel ?? 'debug', (line) => logLines.push(line))
   const fleetServices = createFleetServices({ collections, secrets, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
+  const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
   const services: Services = {
     ...fleetServices,
     content: await openContent(path.join(folder, 'content')),
     uploads: await Uploads.open(path.join(folder, 'uploads')),
     remotes: await Remotes.open(settings.remotes, folder, 10),
-    partialFolder: await openPartialFolder(path.join(folder, 'partial')),
+    partialFolder,
+    partialUploads: new PartialUploads(partialFolder, clock),
     nodeKeys: createNodeKeys(signingKeys, clock),
     store,
     collections,

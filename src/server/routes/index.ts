@@ -17,6 +17,7 @@ import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
 import { tokens } from './tokens.ts'
+import { uploads } from './uploads.ts'
 import { vmConfigs } from './vm-configs.ts'
 import { vms } from './vms.ts'
 
@@ -27,6 +28,7 @@ export const handlers = (services: Services): Handlers => ({
   ...isos(services),
   ...remoteImages(services),
   ...remoteIsos(services),
+  ...uploads(services),
   ...nodes(services),
   ...registryCredentials(services),
   ...namespaces(services),
