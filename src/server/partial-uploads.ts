@@ -8,6 +8,7 @@ import type { UploadInput } from '../api/uploads.ts'
 import { writeSparse } from '../images/sparse-write.ts'
 import { DiskFullError, explainFull, ifAbsent } from '../images/temporary-files.ts'
 import { type Clock, timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { hasExpired } from '../rules/retention.ts'
 
@@ -96,6 +97,7 @@ export class PartialUploads {
         if (at + piece.length > size) throw new RangeError('more bytes than were announced')
         await writeSparse(handle, piece, at)
         at += piece.length
+        if (at > size / 2) failpoint('upload.half')
       }
     } finally {
       await handle.truncate(at)

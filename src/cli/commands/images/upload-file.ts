@@ -97,7 +97,7 @@ async function send(client: Client, params: Params, begun: Upload, source: Sourc
 
 /** The same request again is answered as the first: nothing is made twice. */
 async function finish(client: Client, params: Params, sha256: string, signal: AbortSignal): Promise<Image> {
-  const idempotencyKey = `finish ${params.upload} ${Date.now().toString(36)}`
+  const idempotencyKey = `finish-${params.upload}-${Date.now().toString(36)}`
   const input = { params, body: { sha256 }, idempotencyKey, signal, timeoutMs: finishMs }
   let failingMs: number | undefined
   for (let attempt = 1; ; attempt += 1) {
