@@ -105,7 +105,9 @@ export class ImageStore {
     } catch (error) {
       const found = collection.get('', record.name)
       if (!isFault(error, 'AlreadyExists') || !found) throw error
-      if (isOf(found, requestKey) && isReady(found.value)) return { entry: found, isRepeated: true }
+      // A pull goes on by itself: its record is the answer, however far it is.
+      if (isOf(found, requestKey) && (isReady(found.value) || found.value.pull))
+        return { entry: found, isRepeated: true }
       throw this.#taken(found.value)
     }
   }

@@ -218,18 +218,18 @@ describe('kill -9 of the server', { timeout: 150_000 }, () => {
       await restart(point)
       const listed = await run('remote-image', 'list')
       assert.equal(listed.stdout, 'NAME\tSIZE\tTYPE\nremote.img\t4M\tamd64\n', listed.stderr)
-      const pull = run('remote-image', 'pull', 'remote.img', 'pulled', '--wait')
+      const name = `pulled-${point}`
+      const pull = run('remote-image', 'pull', 'remote.img', name, '--wait')
       assert.equal((await server.ended).signal, 'SIGKILL')
       await restart()
       const { code, stdout, stderr } = await pull
-      assert.deepEqual([code, stdout], [0, 'Image pulled is pulled.\n'], stderr)
-      await run('image', 'download', 'pulled', '--force')
-      assert.equal(await hashOf('pulled'), createHash('sha256').update(disk).digest('hex'))
+      assert.deepEqual([code, stdout], [0, `Image ${name} is pulled.\n`], stderr)
+      await run('image', 'download', name)
+      assert.equal(await hashOf(name), createHash('sha256').update(disk).digest('hex'))
       // Nothing is fetched twice.
       const [first, second = ''] = remote.ranges
       assert.equal(first, '')
       assert.equal(/^bytes=[1-9]\d+-$/.test(second), point === 'pull.half', remote.ranges.join())
       await nothingIsLeft()
-      await run('image', 'delete', 'pulled')
     })
 })

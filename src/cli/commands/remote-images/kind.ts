@@ -4,6 +4,8 @@ import type { RemoteItem } from '../../../api/image-operations.ts'
 import type { Image } from '../../../api/images.ts'
 import * as api from '../../../api/remote-images.ts'
 import type { Client } from '../../../client/client.ts'
+import type { Context } from '../../context.ts'
+import { longRequest } from '../../long-request.ts'
 import type { Column } from '../../output.ts'
 import { type ImageKind, imageKind } from '../images/kind.ts'
 
@@ -11,7 +13,8 @@ export interface Remote {
   /** What a pull makes. */
   readonly kind: ImageKind
   list(client: Client, namespace: string, signal: AbortSignal): Promise<RemoteList>
-  pull(client: Client, wanted: { namespace: string; remote: string; signal: AbortSignal }, body: Pull): Promise<Image>
+  /** The client is one that sends each request once. */
+  pull(context: Context, client: Client, wanted: { namespace: string; remote: string }, body: Pull): Promise<Image>
 }
 
 export interface RemoteList {
@@ -24,11 +27,13 @@ export interface Pull {
   description?: string
 }
 
+export const asking = { timeoutMs: 60_000, lookAgain: 'image list' }
+
 export const remoteImages: Remote = {
   kind: imageKind,
   list: (client, namespace, signal) => client.call(api.listRemoteImages, { params: { namespace }, signal }),
-  pull: (client, { namespace, remote, signal }, body) =>
-    client.call(api.pullRemoteImage, { params: { namespace, remoteimage: remote }, body, signal }),
+  pull: (context, client, { namespace, remote }, body) =>
+    longRequest(context, client, api.pullRemoteImage, { params: { namespace, remoteimage: remote }, body }, asking),
 }
 
 export const columns: readonly Column<RemoteItem>[] = [

@@ -26,9 +26,9 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   const { kind } = remote
   const { name, description } = choice
   if (name !== undefined) checkName(name, kind.word)
-  const { client, namespace } = await context.connect()
+  const { client, namespace } = await context.connect({ attempts: 1 })
   const body = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) }
-  const begun = await remote.pull(client, { namespace, remote: choice.remote, signal }, body)
+  const begun = await remote.pull(context, client, { namespace, remote: choice.remote }, body)
   const word = kind.word === 'iso' ? 'ISO' : 'Image'
   const look = `${host.calledAs} ${kind.word} list ${begun.name}`
   if (!choice.wait) {
