@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { AddressKind } from './address-kinds.ts'
-import { addressKind, isAllowedAddress } from './address-kinds.ts'
+import { addressKind, isAllowedAddress, mayLeadTo } from './address-kinds.ts'
 
 const cases: Readonly<Record<AddressKind, readonly string[]>> = {
   public: ['1.1.1.1', '140.82.121.33', '172.32.0.1', '100.128.0.1', '2606:4700::1111', '::ffff:1.1.1.1', '64:ff9b::1.1.1.1'],
@@ -28,5 +28,13 @@ describe('the kind of an address', () => {
     assert.ok(!isAllowedAddress('127.0.0.1', { ...strict, allowPrivate: true }))
     assert.ok(isAllowedAddress('127.0.0.1', { ...strict, allowLoopback: true }))
     assert.ok(!isAllowedAddress('169.254.169.254', { allowPrivate: true, allowLoopback: true }))
+  })
+
+  it('lets somebody lead on to the outside, and to where they are themselves', () => {
+    assert.ok(mayLeadTo('public', new Set(['private'])))
+    assert.ok(mayLeadTo('private', new Set(['private'])))
+    assert.ok(!mayLeadTo('private', new Set(['public'])))
+    assert.ok(!mayLeadTo('loopback', new Set(['private'])))
+    assert.ok(!mayLeadTo('special', new Set(['special'])))
   })
 })

@@ -67,6 +67,10 @@ export function isAllowedAddress(address: string, { allowPrivate, allowLoopback 
   return allowed[addressKind(address)]
 }
 
+/** Whether somebody who sits at addresses of these kinds may send us on to one of this kind. */
+export const mayLeadTo = (kind: AddressKind, own: ReadonlySet<AddressKind>): boolean =>
+  kind === 'public' || (kind !== 'special' && own.has(kind))
+
 function kindBy(rows: readonly Row[], value: bigint, otherwise: AddressKind): AddressKind {
   return rows.find(([network, bits]) => isWithin(value, network, bits))?.[2] ?? otherwise
 }

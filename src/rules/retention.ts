@@ -5,6 +5,8 @@ const keptSeconds = {
   answer: 24 * 3_600,
   /** Founding document 4.2: the status of a push job can be seen for an hour after its end. */
   pushJob: 3_600,
+  /** An upload that was cut off, after its last byte. */
+  upload: 24 * 3_600,
 } as const
 
 export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>

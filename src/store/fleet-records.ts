@@ -194,6 +194,8 @@ export interface ImageRecord {
   readonly sourceNamespace?: string
   /** What is on its way into it: the only one, and until it has come to its end the image is Updating. */
   readonly capture?: ImageCapture
+  /** Set while it is being pulled: what from where. The next start goes on with it. */
+  readonly pull?: PullRecord
   /** Grows with every commit into it. Absent: 1. */
   readonly version?: number
 }
@@ -213,5 +215,15 @@ export const isDeployable = (image: ImageRecord): boolean =>
 /** What its copies on nodes are known by; undefined while it has no content. */
 export const cacheKeyOf = ({ content, recipe }: Pick<ImageRecord, 'content' | 'recipe'>): string | undefined =>
   content ?? (recipe === undefined ? undefined : `recipe:${recipe}`)
+
+export interface PullRecord {
+  /** As the configuration calls it. */
+  readonly remote: string
+  readonly item: string
+  /** Of the file there: it must be the same to the end. */
+  readonly bytes: number
+  readonly sha256: string
+  readonly firmware?: 'bios' | 'uefi'
+}
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'

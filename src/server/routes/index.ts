@@ -14,10 +14,13 @@ import { namespaces } from './namespaces.ts'
 import { nodes } from './nodes.ts'
 import { pushJobs } from './push-jobs.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
+import { remoteImages } from './remote-images.ts'
+import { remoteIsos } from './remote-isos.ts'
 import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
 import { tokens } from './tokens.ts'
+import { uploads } from './uploads.ts'
 import { vmConfigs } from './vm-configs.ts'
 import { vms } from './vms.ts'
 
@@ -28,6 +31,9 @@ export const handlers = (services: Services): Handlers => ({
   ...images(services),
   ...imageCache(services),
   ...isos(services),
+  ...remoteImages(services),
+  ...remoteIsos(services),
+  ...uploads(services),
   ...nodes(services),
   ...registryCredentials(services),
   ...namespaces(services),
