@@ -51,6 +51,7 @@ export class AgentServer implements AsyncDisposable {
   readonly captured: Captured[] = []
   readonly progress: { id: string; percent: number; bytes: number }[] = []
   putBytes = 0
+  givenBytes = 0
   refuseBlobs: ApiError | undefined
   streamsOpened = 0
   readonly #keys = new Map<string, string>()
@@ -215,6 +216,7 @@ export class AgentServer implements AsyncDisposable {
       if (route === 'POST /join') return answer(201, this.#join(body))
       if (route === 'POST /token') return answer(201, this.#issue(body))
       if (!this.#nodeOf(request)) throw new ApiError('Unauthorized', 'this token is not good')
+      if (route.startsWith('GET /blobs/')) return this.#give(route, response)
       if (route === 'GET /stream') return this.#stream(response)
       if (route === 'POST /node') return answer(200, this.#node(body))
       if (route === 'POST /vms') return answer(200, this.#report(body))
@@ -234,6 +236,13 @@ export class AgentServer implements AsyncDisposable {
     this.blobs.set(decodeURIComponent(digest), content)
     this.putBytes += content.length
     return { digest }
+  }
+
+  #give(route: string, response: ServerResponse): void {
+    const content = this.blobs.get(decodeURIComponent(route.split('/').at(-1) ?? ''))
+    if (!content) throw new ApiError('NotFound', 'blobs not found')
+    this.givenBytes += content.length
+    response.writeHead(200, { 'content-length': content.length }).end(content)
   }
 
   #lacking(digests: readonly string[]): string[] {
