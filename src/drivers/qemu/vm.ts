@@ -218,6 +218,7 @@ export class QemuVm {
       failpoint('qemu-answers')
       if (memory !== undefined) await untilLoaded((await this.#living(run)).qmp, signal)
       await this.#complete(started, signal)
+      failpoint('qemu-loaded')
       if (memory !== undefined) await (await this.#living(run)).qmp.execute('cont')
       failpoint('qemu-complete')
     } catch (error) {
