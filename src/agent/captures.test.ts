@@ -1,13 +1,19 @@
 // Captures with real disks: what comes to the server is what was on the disk, byte for byte, whatever was written, however
 // often it was saved, and wherever the agent was killed; and nothing of it is left on the node.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
 import { describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { CaptureRig } from '../../test/support/capture-rig.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { killAtRandom } from '../../test/support/random-kills.ts'
 import { ApiError } from '../api/errors.ts'
+
+const execute = promisify(execFile)
 
 describe('a chain of saves and commits', { timeout: 60_000 }, () => {
   it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', async () => {
@@ -98,6 +104,19 @@ describe('a capture', { timeout: 60_000, concurrency: true }, () => {
     await rig.server.goAway()
     await rig.server.comeBack()
     await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+  })
+})
+
+describe('a disk that is full', { timeout: 60_000 }, () => {
+  it('on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
+    const script = path.resolve(import.meta.dirname, '../../test/support/full-disk-captures.ts')
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-full-'))
+    try {
+      const own = process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']
+      await execute('unshare', [...own, process.execPath, script, folder])
+    } finally {
+      await fs.rm(folder, { recursive: true, force: true })
+    }
   })
 })
 
