@@ -52,6 +52,30 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
     others.push(other)
     return { ...other, started: await driver.start(other.handle, other.vm, signal()) }
   }
+  const bootsWhatDoesNotFit = async () => {
+    const start = async (name: string, change: Partial<VmSpec>) => {
+      const { started, handle: one } = await another(name, change)
+      assert.deepEqual(await driver.inspect(one), { state: 'running' })
+      await driver.destroy(one)
+      return started.note ?? ''
+    }
+    assert.equal(await start('cold', { isCold: true }), '')
+    assert.match(
+      await start('other', { memoryMiB: 320 }),
+      /booted from the disk.*memory in MiB was 256, here it is 320/,
+    )
+    const torn = path.join(root, 'torn.memory')
+    await fs.copyFile(image.memory?.file ?? '', torn)
+    await fs.truncate(torn, 20_000_000)
+    const memory = { file: torn, description: image.memory?.description ?? {} }
+    assert.match(
+      await start('torn', { image: { ...image, memory } }),
+      /booted from the disk.*load of migration failed/s,
+    )
+    // A second time it boots: its disk is its own by now.
+    const [second] = others
+    if (second) assert.deepEqual(await driver.start(second.handle, second.vm, signal()), {})
+  }
   try {
     const resumed = await Promise.all(['second', 'third'].map((name) => another(name)))
     for (const { vm: own, ssh, started } of resumed) {
@@ -73,22 +97,9 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
       }, 20_000)
       assert.match(await inside.run('wget -qO- http://169.254.169.254/metadata/greeting'), new RegExp(own.name))
     }
-    // A second time it boots: its disk is its own by now.
-    const [{ handle: first, vm: firstVm } = assert.fail()] = resumed
-    await driver.stop(first, { graceSeconds: 0 })
-    assert.deepEqual(await driver.start(first, firstVm, signal()), {})
-    await driver.stop(first, { graceSeconds: 0 })
-
-    assert.deepEqual((await another('cold', { isCold: true })).started, {})
-    const { started: other } = await another('other', { memoryMiB: 320 })
-    assert.match(other.note ?? '', /booted from the disk.*memory in MiB was 256, here it is 320/)
-    const torn = path.join(root, 'torn')
-    await fs.copyFile(image.memory?.file ?? '', torn)
-    await fs.truncate(torn, 20_000_000)
-    const memory = { file: torn, description: image.memory?.description ?? {} }
-    const { started: broken, handle: whole } = await another('torn', { image: { ...image, memory } })
-    assert.match(broken.note ?? '', /booted from the disk.*load of migration failed/s)
-    assert.deepEqual(await driver.inspect(whole), { state: 'running' })
+    for (const { handle: one } of resumed) await driver.stop(one, { graceSeconds: 0 })
+    // The rest has nothing to do with the architecture.
+    if (vm.architecture === 'amd64') await bootsWhatDoesNotFit()
   } finally {
     for (const { handle: one } of others) await driver.destroy(one)
     for (const id of ['earlier', 'saved']) await driver.capturing.release(handle, id)

@@ -20,7 +20,7 @@ import { requireFreePorts } from './ports.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './run.ts'
 import { whyNoMemory } from './shape.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
-import { endUplink, findUplink, startUplink } from './uplink.ts'
+import { endUplink, hasWayOut, startUplink } from './uplink.ts'
 
 export interface VmOptions {
   readonly accelerator?: Accelerator
@@ -181,7 +181,7 @@ export class QemuVm {
 
   /** From memory where that can be; what can not, boots. */
   async #launchAnyhow(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
-    const { memory, note, ...launch } = await planLaunch(this.#folder, vm, options)
+    const { memory, note, ...launch } = await planLaunch(this.#folder, vm, options, signal)
     if (memory === undefined) {
       await this.#launch(vm, launch, options, signal)
       return note === undefined ? {} : { note }
@@ -348,6 +348,3 @@ export class QemuVm {
     for (const changed of this.#listeners) changed()
   }
 }
-
-const hasWayOut = async ({ doors, runtime }: Run): Promise<boolean> =>
-  doors.kind !== 'sealed' || (await findUplink(runtime)) !== undefined
