@@ -22,7 +22,7 @@ async function sshAnswers(port: number): Promise<void> {
   // Tries overlap, because an early one may hang.
   const timer = setInterval(
     () => void greeting('127.0.0.1', port, 3_000).then((text) => text?.startsWith('SSH-') && heard.resolve()),
-    50,
+    250,
   )
   await heard.promise.finally(() => {
     clearInterval(timer)

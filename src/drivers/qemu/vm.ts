@@ -16,7 +16,7 @@ import { coldNote, type Launch, planLaunch } from './launch.ts'
 import { untilLoaded } from './memory.ts'
 import { removeMetadata, writeMetadata } from './metadata.ts'
 import type { NetworkKind } from './network.ts'
-import { requireFreePorts } from './ports.ts'
+import { portTaken, requireFreePorts } from './ports.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './run.ts'
 import { whyNoMemory } from './shape.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
@@ -28,9 +28,6 @@ export interface VmOptions {
   /** Throws when guests cannot have that network here. */
   requireNetwork(): Promise<void>
 }
-
-/** What QEMU says when somebody else was quicker. */
-const portTaken = /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
 
 const contactMs = 30_000
 const adoptMs = 5_000
