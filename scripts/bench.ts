@@ -4,6 +4,7 @@ import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
 import { httpBench } from '../bench/http.ts'
 import { imagesBench } from '../bench/images.ts'
+import { resumeBench } from '../bench/resume.ts'
 import { meetsTarget, printRows } from '../bench/row.ts'
 import { storeBench } from '../bench/store.ts'
 import { buildProgram } from './build.ts'
@@ -16,6 +17,7 @@ const rows = [
   ...(await fleetBench()),
   ...(await guestBench()),
   ...(await imagesBench()),
+  ...(await resumeBench()),
 ]
 printRows(rows)
 process.exit(rows.every(meetsTarget) ? 0 : 1)

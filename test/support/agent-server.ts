@@ -8,6 +8,7 @@ import { createWebSocketStream, WebSocketServer } from 'ws'
 import type { AgentMessage, NodeReport, VmReport, WantedVm } from '../../src/api/agent.ts'
 import { ApiError } from '../../src/api/errors.ts'
 import { chunksOf, decodeManifest, digestOf } from '../../src/images/manifest.ts'
+import { wantedVm } from './wanted-vm.ts'
 
 type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 
@@ -336,26 +337,3 @@ export class AgentServer implements AsyncDisposable {
     return { unknown: vms.map(({ uid }) => uid).filter((uid) => this.unknown.has(uid)) }
   }
 }
-
-export const wantedVm = (uid: string): WantedVm => ({
-  name: `vm-${uid}`,
-  namespace: 'svc-default',
-  uid,
-  generation: 0,
-  revision: '1',
-  power: 'running',
-  diskGeneration: 1,
-  architecture: 'amd64',
-  cpu: 1,
-  memoryMiB: 256,
-  image: { name: 'tiny-amd64', recipe: 'tiny-amd64' },
-  ip: '127.0.0.1',
-  ssh: 42_022,
-  reservedPorts: [],
-  display: { width: 800, height: 600, dpi: 96 },
-  netBoost: true,
-  legacyIO: false,
-  gpuPassthrough: false,
-  metadata: { token: 'metadata-canary' },
-  userdata: Buffer.from('userdata-canary').toString('base64'),
-})
