@@ -58,6 +58,8 @@ async function startNode(service: TestService, apiUrl: string, folder: string, n
 export async function imagesBench(): Promise<BenchRow[]> {
   const folder = await makeFolder()
   const service = await startService({ logLevel: 'silent' })
+  service.clock.nowMs = Date.now()
+  const token = await service.tokenFor({ kind: 'user', name: 'bench@example.com', admin: true })
   const scheduler = startScheduler(service)
   const agents: Agent[] = []
   const times = { ours: [] as number[], reference: [] as number[] }
@@ -69,6 +71,7 @@ export async function imagesBench(): Promise<BenchRow[]> {
     for (const name of ['one', 'two']) agents.push(await startNode(service, apiUrl, folder, name))
     const deploy = async (name: string, image: string, node: string): Promise<string> => {
       const { body, text } = await service.call('POST', `${here}/vms`, {
+        token,
         body: { name, image, node, cpu: 1, memory: 0.1 },
       })
       if (!body.uid) throw new Error(text)
@@ -92,9 +95,9 @@ export async function imagesBench(): Promise<BenchRow[]> {
 
       const beforeBytes = process.memoryUsage().rss
       const saveMs = performance.now()
-      await service.call('POST', `${here}/vms/vm-${round}/save`, { body: { imageName: `saved-${round}` } })
+      await service.call('POST', `${here}/vms/vm-${round}/save`, { token, body: { imageName: `saved-${round}` } })
       for (;;) {
-        const { body } = await service.call('GET', `${here}/images/saved-${round}`)
+        const { body } = await service.call('GET', `${here}/images/saved-${round}`, { token })
         grownMiB = Math.max(grownMiB, (process.memoryUsage().rss - beforeBytes) / mebi)
         if (body.state === 'Failed') throw new Error(body.errorMessage)
         if (body.state === 'Ready') break
