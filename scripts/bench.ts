@@ -3,6 +3,8 @@ import { cliBench } from '../bench/cli.ts'
 import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
 import { httpBench } from '../bench/http.ts'
+import { imagesBench } from '../bench/images.ts'
+import { resumeBench } from '../bench/resume.ts'
 import { meetsTarget, printRows } from '../bench/row.ts'
 import { storeBench } from '../bench/store.ts'
 import { buildProgram } from './build.ts'
@@ -14,6 +16,8 @@ const rows = [
   ...(await cliBench()),
   ...(await fleetBench()),
   ...(await guestBench()),
+  ...(await imagesBench()),
+  ...(await resumeBench()),
 ]
 printRows(rows)
 process.exit(rows.every(meetsTarget) ? 0 : 1)

@@ -12,7 +12,7 @@ import { isPassing } from './connection.ts'
 import { deliver, type Receiver } from './deliver.ts'
 import type { Images } from './images.ts'
 import { reasonOf } from './messages.ts'
-import type { Packer } from './pack.ts'
+import { GivenUp, type Packer } from './pack.ts'
 import { push } from './push.ts'
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
@@ -236,7 +236,7 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   function drop(one: Running): void {
     one.isDropped = true
-    one.cancel.abort()
+    one.cancel.abort(new GivenUp('nobody wants it any more'))
     start(one)
   }
 

@@ -38,6 +38,11 @@ export interface PackProgress {
   progress(share: number, bytes: number): void
 }
 
+/** The reason of a signal when nobody wants the image any more: what was packed for it goes. */
+export class GivenUp extends Error {
+  override readonly name = 'GivenUp'
+}
+
 export interface Packer {
   /** Returns the digest of the manifest. All of it is in the node's store, but what the server has anyway. */
   pack(job: PackJob, options: PackProgress): Promise<string>
@@ -141,7 +146,8 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
         return (await recording.put(bytes, { signal: options.signal })).digest
       } catch (error) {
         // Whoever needs one of them besides makes or fetches it again; but what nobody knows of, nobody would remove.
-        if (!options.signal.aborted) for (const digest of put) await store.delete(digest)
+        const { aborted: isCut, reason } = options.signal
+        if (!isCut || reason instanceof GivenUp) for (const digest of put) await store.delete(digest)
         throw error
       }
     },

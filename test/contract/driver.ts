@@ -6,6 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterEach, describe, it } from 'node:test'
 import { type Driver, type Handle, type Observed, PortTaken, type VmSpec } from '../../src/drivers/driver.ts'
+import { capturesContract } from './driver-captures.ts'
 import { bindOnce, freePort, specify, within } from './driver-vm.ts'
 
 export interface DriverUnderTest<D extends Driver = Driver> {
@@ -210,52 +211,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await driver.start(handle, { ...vm, image: moved }, signal())
     })
 
-    it('captures a VM in every state, once for each id, until it is released', async () => {
-      const { root, driver, vm, handle, is } = await arrange()
-      const { capturing, reverting, resizing } = driver
-      assert.ok(capturing && reverting && resizing)
-      const capture = (id: string, withMemory = false) => capturing.capture(handle, vm, { id, withMemory }, signal())
-      assert.deepEqual(await capturing.list(handle), [])
-      await capturing.release(handle, 'unknown')
-      await driver.start(handle, vm, signal())
-      const first = await capture('first')
-      await is('running')
-      assert.deepEqual(
-        { ...first, layers: [] },
-        { id: 'first', base: 'sha256:first', layers: [], virtualSizeBytes: 64 * mib },
-      )
-      assert.deepEqual(await capture('first'), first, 'the same again')
-      const second = await capture('second', true)
-      assert.equal(second.memory === undefined, second.note !== undefined)
-      assert.deepEqual(second.layers.slice(0, first.layers.length), first.layers, 'on top of what was')
-      await driver.suspension?.suspend(handle)
-      await capture('suspended')
-      await is('suspended')
-      await driver.close()
-      const later = test.open()
-      assert.deepEqual((await later.capturing?.list(handle))?.map(({ id }) => id).sort(), [
-        'first',
-        'second',
-        'suspended',
-      ])
-      await later.close()
-      await driver.start(handle, vm, signal())
-      await driver.stop(handle, { graceSeconds: 0 })
-      await driver.start(handle, vm, signal())
-      await driver.stop(handle, { graceSeconds: 0 })
-      await resizing.grow(handle, 96 * mib)
-      const grown = await capture('stopped')
-      assert.equal(grown.virtualSizeBytes, 96 * mib)
-      await driver.start(handle, vm, signal())
-      await driver.stop(handle, { graceSeconds: 0 })
-      await reverting.revert(handle, { ...vm, image: await test.image(root, 'sha256:newer') })
-      assert.deepEqual(await capture('first'), first, 'a revert takes nothing from it')
-      for (const { file } of [...second.layers, ...grown.layers]) await fs.access(file)
-      for (const id of ['first', 'second', 'suspended', 'stopped', 'first']) await capturing.release(handle, id)
-      assert.deepEqual(await capturing.list(handle), [])
-      for (const { file } of grown.layers) await assert.rejects(fs.access(file))
-      if (second.memory) await assert.rejects(fs.access(second.memory.file))
-    })
+    capturesContract(test, arrange)
 
     it('says why a hypervisor ended, and starts again afterwards', async () => {
       const { driver, vm, handle, is } = await arrange()

@@ -12,6 +12,7 @@ import { buildTiny, tinyFolder, tinyImage } from '../../src/images/tiny/build.ts
 import { eventually } from '../support/eventually.ts'
 import { type Guest, greeting, openGuest, tinyCache } from '../support/guest.ts'
 import { blankImage, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
+import { goesOnElsewhere } from './driver-resumes.ts'
 import { freePort, specify, within } from './driver-vm.ts'
 
 const gib = 2 ** 30
@@ -121,6 +122,11 @@ describe('a guest of qemu', { timeout: 170_000, concurrency: true }, () => {
         const outside = (performance.now() - startedMs) / 1_000
         // Some of its time passes before it is frozen, and after.
         assert.ok(outside - inGuest > 1.2, `${outside} s passed, ${inGuest} s in the guest`)
+      })
+
+      it('is captured while it runs, and goes on in other VMs as one of their own', async () => {
+        using guest = await asRoot()
+        await goesOnElsewhere({ root, driver, handle, vm, guest })
       })
 
       it('keeps its disk over a clean stop, and sees that it was grown', async () => {

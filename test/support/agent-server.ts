@@ -8,6 +8,7 @@ import { createWebSocketStream, WebSocketServer } from 'ws'
 import type { AgentMessage, NodeReport, VmReport, WantedVm } from '../../src/api/agent.ts'
 import { ApiError } from '../../src/api/errors.ts'
 import { chunksOf, decodeManifest, digestOf } from '../../src/images/manifest.ts'
+import { wantedVm } from './wanted-vm.ts'
 
 type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 
@@ -51,6 +52,7 @@ export class AgentServer implements AsyncDisposable {
   readonly captured: Captured[] = []
   readonly progress: { id: string; percent: number; bytes: number }[] = []
   putBytes = 0
+  givenBytes = 0
   refuseBlobs: ApiError | undefined
   streamsOpened = 0
   readonly #keys = new Map<string, string>()
@@ -215,6 +217,7 @@ export class AgentServer implements AsyncDisposable {
       if (route === 'POST /join') return answer(201, this.#join(body))
       if (route === 'POST /token') return answer(201, this.#issue(body))
       if (!this.#nodeOf(request)) throw new ApiError('Unauthorized', 'this token is not good')
+      if (route.startsWith('GET /blobs/')) return this.#give(route, response)
       if (route === 'GET /stream') return this.#stream(response)
       if (route === 'POST /node') return answer(200, this.#node(body))
       if (route === 'POST /vms') return answer(200, this.#report(body))
@@ -234,6 +237,13 @@ export class AgentServer implements AsyncDisposable {
     this.blobs.set(decodeURIComponent(digest), content)
     this.putBytes += content.length
     return { digest }
+  }
+
+  #give(route: string, response: ServerResponse): void {
+    const content = this.blobs.get(decodeURIComponent(route.split('/').at(-1) ?? ''))
+    if (!content) throw new ApiError('NotFound', 'blobs not found')
+    this.givenBytes += content.length
+    response.writeHead(200, { 'content-length': content.length }).end(content)
   }
 
   #lacking(digests: readonly string[]): string[] {
@@ -327,26 +337,3 @@ export class AgentServer implements AsyncDisposable {
     return { unknown: vms.map(({ uid }) => uid).filter((uid) => this.unknown.has(uid)) }
   }
 }
-
-export const wantedVm = (uid: string): WantedVm => ({
-  name: `vm-${uid}`,
-  namespace: 'svc-default',
-  uid,
-  generation: 0,
-  revision: '1',
-  power: 'running',
-  diskGeneration: 1,
-  architecture: 'amd64',
-  cpu: 1,
-  memoryMiB: 256,
-  image: { name: 'tiny-amd64', recipe: 'tiny-amd64' },
-  ip: '127.0.0.1',
-  ssh: 42_022,
-  reservedPorts: [],
-  display: { width: 800, height: 600, dpi: 96 },
-  netBoost: true,
-  legacyIO: false,
-  gpuPassthrough: false,
-  metadata: { token: 'metadata-canary' },
-  userdata: Buffer.from('userdata-canary').toString('base64'),
-})

@@ -54,7 +54,7 @@ export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string
     ...device('virtio-rng-pci'),
     ...firmware(around),
     ...boot(vm),
-    ...identity(vm, around),
+    ...identity(vm),
     ...disk(vm, around),
     ...iso(vm),
     ...network(vm, around),
@@ -96,11 +96,11 @@ function boot({ image }: VmSpec): readonly string[] {
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
- * Who this VM is. One that goes on from memory finds itself another by the second: kernels know the device, and make new
- * random numbers. Where there is no ACPI there is no such device.
+ * Who this VM is. One that goes on from memory finds itself another by these: kernels know the device, and make new
+ * random numbers. QEMU has it for amd64 only.
  */
-function identity({ uid, systemSerial, architecture }: VmSpec, { uefiCode }: Surroundings): readonly string[] {
-  const hasGeneration = architecture === 'amd64' || uefiCode !== undefined
+function identity({ uid, systemSerial, architecture }: VmSpec): readonly string[] {
+  const hasGeneration = architecture === 'amd64'
   const uuid = [
     ...['-fw_cfg', `name=opt/svc3/instance,string=${instanceOf(uid)}`],
     ...(uuidForm.test(uid) ? ['-uuid', uid, ...(hasGeneration ? device(`vmgenid,guid=${uid}`) : [])] : []),

@@ -77,7 +77,12 @@ export async function markUsed(folder: string): Promise<void> {
 }
 
 /** The whole chain, spelled out: QEMU follows no name that it finds in a file. `base` is where the image is now. */
-export async function chainNode(folder: string, chain: Chain, base: Pick<Base, 'disk' | 'format'>): Promise<BlockNode> {
+export async function chainNode(
+  folder: string,
+  chain: Chain,
+  base: Pick<Base, 'disk' | 'format'>,
+  isFrozen = false,
+): Promise<BlockNode> {
   const layers = settledLayers(chain)
   await requireOwnBase(folder, chain, layers)
   const bottom: BlockNode = {
@@ -87,7 +92,10 @@ export async function chainNode(folder: string, chain: Chain, base: Pick<Base, '
     ...(base.format === 'qcow2' && { backing: null }),
   }
   return layers.reduce<BlockNode>(
-    (below, { file }, index) => ({ ...layerNode(path.join(folder, file), index < layers.length - 1), backing: below }),
+    (below, { file }, index) => ({
+      ...layerNode(path.join(folder, file), isFrozen || index < layers.length - 1),
+      backing: below,
+    }),
     bottom,
   )
 }

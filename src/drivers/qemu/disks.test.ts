@@ -6,8 +6,11 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { exec } from '../../platform/exec.ts'
 import type { VmSpec } from '../driver.ts'
+import { takeCapture } from './capture.ts'
+import { readCapture, releaseCapture } from './captures.ts'
 import { activeOf, requireChain } from './chain.ts'
 import { baseOf, createDisk, diskBytes, diskNode, diskNodeOn, growDisk, replaceDisk } from './disks.ts'
+import { mergeFrozen, mostFrozen } from './merge.ts'
 
 const mib = 2 ** 20
 
@@ -104,6 +107,41 @@ describe('the disk of a VM', () => {
     )
     await fs.rename(base, moved)
     assert.match(JSON.stringify(await diskNodeOn(folder, { ...image, disk: moved })), /moved\.raw/)
+  })
+
+  it('has its frozen layers put together when they are many, and those of a capture stay', async () => {
+    const base = path.join(root, 'merge, base.raw')
+    await fs.writeFile(base, 'BASE'.padEnd(8 * mib))
+    const folder = path.join(root, 'm, n')
+    const vm = vmOn(base, 'raw')
+    const signal = AbortSignal.timeout(30_000)
+    await createDisk(folder, vm)
+    for (let index = 0; index <= mostFrozen; index++) {
+      const file = path.join(folder, activeOf(await requireChain(folder)).file)
+      const write = [`write -P ${65 + index} ${index * 512}k 1M`, 'write -z 640k 64k']
+      await exec('qemu-io', ['-f', 'qcow2', ...write.flatMap((one) => ['-c', one]), file])
+      if (index === 4) await growDisk(folder, 16 * mib)
+      await takeCapture(folder, undefined, { id: `c${index}` }, signal)
+    }
+    const read = async () => {
+      const to = path.join(root, 'merged.raw')
+      await exec('qemu-img', ['convert', '-O', 'raw', `json:${JSON.stringify(await diskNode(folder))}`, to])
+      return fs.readFile(to)
+    }
+    const truth = await read()
+    for (let index = 1; index <= mostFrozen; index++) await releaseCapture(folder, `c${index}`)
+    assert.equal((await requireChain(folder)).layers.length, mostFrozen + 2)
+    await mergeFrozen(folder, vm.image, signal)
+    const { layers } = await requireChain(folder)
+    assert.equal(layers.length, 2)
+    assert.ok((await read()).equals(truth), 'it shows the same')
+    const kept = await readCapture(folder, 'c0')
+    const files = [...layers, ...(kept?.layers ?? [])].map(({ file }) => file)
+    assert.equal(new Set(files).size, 3)
+    const there = (await fs.readdir(folder)).filter((name) => name.startsWith('disk'))
+    assert.deepEqual(there.sort(), files.sort())
+    await mergeFrozen(folder, vm.image, signal)
+    assert.deepEqual((await requireChain(folder)).layers, layers)
   })
 
   it('goes to another image by one rename, and is whole when the new one is missing', async () => {

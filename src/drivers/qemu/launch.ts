@@ -5,6 +5,7 @@ import { qemuArguments } from './arguments.ts'
 import { readChain } from './chain.ts'
 import { diskBytes, diskNodeOn } from './disks.ts'
 import { defaultFirmware, prepareUefi } from './firmware.ts'
+import { mergeFrozen } from './merge.ts'
 import { type Doors, doorsOf, type NetworkKind } from './network.ts'
 import { runtimeFolder } from './run.ts'
 import { difference, type Shape, shapeOf } from './shape.ts'
@@ -25,8 +26,11 @@ export async function planLaunch(
   folder: string,
   vm: VmSpec,
   { network, accelerator: forced }: { readonly network: NetworkKind; readonly accelerator?: Accelerator },
+  signal: AbortSignal,
 ): Promise<Launch> {
   const runtime = runtimeFolder(folder)
+  // It runs as well with many: no room for a merge is no reason not to start.
+  await mergeFrozen(folder, vm.image, signal).catch(() => signal.throwIfAborted())
   const { boot } = vm.image
   const isUefi = boot.kind === 'firmware' && (boot.firmware ?? defaultFirmware[vm.architecture]) === 'uefi'
   const accelerator = await acceleratorFor(vm.architecture, forced)

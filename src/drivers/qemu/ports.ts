@@ -4,6 +4,10 @@ import net from 'node:net'
 import { PortTaken } from '../driver.ts'
 import type { Doors } from './network.ts'
 
+/** What QEMU says when somebody else was quicker. */
+export const portTaken =
+  /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
+
 type Port = Doors['ports'][number]
 
 export async function requireFreePorts({ ip, ports }: Doors): Promise<void> {

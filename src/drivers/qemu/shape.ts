@@ -21,6 +21,7 @@ const words: Readonly<Record<string, string>> = {
   machine: 'machine',
   accelerator: 'accelerator',
   cpu: 'processor',
+  clock: "host's processor",
   cores: 'number of cores',
   memoryMiB: 'memory in MiB',
   devices: 'list of devices',
@@ -43,7 +44,7 @@ export async function shapeOf({ vm, command, accelerator, network, diskBytes }: 
   const [program, boot, processor] = await Promise.all([
     aboutProgram(settings.program),
     bootText(vm.image.boot),
-    accelerator === 'tcg' ? undefined : hostProcessor(),
+    hostProcessor(),
   ])
   const [alias = '', ...properties] = given(command, '-machine').split(',')
   const cpu = cpuFor(vm.architecture, accelerator)
@@ -53,7 +54,9 @@ export async function shapeOf({ vm, command, accelerator, network, diskBytes }: 
     architecture: vm.architecture,
     machine: [program.machines.get(alias) ?? alias, ...properties].join(','),
     accelerator: given(command, '-accel'),
-    cpu: processor === undefined ? cpu : `${cpu}: ${processor}`,
+    cpu: accelerator === 'tcg' ? cpu : `${cpu}: ${processor.model} ${processor.features}`,
+    // A PC's time stamps tick as the host's do, also where all else is emulated, and its kernel measured them when it booted.
+    ...(vm.architecture === 'amd64' && { clock: `${process.arch} ${processor.model}` }),
     cores: vm.cpu,
     memoryMiB: vm.memoryMiB,
     devices: devicesOf(command),
@@ -128,12 +131,12 @@ async function ask(file: string): Promise<Program> {
 }
 
 /** The same model may have other features under another microcode or hypervisor. */
-async function hostProcessor(): Promise<string> {
+async function hostProcessor(): Promise<{ readonly model: string; readonly features: string }> {
   const text = await fs.readFile('/proc/cpuinfo', 'utf8').catch(() => '')
   const field = (name: RegExp) => name.exec(text)?.[1] ?? ''
   const features = field(/^(?:flags|Features)\s*:\s*(.*)$/m)
   const model = field(/^(?:model name|CPU part)\s*:\s*(.*)$/m)
-  return `${model} ${createHash('sha256').update(features).digest('hex').slice(0, 16)}`
+  return { model, features: createHash('sha256').update(features).digest('hex').slice(0, 16) }
 }
 
 const digests = new Map<string, Promise<string>>()

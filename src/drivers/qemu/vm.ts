@@ -16,11 +16,11 @@ import { coldNote, type Launch, planLaunch } from './launch.ts'
 import { untilLoaded } from './memory.ts'
 import { removeMetadata, writeMetadata } from './metadata.ts'
 import type { NetworkKind } from './network.ts'
-import { requireFreePorts } from './ports.ts'
+import { portTaken, requireFreePorts } from './ports.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './run.ts'
 import { whyNoMemory } from './shape.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
-import { endUplink, findUplink, startUplink } from './uplink.ts'
+import { endUplink, hasWayOut, startUplink } from './uplink.ts'
 
 export interface VmOptions {
   readonly accelerator?: Accelerator
@@ -28,9 +28,6 @@ export interface VmOptions {
   /** Throws when guests cannot have that network here. */
   requireNetwork(): Promise<void>
 }
-
-/** What QEMU says when somebody else was quicker. */
-const portTaken = /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
 
 const contactMs = 30_000
 const adoptMs = 5_000
@@ -181,7 +178,7 @@ export class QemuVm {
 
   /** From memory where that can be; what can not, boots. */
   async #launchAnyhow(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
-    const { memory, note, ...launch } = await planLaunch(this.#folder, vm, options)
+    const { memory, note, ...launch } = await planLaunch(this.#folder, vm, options, signal)
     if (memory === undefined) {
       await this.#launch(vm, launch, options, signal)
       return note === undefined ? {} : { note }
@@ -214,10 +211,12 @@ export class QemuVm {
       if (memory === undefined) await markUsed(this.#folder)
       const { ended } = spawnQemu(this.#folder, runtime, command, memory)
       failpoint('qemu-spawned')
-      await this.#control.firstContact(runtime, ended, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]))
+      const patience = AbortSignal.any([signal, AbortSignal.timeout(contactMs)])
+      await this.#control.firstContact(runtime, ended, patience)
       failpoint('qemu-answers')
-      if (memory !== undefined) await untilLoaded((await this.#living(run)).qmp, signal)
+      if (memory !== undefined) await untilLoaded((await this.#living(run)).qmp, patience)
       await this.#complete(started, signal)
+      failpoint('qemu-loaded')
       if (memory !== undefined) await (await this.#living(run)).qmp.execute('cont')
       failpoint('qemu-complete')
     } catch (error) {
@@ -346,6 +345,3 @@ export class QemuVm {
     for (const changed of this.#listeners) changed()
   }
 }
-
-const hasWayOut = async ({ doors, runtime }: Run): Promise<boolean> =>
-  doors.kind !== 'sealed' || (await findUplink(runtime)) !== undefined

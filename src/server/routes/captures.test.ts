@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { eventually } from '../../../test/support/eventually.ts'
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
 import { type Answer, startService, type TestService } from '../../../test/support/service.ts'
@@ -13,6 +14,8 @@ import type { Manifest } from '../../images/format.ts'
 import { digestOf, encodeManifest } from '../../images/manifest.ts'
 import { contentCheckMs, contentGraceMs } from '../../rules/retention.ts'
 import type { ImageRecord, VmRecord } from '../../store/fleet-records.ts'
+import { openMemory } from '../../store/memory.ts'
+import type { Store } from '../../store/store.ts'
 
 const here = '/api/v1/namespaces/svc-default'
 let service: TestService
@@ -22,8 +25,23 @@ let arm: NodeStandIn
 /** VMs that the nodes leave as they are: they are told, and say nothing. */
 const frozen = new Set<string>()
 
+/** Every call of the store takes its time, now more, now less: what comes first is chance. */
+const dawdling = (store: Store): Store =>
+  new Proxy(store, {
+    get(target, name) {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (!['get', 'list', 'create', 'update'].includes(String(name))) return value.bind(target)
+      return async (...args: unknown[]) => {
+        if (isDawdling) await sleep(Math.random() * (name === 'create' ? 14 : 3))
+        return value.apply(target, args)
+      }
+    },
+  })
+let isDawdling = false
+
 before(async () => {
-  service = await startService()
+  service = await startService({ store: dawdling(openMemory()) })
   scheduler = startScheduler(service)
   const answer = (vm: { name: string; power: string; generation: number; captures?: unknown[] }) => {
     const isWaiting = vm.power === 'deleted' && (vm.captures?.length ?? 0) > 0
@@ -285,12 +303,12 @@ describe('commit', () => {
   it('of an Intel-based VM and a deployment at the same time: 50 tries, never both', async () => {
     await addImage(service, 'raced', 'amd64')
     await deploy('racer', 'raced')
+    isDawdling = true
     const outcomes = { committed: 0, deployed: 0, neither: 0 }
     for (let attempt = 0; attempt < 50; attempt++) {
-      const later = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
       const [commit, ...deployed] = await Promise.all([
-        later(attempt % 3).then(() => post('vms/racer/commit', {})),
-        ...['a', 'b'].map((name) => later(attempt % 2).then(() => deploy(`${name}-${attempt}`, 'raced'))),
+        sleep(attempt % 4).then(() => post('vms/racer/commit', {})),
+        ...['a', 'b'].map((name) => sleep(attempt % 3).then(() => deploy(`${name}-${attempt}`, 'raced'))),
       ])
       const isDeployed = deployed.some(({ status }) => status === 201)
       assert.ok(!(commit.status === 202 && isDeployed), `both, at attempt ${attempt}`)
@@ -300,6 +318,7 @@ describe('commit', () => {
       for (const name of ['a', 'b']) if (vm(`${name}-${attempt}`)) await remove(`${name}-${attempt}`)
       assert.equal(image('raced')?.capture, undefined)
     }
+    isDawdling = false
     assert.ok(outcomes.committed > 0 && outcomes.deployed > 0, JSON.stringify(outcomes))
   })
 })

@@ -1,0 +1,34 @@
+// What was captured of a VM as an image of its own: each layer packed once, the disk put together again from the chunks.
+import path from 'node:path'
+import type { BaseImage, Capture } from '../../src/drivers/driver.ts'
+import { packDisk } from '../../src/images/chunks.ts'
+import { childManifest, packDelta } from '../../src/images/deltas.ts'
+import type { Manifest } from '../../src/images/format.ts'
+import { digestOf, encodeManifest } from '../../src/images/manifest.ts'
+import { restoreDisk } from '../../src/images/restore.ts'
+import { openStore } from '../../src/images/store.ts'
+
+export async function savedImage(capture: Capture, image: BaseImage, folder: string): Promise<BaseImage> {
+  const store = await openStore(path.join(folder, 'store'))
+  let manifest: Manifest = {
+    formatVersion: 1,
+    architecture: 'amd64',
+    virtualSizeBytes: image.virtualSizeBytes,
+    boot: { kind: 'firmware' },
+    layers: [await packDisk(image.disk, store)],
+  }
+  for (const { file } of capture.layers) {
+    const parent = digestOf(encodeManifest(manifest).bytes)
+    manifest = childManifest(manifest, parent, await packDelta(file, manifest, store))
+  }
+  const disk = path.join(folder, `${capture.id}.raw`)
+  await restoreDisk(manifest, store, disk)
+  return {
+    ...image,
+    name: capture.id,
+    digest: digestOf(encodeManifest(manifest).bytes),
+    disk,
+    virtualSizeBytes: capture.virtualSizeBytes,
+    ...(capture.memory && { memory: capture.memory }),
+  }
+}
