@@ -38,16 +38,19 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
   const vm = await specify({ architecture: 'amd64', image }, root, { forwards: [] })
   const driver = new QemuDriver(options)
   const handle = await driver.create(vm, path.join(root, 'vm'))
+  const others: Handle[] = []
   t.after(async () => {
-    await driver.destroy(handle)
+    for (const one of [handle, ...others]) {
+      await driver.destroy(one)
+      assert.deepEqual(await tracesOf(one), [])
+    }
     await driver.close()
-    assert.deepEqual(await tracesOf(handle), [])
     await fs.rm(root, { recursive: true })
   })
   await driver.start(handle, vm, signal())
   await driver.close()
   await writeDisk(handle, 'a', 0)
-  return { root, vm, driver, handle }
+  return { root, vm, driver, handle, others }
 }
 
 describe('a capture by qemu after a kill -9 of the agent', { timeout: 80_000, concurrency: 2 }, () => {
@@ -111,12 +114,12 @@ describe('a capture by qemu after a kill -9 of the agent', { timeout: 80_000, co
   ]
   for (const { at, found, isResumed } of resuming)
     it(`while a VM goes on from memory, at ${at}`, async (t) => {
-      const { root, vm: source, driver, handle: sourceHandle } = await arrange(t)
+      const { root, vm: source, driver, handle: sourceHandle, others } = await arrange(t)
       const { memory } = await driver.capturing.capture(sourceHandle, source, { id: 'one', withMemory: true }, signal())
       assert.ok(memory)
       const vm = { ...source, uid: crypto.randomUUID(), image: { ...source.image, memory } }
       const handle = await driver.create(vm, path.join(root, 'resumed'))
-      t.after(() => new QemuDriver(options).destroy(handle))
+      others.push(handle)
       await dieAt(root, 'start', at, handle, vm)
       assert.equal((await driver.inspect(handle)).state, found)
       assert.deepEqual(await driver.start(handle, vm, signal()), {})
