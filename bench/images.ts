@@ -19,7 +19,7 @@ const execute = promisify(execFile)
 const mebi = 2 ** 20
 const here = '/api/v1/namespaces/svc-default'
 const diskBytes = 20 * 2 ** 30
-const baseMiB = 768
+const baseMiB = 512
 const changedMiB = 64
 const rounds = 3
 /** Of which half is random, and half compresses well. */
@@ -48,6 +48,7 @@ async function startNode(service: TestService, apiUrl: string, folder: string, n
     name,
     version: '0.0.0-bench',
     driver: layeredDriver(),
+    capacity: { cpu: 64 },
     joinToken: async () => token,
     log: silentLog,
   })

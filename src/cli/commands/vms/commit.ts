@@ -7,14 +7,12 @@ import { followed, requestMs, tellOfImage } from './captured-image.ts'
 import { vmArgument } from './vm-argument.ts'
 
 export const command = defineCommand({
-  description:
-    'A new version of the image that the VM was deployed from; VMs that run on the old one keep it. Refused for ' +
-    'Intel-based VMs while another VM uses the image.',
+  description: 'A new version of its image; other VMs keep the old one. Intel: refused while there are others.',
   arguments: vmArgument,
   options: { ...described, ...followed, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 vm commit demo', does: 'Answers at once; the image keeps its description' },
-    { line: 'svc3 vm commit demo -d "With tools" --wait', does: 'Until the new version is there' },
+    { line: 'svc3 vm commit demo -d Tools --wait', does: 'Until the new version is there' },
   ],
   async run(context, { args: { vm }, options: { description, wait } }) {
     const body = description === undefined ? {} : { description }

@@ -7,14 +7,12 @@ import { followed, requestMs, tellOfImage } from './captured-image.ts'
 import { vmArgument } from './vm-argument.ts'
 
 export const command = defineCommand({
-  description:
-    'Disk and memory as they are in one moment; the VM goes on. A VM of the same shape that is deployed from the image ' +
-    'goes on from there, with its applications running.',
+  description: 'Disk and memory as they are now; the VM goes on. VMs of the same shape resume from the image.',
   arguments: { ...vmArgument, image: { value: 'IMAGE', description: 'name of the new image', required: true } },
   options: { ...described, ...followed, ...namespaced, ...printed },
   examples: [
-    { line: 'svc3 vm save demo demo-tools', does: 'Answers at once; svc3 image list demo-tools shows how far it is' },
-    { line: 'svc3 vm save demo demo-tools -d "With tools" --wait', does: 'Until the image is Ready' },
+    { line: 'svc3 vm save demo demo-tools', does: 'Answers at once; image list shows how far it is' },
+    { line: 'svc3 vm save demo demo-tools -d Tools --wait', does: 'Until the image is Ready' },
   ],
   async run(context, { args: { vm, image: name }, options: { description, wait } }) {
     const body = { imageName: checkName(name, 'image'), ...(description !== undefined && { description }) }
