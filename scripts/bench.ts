@@ -3,6 +3,7 @@ import { cliBench } from '../bench/cli.ts'
 import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
 import { httpBench } from '../bench/http.ts'
+import { registryBench } from '../bench/registry.ts'
 import { meetsTarget, printRows } from '../bench/row.ts'
 import { storeBench } from '../bench/store.ts'
 import { buildProgram } from './build.ts'
@@ -14,6 +15,7 @@ const rows = [
   ...(await cliBench()),
   ...(await fleetBench()),
   ...(await guestBench()),
+  ...(await registryBench()),
 ]
 printRows(rows)
 process.exit(rows.every(meetsTarget) ? 0 : 1)

@@ -51,7 +51,7 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
   await eachAtOnce(blobs, concurrency, async (blob) => {
     signal?.throwIfAborted()
     if (await to.target.has(blob, signal)) return count.skipped(blob)
-    const content = { open: (offset: number) => source.open(blob, { offset, signal }) }
+    const content = { open: (offset: number) => source.open(blob, { offset, signal, isUnchecked: true }) }
     const isSent = await to.target.put(blob, content, { signal, onPosition: (bytes) => count.reached(blob, bytes) })
     if (isSent) count.sent(blob)
     else count.skipped(blob)

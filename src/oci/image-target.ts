@@ -26,10 +26,11 @@ export function imageSource(store: ContentStore): Source {
       for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
       return artifact.manifest
     },
-    async *open({ digest, size }, { offset = 0, signal } = {}) {
+    async *open({ digest, size }, { offset = 0, signal, isUnchecked = false } = {}) {
       const known = own.get(digest)
       if (known) return yield known.subarray(offset)
-      for await (const piece of store.open(digest, offset === 0 ? undefined : { start: offset, end: size })) {
+      const part = isUnchecked || offset > 0 ? { start: offset, end: size } : undefined
+      for await (const piece of store.open(digest, part)) {
         signal?.throwIfAborted()
         yield piece
       }
