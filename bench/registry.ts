@@ -7,6 +7,7 @@ import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
 import { fileSource, packDisk, packLayer } from '../src/images/chunks.ts'
+import type { ContentStore } from '../src/images/content.ts'
 import { childManifest } from '../src/images/deltas.ts'
 import { blockBytes, type Manifest } from '../src/images/format.ts'
 import { restoreDisk } from '../src/images/restore.ts'
@@ -14,10 +15,12 @@ import { openStore } from '../src/images/store.ts'
 import { putManifest, readManifest } from '../src/images/stored-manifests.ts'
 import { encodeArtifact } from '../src/oci/artifact.ts'
 import { copy } from '../src/oci/copy.ts'
+import { forwardTo } from '../src/oci/forward.ts'
 import { imageSource, openRemoteImage } from '../src/oci/image-target.ts'
 import { openLayout } from '../src/oci/layout.ts'
 import { ociConfigType, ociManifestType, rawManifest } from '../src/oci/oci-manifest.ts'
 import { openRegistry } from '../src/oci/registry.ts'
+import type { Destination } from '../src/oci/target.ts'
 import { exec } from '../src/platform/exec.ts'
 import { type RegistryProcess, startRegistry } from '../test/support/registry.ts'
 import { type BenchRow, median, printRows } from './row.ts'
@@ -67,19 +70,23 @@ const skopeo = (...args: string[]) => exec('skopeo', args, { timeoutMs: 600_000 
 const skopeoPush = (layout: string, { host }: RegistryProcess, name: string) =>
   skopeo('copy', '--dest-tls-verify=false', `oci:${layout}:v1`, `docker://${host}/${name}:v1`)
 
+/** Packed, and sent as far as that was quick. */
 async function packed(
   file: string,
   folder: string,
-): Promise<{ digest: string; store: Awaited<ReturnType<typeof openStore>> }> {
+  target: Destination,
+): Promise<{ digest: string; store: ContentStore }> {
   const store = await openStore(folder)
   const { size } = await fs.stat(file)
+  const forwarding = forwardTo(target, store)
   const manifest: Manifest = {
     formatVersion: 1,
     architecture: 'arm64',
     virtualSizeBytes: size,
     boot: { kind: 'firmware' },
-    layers: [await packDisk(file, store)],
+    layers: [await packDisk(file, forwarding.store)],
   }
+  await forwarding.idle()
   return { store, digest: await putManifest(store, manifest) }
 }
 
@@ -134,7 +141,7 @@ async function pushAndPull(folder: string): Promise<BenchRow[]> {
     await withRegistry(path.join(folder, 'ours'), async (registry) => {
       const target = connect(registry).repository('team/ours')
       const first = await timed(async () => {
-        const { store, digest } = await packed(disk, storeFolder)
+        const { store, digest } = await packed(disk, storeFolder, target)
         await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' })
         return { store, digest }
       })
@@ -238,8 +245,8 @@ async function sparseChild(folder: string): Promise<void> {
   const disk = path.join(folder, 'sparse.raw')
   await makeDisk(disk, 64 * gibi, 256 * mebi, 4 * mebi)
   await withRegistry(path.join(folder, 'sparse-registry'), async (registry) => {
-    const { store, digest } = await packed(disk, path.join(folder, 'sparse-store'))
     const target = connect(registry).repository('team/sparse')
+    const { store, digest } = await packed(disk, path.join(folder, 'sparse-store'), target)
     await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' })
   })
   process.stdout.write(`${process.resourceUsage().maxRSS}\n`)
