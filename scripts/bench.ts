@@ -4,6 +4,7 @@ import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
 import { httpBench } from '../bench/http.ts'
 import { imagesBench } from '../bench/images.ts'
+import { registryBench } from '../bench/registry.ts'
 import { resumeBench } from '../bench/resume.ts'
 import { meetsTarget, printRows } from '../bench/row.ts'
 import { storeBench } from '../bench/store.ts'
@@ -18,6 +19,7 @@ const rows = [
   ...(await guestBench()),
   ...(await imagesBench()),
   ...(await resumeBench()),
+  ...(await registryBench()),
 ]
 printRows(rows)
 process.exit(rows.every(meetsTarget) ? 0 : 1)

@@ -254,6 +254,22 @@ describe('pushing to a registry that', () => {
     assert.equal(bad.manifests.size, 0)
   })
 
+  it('finds that content is damaged here: tells so, after a second try', async () => {
+    const [chunk] = image.manifest.layers[0]?.chunks ?? []
+    assert.ok(chunk)
+    const good = imageSource(image.store)
+    const from = {
+      ...good,
+      async *open(blob: Parameters<typeof good.open>[0], options: Parameters<typeof good.open>[1]) {
+        for await (const piece of good.open(blob, options))
+          yield blob.digest === chunk.digest ? Buffer.alloc(piece.length, 7) : piece
+      },
+    }
+    const pushed = copy({ target: from, reference: image.digest }, { target: repository(), reference: 'v1' })
+    await fails(pushed, 'invalid', /arrived twice as something else: the image is damaged here/)
+    assert.equal(bad.manifests.size, 0)
+  })
+
   it('says nothing: fails when it was silent for long enough', async () => {
     bad.bend = ({ method }, _response, request) => method === 'POST' && request.resume() === request
     await fails(push({ idleMs: 100, retry: { ...retry, attempts: 2 } }), 'unavailable', /it is silent/)
@@ -340,7 +356,7 @@ describe('pulling from a registry that', () => {
     const other = Buffer.from(good)
     other[1_000] = (other[1_000] ?? 0) ^ 1
     bad.blobs.set(digest, other)
-    await assert.rejects(pull(), new RegExp(`${digest}.*is something else`))
+    await assert.rejects(pull(), new RegExp(`what should be ${digest} is sha256:`))
     bad.blobs.set(digest, good.subarray(1))
     await fails(pull(), 'invalid', /has \d+ bytes, not/)
     bad.blobs.set(digest, Buffer.concat([good, good]))

@@ -1,5 +1,6 @@
 // Push and pull: one copy between two targets. Blobs go several at once, those that are there are skipped, and the
 // manifest comes last, so that nothing is visible before all of it is there. Can be done again at any time: it goes on.
+import { setMaxListeners } from 'node:events'
 import { eachAtOnce } from '../images/parallel.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'
@@ -43,21 +44,30 @@ export interface Copied {
 export const defaultConcurrency = 4
 
 export async function copy(from: From, to: To, options: CopyOptions = {}): Promise<Copied> {
-  const { signal, concurrency = defaultConcurrency, onProgress } = options
+  const { concurrency = defaultConcurrency, onProgress } = options
+  // When one blob fails for good, the others need not come to their end.
+  const stop = new AbortController()
+  const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
+  setMaxListeners(0, signal)
   const source = from.target
-  const manifest = await resolveManifest(source, from.reference, options)
+  const manifest = await resolveManifest(source, from.reference, { ...options, signal })
   const blobs = await to.target.plan(manifest, (blob) => source.read(blob, signal))
   const count = counter(blobs, onProgress)
   await eachAtOnce(blobs, concurrency, async (blob) => {
-    signal?.throwIfAborted()
-    if (await to.target.has(blob, signal)) return count.skipped(blob)
-    const content = { open: (offset: number) => source.open(blob, { offset, signal }) }
-    const isSent = await to.target.put(blob, content, { signal, onPosition: (bytes) => count.reached(blob, bytes) })
-    if (isSent) count.sent(blob)
-    else count.skipped(blob)
-    failpoint('oci.copy.blob')
+    try {
+      signal.throwIfAborted()
+      if (await to.target.has(blob, signal)) return count.skipped(blob)
+      const content = { open: (offset: number) => source.open(blob, { offset, signal, isUnchecked: true }) }
+      const isSent = await to.target.put(blob, content, { signal, onPosition: (bytes) => count.reached(blob, bytes) })
+      if (isSent) count.sent(blob)
+      else count.skipped(blob)
+      failpoint('oci.copy.blob')
+    } catch (error) {
+      stop.abort(error)
+      throw error
+    }
   })
-  signal?.throwIfAborted()
+  signal.throwIfAborted()
   failpoint('oci.copy.finish')
   const digest = await to.target.finish(manifest, to.reference, signal)
   return { sourceDigest: manifest.digest, digest, progress: count.progress() }

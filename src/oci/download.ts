@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts'
 import { networkError } from './network-error.ts'
 import { createPatience } from './retry.ts'
 import type { Answer } from './send.ts'
-import type { Descriptor } from './target.ts'
+import type { Descriptor, OpenOptions } from './target.ts'
 
 export interface DownloadOptions {
   readonly exchange: Exchange
@@ -18,10 +18,14 @@ export interface DownloadOptions {
 const pieceBytes = 2 ** 20
 
 /** In pieces of up to a mebibyte. From the beginning on it is checked; a part of it cannot be. */
-export async function* streamBlob(blob: Descriptor, offset: number, options: DownloadOptions): AsyncGenerator<Buffer> {
+export async function* streamBlob(
+  blob: Descriptor,
+  { offset = 0, isUnchecked = false }: OpenOptions,
+  options: DownloadOptions,
+): AsyncGenerator<Buffer> {
   const { exchange, signal } = options
   const patience = createPatience(exchange.retry, signal)
-  const hasher = offset === 0 ? createHash('sha256') : undefined
+  const hasher = offset === 0 && !isUnchecked ? createHash('sha256') : undefined
   let at = offset
   while (at < blob.size) {
     try {

@@ -1,6 +1,6 @@
 // Our image store as source and destination of copies; and an image that is somewhere else, as content to restore from
 // without storing it first.
-import type { ContentSource, ContentStore } from '../images/content.ts'
+import { type ContentSource, type ContentStore, NoContentError, WrongContentError } from '../images/content.ts'
 import type { Manifest } from '../images/format.ts'
 import { putManifest, readManifest } from '../images/stored-manifests.ts'
 import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
@@ -26,10 +26,11 @@ export function imageSource(store: ContentStore): Source {
       for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
       return artifact.manifest
     },
-    async *open({ digest, size }, { offset = 0, signal } = {}) {
+    async *open({ digest, size }, { offset = 0, signal, isUnchecked = false } = {}) {
       const known = own.get(digest)
       if (known) return yield known.subarray(offset)
-      for await (const piece of store.open(digest, offset === 0 ? undefined : { start: offset, end: size })) {
+      const part = isUnchecked || offset > 0 ? { start: offset, end: size } : undefined
+      for await (const piece of store.open(digest, part)) {
         signal?.throwIfAborted()
         yield piece
       }
@@ -105,6 +106,25 @@ export async function openRemoteImage(
       },
     },
   }
+}
+
+/** What a store has is not fetched; what is fetched is kept there, so that a pull that was cut off goes on. */
+export function keptContent(store: ContentStore, content: ContentSource): ContentSource {
+  return {
+    async read(digest, mostBytes, signal) {
+      const kept = (await store.touch(digest))
+        ? await store.read(digest, mostBytes, signal).catch(ifUnusable)
+        : undefined
+      if (kept) return kept
+      const fetched = await content.read(digest, mostBytes, signal)
+      await store.putExpected({ digest, bytes: fetched.length }, fetched, { signal })
+      return fetched
+    },
+  }
+}
+
+function ifUnusable(error: unknown): undefined {
+  if (!(error instanceof NoContentError || error instanceof WrongContentError)) throw error
 }
 
 async function openArtifact(

@@ -9,7 +9,14 @@ import { ifAbsent, writeWhole } from '../images/temporary-files.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { RegistryError } from './errors.ts'
 import { largestOciManifestBytes, parseIndex, parseOciManifest, rawManifest } from './oci-manifest.ts'
-import { blobsOf, type Descriptor, type Destination, type RawManifest, type Source } from './target.ts'
+import {
+  blobsOf,
+  type Descriptor,
+  type Destination,
+  type OpenOptions,
+  type RawManifest,
+  type Source,
+} from './target.ts'
 
 const refName = 'org.opencontainers.image.ref.name'
 const pieceBytes = 2 ** 20
@@ -22,8 +29,8 @@ export function openLayout(folder: string): Source & Destination {
   const has = async ({ digest, size }: Descriptor) =>
     await fs.lstat(fileOf(digest)).then((stat) => stat.isFile() && stat.size === size, ifAbsent(false))
 
-  async function* open({ digest, size }: Descriptor, offset: number, signal: AbortSignal | undefined) {
-    const hasher = offset === 0 ? createHash('sha256') : undefined
+  async function* open({ digest, size }: Descriptor, { offset = 0, signal, isUnchecked = false }: OpenOptions) {
+    const hasher = offset === 0 && !isUnchecked ? createHash('sha256') : undefined
     let bytes = offset
     const file = createReadStream(fileOf(digest), {
       start: offset,
@@ -42,7 +49,7 @@ export function openLayout(folder: string): Source & Destination {
 
   async function read(blob: Descriptor, signal?: AbortSignal): Promise<Buffer> {
     const pieces: Buffer[] = []
-    for await (const piece of open(blob, 0, signal)) pieces.push(piece)
+    for await (const piece of open(blob, { signal })) pieces.push(piece)
     return Buffer.concat(pieces)
   }
 
@@ -61,7 +68,7 @@ export function openLayout(folder: string): Source & Destination {
         throw new RegistryError('invalid', `${reference} has a manifest of ${found.size} bytes`)
       return rawManifest(found.mediaType, await read(found, signal))
     },
-    open: (blob, { offset = 0, signal } = {}) => open(blob, offset, signal),
+    open: (blob, options = {}) => open(blob, options),
     read,
     async plan(manifest) {
       const blobs = blobsOf(parseOciManifest(manifest))

@@ -91,7 +91,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
         const [mediaType = ''] = (answer.headers['content-type'] ?? '').split(';')
         return checked({ digest: digestOf(bytes), mediaType: mediaType.trim(), bytes }, reference, url, answer.headers)
       }),
-    open: (blob, { offset = 0, signal } = {}) => streamBlob(blob, offset, { exchange, repository, signal }),
+    open: (blob, opening = {}) => streamBlob(blob, opening, { exchange, repository, signal: opening.signal }),
     read: (blob, signal) => readBlob(blob, { exchange, repository, signal }),
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
     has,

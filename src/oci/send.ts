@@ -79,10 +79,11 @@ export function locationOf(location: string, base: URL): URL {
   return url
 }
 
-/** https never becomes http; http is only for who allowed it. */
-function checkScheme(url: URL, from: URL, { allowInsecure }: SendOptions): void {
+/** A registry at https leads nowhere else; http is only for who allowed it. */
+function checkScheme(url: URL, from: URL, { allowInsecure, origin }: SendOptions): void {
   if (url.protocol === 'https:') return
-  if (url.protocol === 'http:' && allowInsecure && from.protocol === 'http:') return
+  const isClear = url.protocol === 'http:' && from.protocol === 'http:' && origin.startsWith('http:')
+  if (isClear && allowInsecure) return
   throw new RegistryError('insecure', `${redactUrl(url)} is not https`)
 }
 

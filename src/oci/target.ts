@@ -16,19 +16,20 @@ export interface RawManifest {
   readonly bytes: Buffer
 }
 
+export interface OpenOptions {
+  readonly offset?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** Whoever takes it checks the digest: once is enough. Nor can a part of a blob be checked, that begins at an offset. */
+  readonly isUnchecked?: boolean | undefined
+}
+
 export interface Source {
   /** For messages; carries no secret. */
   readonly name: string
   /** A tag is resolved here once: everything after goes by the digest that comes back. */
   resolve(reference: string, signal?: AbortSignal): Promise<RawManifest>
-  /**
-   * The bytes from `offset` on. MUST end in an error when they are not as many as described or, from the beginning on,
-   * not what the digest says.
-   */
-  open(
-    blob: Descriptor,
-    options?: { readonly offset?: number; readonly signal?: AbortSignal | undefined },
-  ): AsyncIterable<Buffer>
+  /** The bytes from `offset` on. MUST end in an error when they are not as many, or (see there) not the right ones. */
+  open(blob: Descriptor, options?: OpenOptions): AsyncIterable<Buffer>
   /** All of it, checked. For blobs that fit into memory. */
   read(blob: Descriptor, signal?: AbortSignal): Promise<Buffer>
 }
@@ -53,7 +54,7 @@ export interface Destination {
   plan(manifest: RawManifest, read: (blob: Descriptor) => Promise<Buffer>): Promise<readonly Descriptor[]>
   /** Whether it is there. */
   has(blob: Descriptor, signal?: AbortSignal): Promise<boolean>
-  /** Kept only when it is exactly what it was said to be. False: it is there, and nothing had to be sent. */
+  /** MUST keep it only when it is exactly what it was said to be: the digest is checked here. False: it is there, and nothing had to be sent. */
   put(blob: Descriptor, content: BlobContent, options?: PutOptions): Promise<boolean>
   /** Comes last, and makes everything visible at once. Returns the digest under which it is known here. */
   finish(manifest: RawManifest, reference: string | undefined, signal?: AbortSignal): Promise<string>

@@ -36,6 +36,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
   let pieceBytes = options.pieceBytes ?? defaultPieceBytes
   let session: Session | undefined
   let isUncertain = false
+  let wrongArrivals = 0
   for (;;) {
     try {
       if (isUncertain) {
@@ -57,6 +58,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
       await sendLast(session, blob, content, options)
       return true
     } catch (error) {
+      if (error instanceof WrongArrival && ++wrongArrivals > 1) throw damaged(blob, error)
       const smaller = smallerPieces(error, Math.min(pieceBytes, blob.size))
       if (smaller === undefined) await patience.failed(error)
       pieceBytes = smaller ?? pieceBytes
@@ -163,9 +165,19 @@ async function sendLast(
 /** An upload that it does not know, and bytes that came out wrong on the way, are reasons to begin again. */
 async function failure(answer: Answer, { exchange, repository }: UploadOptions): Promise<RegistryError> {
   const error = await exchange.refuse(answer, `uploading to ${repository}`)
-  const isSession = answer.status === 404 || answer.status === 416 || error.message.includes('DIGEST_INVALID')
+  if (error.message.includes('DIGEST_INVALID')) return new WrongArrival('session', error.message, { cause: error })
+  const isSession = answer.status === 404 || answer.status === 416
   return isSession ? new RegistryError('session', error.message, { status: answer.status, cause: error }) : error
 }
+
+class WrongArrival extends RegistryError {}
+
+/** Once may be the network. */
+const damaged = ({ digest }: Descriptor, cause: unknown): RegistryError =>
+  new RegistryError('invalid', `what was sent as ${digest} arrived twice as something else`, {
+    hint: 'the image is damaged here: make it again',
+    cause,
+  })
 
 /** Undefined: from the beginning, in a new upload. */
 async function whereItIs(session: Session, blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {

@@ -47,7 +47,7 @@ const rules: Readonly<Record<string, Rule>> = {
   cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'oidc.ts' } },
   bin: {
     ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images',
+      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci',
     ], // biome-ignore format: a list to read
     packages: {},
   },

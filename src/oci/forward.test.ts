@@ -1,0 +1,97 @@
+// Chunks are sent while others are packed, and a registry that fails meanwhile does no harm.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type BadRegistry, reply, startBadRegistry } from '../../test/support/bad-registry.ts'
+import { makeSmallImage, type SmallImage } from '../../test/support/small-image.ts'
+import { packDisk } from '../images/chunks.ts'
+import { restoreDisk } from '../images/restore.ts'
+import { openStore } from '../images/store.ts'
+import { copy } from './copy.ts'
+import { forwardTo } from './forward.ts'
+import { imageSource, keptContent, openRemoteImage } from './image-target.ts'
+import { openRegistry } from './registry.ts'
+
+let folder: string
+let image: SmallImage
+let bad: BadRegistry
+before(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-forward-'))
+  image = await makeSmallImage(path.join(folder, 'image'), 20)
+  bad = await startBadRegistry()
+})
+after(async () => {
+  await bad.close()
+  await fs.rm(folder, { recursive: true, force: true })
+})
+
+const connect = () =>
+  openRegistry({
+    server: bad.server,
+    allowInsecure: true,
+    policy: { allowLoopback: true, allowPrivate: false },
+    retry: { attempts: 2, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 1 },
+  })
+
+describe('a push that begins while the disk is packed', () => {
+  it('has sent every chunk when packing is over, and the copy sends the rest', async () => {
+    const registry = connect()
+    const target = registry.repository('team/early')
+    const forwarding = forwardTo(target, image.store)
+    const layer = await packDisk(path.join(folder, 'image/disk.raw'), forwarding.store)
+    await forwarding.idle()
+    assert.deepEqual(layer, image.manifest.layers[0])
+    const chunkBytes = layer.chunks.reduce((sum, { storedBytes }) => sum + storedBytes, 0)
+    assert.equal(bad.blobs.size, layer.chunks.length)
+    const { progress } = await copy(
+      { target: imageSource(image.store), reference: image.digest },
+      { target, reference: 'v1' },
+    )
+    assert.equal(progress.bytesSkipped, chunkBytes)
+    registry.close()
+  })
+
+  it('does not fail when the registry does', async () => {
+    const registry = connect()
+    bad.blobs.clear()
+    bad.bend = ({ method }, response, request) => {
+      if (method !== 'PUT') return false
+      request.resume()
+      return reply(response, 500)
+    }
+    const target = registry.repository('team/late')
+    const forwarding = forwardTo(target, image.store)
+    await packDisk(path.join(folder, 'image/disk.raw'), forwarding.store)
+    await forwarding.idle()
+    const from = { target: imageSource(image.store), reference: image.digest }
+    await assert.rejects(copy(from, { target, reference: 'v1' }), /is in trouble \(500\)/)
+    bad.bend = () => false
+    await copy(from, { target, reference: 'v1' })
+    registry.close()
+  })
+})
+
+describe('a pull that keeps what it fetched', () => {
+  it('fetches nothing the second time, and what is damaged anew', async () => {
+    const registry = connect()
+    const target = registry.repository('team/kept')
+    await copy({ target: imageSource(image.store), reference: image.digest }, { target, reference: 'v1' })
+    const store = await openStore(path.join(folder, 'kept'))
+    const pull = async (name: string) => {
+      const remote = await openRemoteImage(target, 'v1')
+      bad.seen.length = 0
+      await restoreDisk(remote.image, keptContent(store, remote.content), path.join(folder, name))
+      assert.ok((await fs.readFile(path.join(folder, name))).equals(image.disk))
+      return bad.seen.length
+    }
+    const chunks = image.manifest.layers[0]?.chunks ?? []
+    assert.equal(await pull('first'), chunks.length)
+    assert.equal(await pull('second'), 0)
+    const hex = chunks[0]?.digest.slice('sha256:'.length) ?? ''
+    await fs.writeFile(path.join(store.folder, 'blobs/sha256', hex.slice(0, 2), hex.slice(2)), 'damaged')
+    assert.equal(await pull('third'), 1)
+    registry.close()
+  })
+})
