@@ -237,7 +237,7 @@ describe('a pull', () => {
     ['whose file is not there', /answered 404/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { file: 'none' } })],
     ['of a broken disk', /cannot be taken/, (folder) => folder.items.set('bad', { bytes: Buffer.from('QFI\xfb and nothing', 'latin1') })],
     ['from a remote that is ill', /answered 503/, (folder) => { folder.trick = (_request, response) => !!response.writeHead(503).end() }],
-    ['that is sent on to a link-local address', /169\.254\.169\.254.*link-local/, (folder) => { folder.trick = sendOn('http://169.254.169.254/latest') }],
+    ['that is sent on to a link-local address', /169\.254\.169\.254.*special/, (folder) => { folder.trick = sendOn('http://169.254.169.254/latest') }],
     ['that is sent on to a decimal address', /10\.0\.0\.1.*private/, (folder) => { folder.trick = sendOn('http://167772161/') }],
     ['that is sent on to another protocol', /not https/, (folder) => { folder.trick = sendOn('file:///etc/passwd') }],
     ['that is sent on for ever', /more than 5 times/, (folder) => { folder.trick = sendOn('bad') }],
