@@ -2,7 +2,8 @@
 // An agent reaches the server, never the other way round: it joins once, keeps one stream open, and reports.
 import * as t from 'typebox'
 import { WantedCapture } from './captures.ts'
-import { CopyReport, WantedCache, WantedImage } from './image-cache.ts'
+import { WantedCache, WantedImage } from './image-cache.ts'
+import { NodeReport } from './node-report.ts'
 import { base, operation } from './operation.ts'
 import { Architecture, Timestamp } from './records.ts'
 import { powerStates, VmOperation } from './vms.ts'
@@ -10,38 +11,6 @@ import { powerStates, VmOperation } from './vms.ts'
 const Name = t.String({ minLength: 1, maxLength: 256 })
 const Port = t.Integer({ minimum: 1, maximum: 65_535 })
 const Protocol = t.Enum(['tcp', 'udp'])
-
-/** The state of a node, sent at the start, when it changes, and as heartbeat. */
-export const NodeReport = t.Object(
-  {
-    ip: t.String({ pattern: '^(?:(?:25[0-5]|2[0-4]\\d|1?\\d?\\d)(?:\\.|$)){4}$', description: 'An IPv4 literal' }),
-    architecture: Architecture,
-    cpu: t.Integer({ minimum: 1, maximum: 4_096 }),
-    memoryMiB: t.Integer({ minimum: 1, maximum: 1_000_000_000 }),
-    gpus: t.Integer({ minimum: 0, maximum: 1_000 }),
-    maxVms: t.Optional(t.Integer({ minimum: 0, maximum: 100_000 })),
-    /** Free on the disk that holds VMs. */
-    diskFreeGb: t.Integer({ minimum: 0 }),
-    driver: t.String({ maxLength: 64 }),
-    driverVersion: t.String({ maxLength: 256 }),
-    version: t.String({ maxLength: 64 }),
-    os: t.String({ maxLength: 256 }),
-    /** Set where the node cannot run VMs now: what is wrong and what to do. */
-    problem: t.Optional(t.String({ maxLength: 2_048 })),
-    /** Names of the images that it has a copy of. */
-    images: t.Array(t.String({ maxLength: 512 }), { maxItems: 10_000 }),
-    /** Copies of images, the pinned first, then by use. Absent: an agent that knows no cache. */
-    cache: t.Optional(t.Array(CopyReport, { maxItems: 256 })),
-    /** What copies of images may take, and what they take. */
-    imageSpace: t.Optional(t.Object({ quotaBytes: t.Integer({ minimum: 0 }), usedBytes: t.Integer({ minimum: 0 }) })),
-    /** Where it serves content to other nodes. */
-    peerPort: t.Optional(Port),
-    /** Ports that other programs of the host listen on. */
-    busyPorts: t.Array(Port, { maxItems: 20_000 }),
-  },
-  { title: 'NodeReport' },
-)
-export type NodeReport = t.Static<typeof NodeReport>
 
 /** What the server wants of a VM on the agent's node. */
 export const WantedVm = t.Object(

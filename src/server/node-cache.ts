@@ -1,6 +1,7 @@
 // The cache of images in a node's record: what its agent is told, what its reports settle, and what is shown of it.
-import type { NodeReport } from '../api/agent.ts'
+
 import type { CachedCopy, CachedImage, WantedCache } from '../api/image-cache.ts'
+import type { NodeReport } from '../api/node-report.ts'
 import { diskSize, roughSize } from '../rules/sizes.ts'
 import type { Collections } from '../store/collections.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../store/fleet-records.ts'

@@ -1,8 +1,9 @@
 // Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is wanted (written by the
 // server) beside what is (reported by the agent of its node); a wish is a new `generation`.
-import type { NodeReport } from '../api/agent.ts'
+
 import type { WantedCapture } from '../api/captures.ts'
 import type { Image } from '../api/images.ts'
+import type { NodeReport } from '../api/node-report.ts'
 import type { Architecture } from '../api/records.ts'
 import type { Condition, Vm, VmOperation } from '../api/vms.ts'
 

@@ -5,8 +5,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocketServer } from 'ws'
-import type { AgentMessage, NodeReport, VmReport, WantedVm } from '../../src/api/agent.ts'
+import type { AgentMessage, VmReport, WantedVm } from '../../src/api/agent.ts'
 import { ApiError } from '../../src/api/errors.ts'
+import type { NodeReport } from '../../src/api/node-report.ts'
 import { chunksOf, decodeManifest, digestOf } from '../../src/images/manifest.ts'
 import { wantedVm } from './wanted-vm.ts'
 

@@ -1,7 +1,8 @@
 // A node without a hypervisor, in this process: it joins with a real key, and does what it is told by saying that it is
 // done, or whatever else a test lets it say. The real agent is in src/agent; this is for tests of the server's side.
 import { generateKeyPairSync, sign } from 'node:crypto'
-import type { AgentMessage, NodeReport, VmReport, WantedVm } from '../../src/api/agent.ts'
+import type { AgentMessage, VmReport, WantedVm } from '../../src/api/agent.ts'
+import type { NodeReport } from '../../src/api/node-report.ts'
 import { scheduleVms } from '../../src/controllers/schedule-vms.ts'
 import { timestamp } from '../../src/platform/clock.ts'
 import { heartbeatSeconds } from '../../src/server/fleet.ts'

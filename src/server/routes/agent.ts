@@ -1,8 +1,9 @@
 // The server's side of an agent: joining, tokens, the stream of wishes, and what it reports.
 import { randomUUID } from 'node:crypto'
 import type * as api from '../../api/agent.ts'
-import type { NodeReport, VmReport } from '../../api/agent.ts'
+import type { VmReport } from '../../api/agent.ts'
 import { ApiError, invalid, notFound } from '../../api/errors.ts'
+import type { NodeReport } from '../../api/node-report.ts'
 import { parseNodeKey } from '../../auth/node-keys.ts'
 import { digestPattern } from '../../images/format.ts'
 import { timestamp } from '../../platform/clock.ts'
