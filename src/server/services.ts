@@ -15,6 +15,7 @@ import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
+import type { LegacyUsage } from './legacy/usage.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { Settings } from './settings.ts'
@@ -47,6 +48,8 @@ export interface Services {
   readonly uploads: Uploads
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
+  /** Who calls paths of 2.4.x. */
+  readonly legacyUsage: LegacyUsage
   readonly limits: Limits
   readonly clock: Clock
   readonly log: Log

@@ -8,6 +8,7 @@ import { certificates } from './certificates.ts'
 import { events } from './events.ts'
 import { images } from './images.ts'
 import { isos } from './isos.ts'
+import { legacyUsage } from './legacy-usage.ts'
 import { namespaces } from './namespaces.ts'
 import { nodes } from './nodes.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
@@ -30,6 +31,7 @@ export const handlers = (services: Services): Handlers => ({
   ...roleBindings(services),
   ...events(services),
   ...certificates(services),
+  ...legacyUsage(services),
   ...tokens(services),
   ...service(services),
   ...agent(services),
