@@ -10,6 +10,8 @@ import { codes } from '../src/api/errors.ts'
 import { allOperations } from '../src/api/index.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
 import { createVmConfig } from '../src/api/vm-configs.ts'
+import { digestOf } from '../src/images/manifest.ts'
+import { putManifest } from '../src/images/stored-manifests.ts'
 import { fileForm, makePair } from './support/certificates.ts'
 import { addImage, startNode, startScheduler } from './support/node-stand-in.ts'
 import { type Answer, type CallOptions, startService, type TestService } from './support/service.ts'
@@ -27,6 +29,11 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
 
 /** The body as the operation takes it. */
 const encoded = async ({ consumes, isUpload }: Operation, body: unknown): Promise<CallOptions> => {
+  if (isUpload && consumes)
+    return {
+      body: Buffer.from(String(body ?? 'a chunk')),
+      headers: { 'content-type': consumes, 'content-length': '7' },
+    }
   if (isUpload) return fileForm({ [isUpload]: body as string | undefined })
   return consumes ? fileForm(body as Record<string, string>) : { body }
 }
@@ -188,6 +195,17 @@ const withVm = (architecture: 'arm64' | 'amd64') => async (fresh: TestService) =
   await startNode(fresh, { report: { architecture } })
   await fresh.call('POST', `${inDefault}/vms`, { body: { image: 'sonoma', name: 'vm-cznfv' } })
 }
+/** A VM that is being saved, on the node whose agent asks, which has sent all of it. */
+const withCapture = async (fresh: TestService): Promise<unknown> => {
+  await addImage(fresh, 'sonoma', 'arm64')
+  const { token } = await startNode(fresh, { report: { architecture: 'arm64' } })
+  await fresh.call('POST', `${inDefault}/vms`, { body: { image: 'sonoma', name: 'vm-cznfv' } })
+  await fresh.call('POST', `${inDefault}/vms/vm-cznfv/save`, { body: { imageName: 'saved' } })
+  const capture = fresh.services.collections.images.get('', 'saved')?.value.capture?.id ?? ''
+  const disk = { formatVersion: 1, architecture: 'arm64', virtualSizeBytes: 2 ** 20, layers: [] } as const
+  const content = await putManifest(fresh.services.content, { ...disk, boot: { kind: 'firmware' } })
+  return { token, params: { capture }, body: { content, percent: 1, bytes: 1 } }
+}
 const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unknown>>> = {
   removeRegistryCredential: async (fresh) => {
     await fresh.call('POST', `${inDefault}/secrets/registrycredentials/add`, {
@@ -213,6 +231,12 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   execVm: withVm('amd64'),
   resizeVm: withVm('arm64'),
   extendVm: withVm('arm64'),
+  saveVm: withVm('arm64'),
+  commitVm: withVm('arm64'),
+  putBlob: async (fresh) => ({ ...((await asAgent(fresh)) as object), params: { digest: digestOf('a chunk') } }),
+  findMissingBlobs: asAgent,
+  reportCapture: withCapture,
+  finishCapture: withCapture,
   createVmConfig: withImage('arm64'),
   getVmConfig: withConfig,
   deleteVmConfig: withConfig,

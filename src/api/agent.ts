@@ -1,6 +1,7 @@
 // What agents and the server say to each other. Not for other clients, and not in the API document.
 // An agent reaches the server, never the other way round: it joins once, keeps one stream open, and reports.
 import * as t from 'typebox'
+import { WantedCapture } from './captures.ts'
 import { base, operation } from './operation.ts'
 import { Architecture, Timestamp } from './records.ts'
 import { powerStates, VmOperation } from './vms.ts'
@@ -73,6 +74,10 @@ export const WantedVm = t.Object(
     /** The digest of the manifest of the ISO. */
     isoContent: t.Optional(t.String()),
     systemSerial: t.Optional(t.String()),
+    /** Boots from the disk though the image carries memory. */
+    isCold: t.Optional(t.Boolean()),
+    /** What is to be frozen of it, or was and has not come to the server yet. */
+    captures: t.Optional(t.Array(WantedCapture)),
     metadata: t.Record(t.String(), t.String()),
     userdata: t.Optional(t.String()),
     /** Intel: grow partition and file system through SSH once the disk has grown. Sent once, kept nowhere. */

@@ -1,5 +1,6 @@
 // The table: every operation of the service. Nouns are in the order in which the API document shows them.
 import * as agent from './agent.ts'
+import * as captures from './captures.ts'
 import * as certificates from './certificates.ts'
 import * as events from './events.ts'
 import * as images from './images.ts'
@@ -32,6 +33,7 @@ const nouns = {
   ...tokens,
   ...service,
   ...agent,
+  ...captures,
 }
 
 type Operations<M> = { readonly [Name in keyof M as M[Name] extends Operation ? Name : never]: M[Name] & Operation }

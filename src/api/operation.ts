@@ -27,8 +27,8 @@ export interface Operation {
   readonly body?: t.TSchema
   /** Clients may leave the body out altogether. */
   readonly bodyIsOptional?: true
-  /** Bodies that are not JSON: the parts of a form, each under its name in the schema. */
-  readonly consumes?: 'multipart/form-data'
+  /** Bodies that are not JSON: the parts of a form, each under its name in the schema, or an upload that has no form. */
+  readonly consumes?: 'multipart/form-data' | 'application/octet-stream'
   readonly response: t.TSchema
   /** Set on lists: filters, paging, ETag and watch come with it. */
   readonly item?: t.TSchema

@@ -1,8 +1,11 @@
-// Virtual machines on the wire: deploy, look, power, resize, delete. Shapes as public clients send and read them.
+// Virtual machines on the wire: deploy, look, power, resize, save, delete. Shapes as public clients send and read them.
 import * as t from 'typebox'
 import { Status } from './errors.ts'
+import { Description, Name } from './image-operations.ts'
+import { Image } from './images.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp, VmShape } from './records.ts'
+import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from './records.ts'
+import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
 export const powerStates = ['pending', 'starting', 'running', 'stopped', 'suspended', 'failed', 'unknown'] as const
@@ -73,37 +76,6 @@ export const Vm = t.Object(
 export type Vm = t.Static<typeof Vm>
 
 const Text = t.String({ maxLength: 1024 })
-/** Values are taken as text; some clients send numbers. */
-const Metadata = t.Record(t.String({ maxLength: 128 }), t.Union([t.String(), t.Number(), t.Boolean()]))
-const Labels = t.Record(t.String({ maxLength: 128 }), t.String({ maxLength: 256 }))
-
-export const VmDeployment = t.Object(
-  {
-    image: t.Optional(t.String({ maxLength: 512, description: 'An image, or for arm64 an OCI reference' })),
-    vmConfig: t.Optional(t.String({ maxLength: 64, description: 'A VM configuration; the other fields override it' })),
-    name: t.Optional(t.String({ maxLength: 256 })),
-    shouldGenerateName: t.Optional(t.Boolean({ description: '`name` is a prefix' })),
-    ...VmShape,
-    reservedPorts: t.Optional(
-      t.String({ maxLength: 2048, description: '`NODE:VM[,NODE:VM]`, each may end in `/udp`' }),
-    ),
-    customVMMetadata: t.Optional(Metadata),
-    metadata: t.Optional(Metadata),
-    vm_metadata: t.Optional(
-      t.Object({
-        items: t.Optional(
-          t.Array(t.Object({ key: t.String(), value: t.Union([t.String(), t.Number(), t.Boolean()]) })),
-        ),
-      }),
-    ),
-    userdata: t.Optional(t.String({ maxLength: 350_000, writeOnly: true, description: 'First-boot script, base64' })),
-    labels: t.Optional(Labels),
-    ttl: t.Optional(t.String({ maxLength: 64, description: 'Such as `2h`: deleted when it has passed' })),
-    timeout: t.Optional(t.Number({ minimum: 0, maximum: 100_000, description: 'Minutes; 10 when left out' })),
-  },
-  { title: 'VmDeployment' },
-)
-export type VmDeployment = t.Static<typeof VmDeployment>
 
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
 
@@ -265,6 +237,61 @@ export const resizeVm = operation({
   response: Vm,
   refuses: ['NotFound', 'Conflict', 'Invalid', 'Timeout'],
   example: { params, body: { size: 120 }, response: { ...example, diskGb: 120 } },
+})
+
+/** As it is until all of it is in the store. */
+const updating = {
+  name: 'sonoma-ci',
+  description: 'With the tools of the build',
+  type: 'arm64',
+  size: '90G',
+  state: 'Updating',
+  progress: { percent: 0, bytes: 0 },
+  owner: 'ada@example.com',
+  source: 'vm-cznfv',
+  sourceType: 'vm',
+  sourceNamespace: 'svc-default',
+  usedBy: [],
+  lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
+  resourceVersion: '43',
+}
+
+export const saveVm = operation({
+  id: 'saveVm',
+  noun,
+  method: 'POST',
+  path: `${path}/{vm}/save`,
+  allow: 'dev',
+  status: 202,
+  summary: 'Save a running VM as a new image',
+  description:
+    'Disk and memory as they are in one moment; the VM goes on. The image is `Updating` until all of it is stored, ' +
+    'then `Ready`, or `Failed` with the reason. A VM of the same shape that is deployed from it goes on from there.',
+  involves: 'params.vm',
+  tells: ['imageName'],
+  body: t.Object({ imageName: Name, description: t.Optional(Description) }, { title: 'VmSaving' }),
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],
+  example: { params, body: { imageName: 'sonoma-ci', description: updating.description }, response: updating },
+})
+
+export const commitVm = operation({
+  id: 'commitVm',
+  noun,
+  method: 'POST',
+  path: `${path}/{vm}/commit`,
+  allow: 'dev',
+  status: 202,
+  summary: 'Save a running VM into the image that it was deployed from',
+  description:
+    'A new version under the same name, once all of it is stored; if that fails, the image stays as it was. VMs that ' +
+    'run on the old version keep it. Intel-based: refused while another VM uses the image.',
+  involves: 'params.vm',
+  bodyIsOptional: true,
+  body: t.Object({ description: t.Optional(Description) }, { title: 'VmCommit' }),
+  response: Image,
+  refuses: ['NotFound', 'Conflict', 'Invalid'],
+  example: { params, body: { description: 'With the tools of the build' }, response: { ...updating, name: 'sonoma' } },
 })
 
 export const extendVm = operation({

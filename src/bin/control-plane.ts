@@ -16,6 +16,7 @@ import { expireLogins } from '../controllers/expire-logins.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
+import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
 import { openStore as openContent } from '../images/store.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
@@ -24,6 +25,7 @@ import { createLog, type Log } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
+import { Deliveries } from '../server/deliveries.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
 import { forgetUploads } from '../server/image-store.ts'
 import { LegacyUsage } from '../server/legacy/usage.ts'
@@ -106,6 +108,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   await ensureDefaultNamespace({ collections, clock })
   const content = await openContent(path.join(dataFolder, 'content'))
   const uploads = await Uploads.open(path.join(dataFolder, 'uploads'))
+  const deliveries = new Deliveries()
   await forgetUploads(collections)
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
   const identity = await openIdentity({
@@ -135,6 +138,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ...fleetServices,
     content,
     uploads,
+    deliveries,
     nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
     legacyUsage: new LegacyUsage(collections, clock),
@@ -166,8 +170,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     collectNamespaces(services),
     collectImages(services, {
       content: { collect: (manifests, options) => collect(content, manifests, options) },
-      sinceMs: () => uploads.oldestStartMs(),
+      sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
     }),
+    settleCaptures(services),
     renewCertificate(),
     keepLegacyUsage(),
   ]

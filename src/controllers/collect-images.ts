@@ -1,10 +1,8 @@
 // Frees content that no image, ISO or VM refers to any more. What is new is left alone, and so is whatever came since the
 // oldest upload under way began: it may be named by a record that is still to be written.
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { contentGraceMs } from '../rules/retention.ts'
+import { contentCheckMs, contentGraceMs } from '../rules/retention.ts'
 import type { Controller } from './controller.ts'
-
-const everyMs = 2 * 60_000
 
 /** What this needs of the store of content; src/images has it. */
 export interface Collectable {
@@ -24,7 +22,7 @@ export interface Collection {
 export function collectImages(controller: Controller, collection: Collection): Loop {
   const { log } = controller
   return startLoop({
-    everyMs,
+    everyMs: contentCheckMs,
     failed: (error) => log.error('collect-images failed and will run again', {}, error),
     run: async (signal) => {
       const count = await collectOnce(controller, collection, signal)

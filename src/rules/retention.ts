@@ -14,5 +14,9 @@ export const keptEvents = 20_000
 /** So many answers to requests with an Idempotency-Key are kept at most, whoever sends them. */
 export const keptAnswers = 100_000
 
-/** Content of images that nothing refers to is freed when it is older than this: nobody is about to refer to it. */
-export const contentGraceMs = 10 * 60_000
+/**
+ * Content of images that nothing refers to is freed when it is older than this: nobody is about to refer to it. With the
+ * time between two looks it is gone within ten minutes.
+ */
+export const contentGraceMs = 7 * 60_000
+export const contentCheckMs = 2 * 60_000

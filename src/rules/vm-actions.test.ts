@@ -11,6 +11,8 @@ const allowed: Readonly<Record<VmAction, readonly string[]>> = {
   resume: ['suspended'],
   revert: ['running', 'stopped', 'suspended', 'failed'],
   resize: ['running'],
+  save: ['running'],
+  commit: ['running'],
 }
 const actions = Object.keys(allowed) as VmAction[]
 
@@ -24,7 +26,8 @@ describe('actions on VMs', () => {
       })
       it(`${action} of an Apple silicon-based VM that is ${powerState}`, () => {
         const refusal = refuseAction(action, { name: 'x', architecture: 'arm64', powerState })
-        const expected = action === 'resize' ? (powerState === 'running' ? undefined : 'Conflict') : 'Invalid'
+        const isForBoth = ['resize', 'save', 'commit'].includes(action)
+        const expected = isForBoth ? (powerState === 'running' ? undefined : 'Conflict') : 'Invalid'
         assert.equal(refusal?.reason, expected)
       })
     }
@@ -38,7 +41,7 @@ describe('actions on VMs', () => {
   it('lead where they say', () => {
     assert.deepEqual(
       actions.map((action) => wantedAfter(action)),
-      ['running', 'stopped', 'suspended', 'running', 'running', 'running'],
+      ['running', 'stopped', 'suspended', 'running', 'running', 'running', 'running', 'running'],
     )
   })
 })

@@ -5,7 +5,7 @@ import type { Architecture } from '../api/records.ts'
 import type { Vm } from '../api/vms.ts'
 
 export type PowerState = Vm['powerState']
-export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize'
+export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize' | 'save' | 'commit'
 export type WantedPower = 'running' | 'stopped' | 'suspended'
 
 interface Row {
@@ -29,6 +29,8 @@ const rows: Readonly<Record<VmAction, Row>> = {
     needs: 'only a VM that has been deployed can be reverted',
   },
   resize: { intelOnly: false, from: ['running'], to: 'running', needs: 'only the disk of a running VM can be resized' },
+  save: { intelOnly: false, from: ['running'], to: 'running', needs: 'only a running VM can be saved' },
+  commit: { intelOnly: false, from: ['running'], to: 'running', needs: 'only a running VM can be committed' },
 }
 
 /** What leads out of a state in which an action is refused. */

@@ -75,7 +75,7 @@ export function createApp(services: Services): FastifyInstance {
 
   const idempotency = new Idempotency(services)
   const table = handlers(services)
-  const forms = allOperations.filter(({ consumes }) => consumes)
+  const forms = allOperations.filter(({ consumes, isUpload }) => consumes && !isUpload)
   const uploads = allOperations.filter(({ isUpload }) => isUpload)
   const others = allOperations.filter(({ consumes, isUpload }) => !consumes && !isUpload)
   for (const operation of others) registerOperation(app, operation, table, services, idempotency)

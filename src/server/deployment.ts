@@ -2,15 +2,16 @@
 // there is: after a restart of the server the VM comes up all the same.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { ApiError, type Cause, invalid, notFound } from '../api/errors.ts'
-import type { VmDeployment } from '../api/vms.ts'
+import type { VmDeployment } from '../api/vm-deployment.ts'
 import { timestamp } from '../platform/clock.ts'
 import { parseTtl } from '../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
-import { type ImageRecord, isReady, type VmRecord, type VmShapeRecord } from '../store/fleet-records.ts'
+import { type ImageRecord, isDeployable, type VmRecord, type VmShapeRecord } from '../store/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import { removeVm } from '../store/vms.ts'
+import { assertStill, contentNow } from './image-pins.ts'
 import { metadataOf } from './metadata.ts'
 import { createInside } from './namespace.ts'
 import type { Services } from './services.ts'
@@ -50,7 +51,9 @@ export async function createVm(services: Services, request: Request): Promise<En
   for (let attempt = 1; ; attempt++) {
     const name = nameFor(body, requestKey, attempt)
     try {
-      return await write(services, { ...record, ...pinned, name, uid: randomUUID() }, secret)
+      const entry = await write(services, { ...record, ...pinned, name, uid: randomUUID() }, secret)
+      await assertStill(services, entry)
+      return entry
     } catch (error) {
       const found = services.collections.vms.get(namespace, name)
       if (!isFault(error, 'AlreadyExists')) throw error
@@ -104,7 +107,7 @@ function checkedShape({ collections }: Services, namespace: string, body: VmDepl
 }
 
 function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
-  if (isReady(record)) return
+  if (isDeployable(record)) return
   throw new ApiError('Conflict', `${word} "${record.name}" is ${record.state}, and cannot be deployed`, {
     kind,
     name: record.name,
@@ -116,10 +119,9 @@ function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image'
 function contentOf(
   { collections: { images, isos } }: Services,
   { image, iso }: VmShapeRecord,
-): Pick<VmRecord, 'imageContent' | 'isoContent'> {
-  const imageContent = images.get('', image)?.value.content
+): Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'isoContent'> {
   const isoContent = iso === undefined ? undefined : isos.get('', iso)?.value.content
-  return { ...(imageContent !== undefined && { imageContent }), ...(isoContent !== undefined && { isoContent }) }
+  return { ...contentNow(images.get('', image)?.value), ...(isoContent !== undefined && { isoContent }) }
 }
 
 export function findImage(images: Services['collections']['images'], name: string): ImageRecord {
@@ -161,6 +163,7 @@ function recordOf(
     metadataKeys: keys,
     ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
     ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),
+    ...(body.cold === true && { isCold: true }),
     wish: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
     observed: { generation: 0, power: 'pending', hasRun: false },
     conditions: [],

@@ -99,7 +99,7 @@ const part =
     progress({ percent: Math.floor(from + (to - from) * (of === 0 ? 1 : Math.min(1, bytes / of))), bytes })
 
 /** Each chunk once, however often it is named. */
-function storedBytes(manifest: Manifest): number {
+export function storedBytes(manifest: Manifest): number {
   const sizes = new Map([...chunksOf(manifest)].map(({ digest, storedBytes }) => [digest, storedBytes]))
   return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
 }

@@ -10,8 +10,9 @@ import type { Collections } from '../store/collections.ts'
 import { type ImageRecord, isReady } from '../store/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Download } from './downloads.ts'
-import type { ImageContents } from './image-contents.ts'
+import { type ImageContents, openImageContents } from './image-contents.ts'
 import type { ImageUses } from './image-uses.ts'
+import type { Services } from './services.ts'
 
 export interface ImageKind {
   readonly noun: 'images' | 'isos'
@@ -41,6 +42,20 @@ export interface Made {
   /** The same request had made it before. */
   readonly isRepeated: boolean
 }
+
+export const openImages = ({
+  collections,
+  imageUses,
+  content,
+}: Pick<Services, 'collections' | 'imageUses' | 'content'>) =>
+  new ImageStore({
+    noun: 'images',
+    word: 'image',
+    command: 'image',
+    collection: collections.images,
+    uses: imageUses,
+    contents: openImageContents(content),
+  })
 
 export class ImageStore {
   readonly #parts: ImageStoreParts
@@ -105,7 +120,9 @@ export class ImageStore {
     } catch (error) {
       const found = collection.get('', record.name)
       if (!isFault(error, 'AlreadyExists') || !found) throw error
-      if (isOf(found, requestKey) && isReady(found.value)) return { entry: found, isRepeated: true }
+      // One that is being taken in by this server: its request is under way.
+      const isUploading = found.value.state === 'Updating' && !found.value.capture
+      if (isOf(found, requestKey) && !isUploading) return { entry: found, isRepeated: true }
       throw this.#taken(found.value)
     }
   }
@@ -227,7 +244,7 @@ const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): bo
   requestKey !== undefined && value.requestKey === requestKey
 
 const mostNamed = 10
-const listed = (names: readonly string[]): string =>
+export const listed = (names: readonly string[]): string =>
   names.length <= mostNamed
     ? names.join(', ')
     : `${names.slice(0, mostNamed).join(', ')} and ${names.length - mostNamed} more`

@@ -1,6 +1,6 @@
 // Metadata for a guest: three ways in which clients send it, one map.
 import type { Cause } from '../api/errors.ts'
-import type { VmDeployment } from '../api/vms.ts'
+import type { VmDeployment } from '../api/vm-deployment.ts'
 
 const keyForm = /^[A-Za-z0-9_.-]{1,128}$/
 const maxKeys = 256

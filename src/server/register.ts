@@ -43,7 +43,8 @@ export function registerOperation(
     config: { operation: operation.id },
     onRequest: guard(operation, services),
     ...(operation.body && { preValidation: fillBody }),
-    ...(operation.consumes && { preValidation: readForm(operation, services.settings.limits.bodyBytes) }),
+    ...(operation.consumes &&
+      !operation.isUpload && { preValidation: readForm(operation, services.settings.limits.bodyBytes) }),
     handler: (request, reply) => {
       if (hasNamespace && !services.collections.namespaces.get('', request.namespace))
         throw missingNamespace(request.namespace)

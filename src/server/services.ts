@@ -13,6 +13,7 @@ import type { Collections } from '../store/collections.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
+import type { Deliveries } from './deliveries.ts'
 import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { LegacyUsage } from './legacy/usage.ts'
@@ -46,6 +47,8 @@ export interface Services {
   /** What images and ISOs are made of. */
   readonly content: ContentStore
   readonly uploads: Uploads
+  /** What nodes are sending. */
+  readonly deliveries: Deliveries
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
   /** Who calls paths of 2.4.x. */

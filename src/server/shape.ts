@@ -2,7 +2,7 @@
 // Zero and false mean "not set" where clients of the original always send them (wire contract, section 1).
 import type { Cause } from '../api/errors.ts'
 import { type Architecture, schedulers } from '../api/records.ts'
-import type { VmDeployment } from '../api/vms.ts'
+import type { VmDeployment } from '../api/vm-deployment.ts'
 import { isTag } from '../rules/names.ts'
 import { askedMemoryMiB } from '../rules/sizes.ts'
 import type { VmShapeRecord } from '../store/fleet-records.ts'

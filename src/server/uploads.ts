@@ -32,6 +32,13 @@ export interface Upload {
    * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
    */
   receive(judge: (fields: UploadFields) => void): Promise<Received>
+  /** In place of that: hands the body on as it comes. Its length must be said, and be at most `mostBytes`. */
+  pass<T>(mostBytes: number, take: (body: Passing) => Promise<T>): Promise<T>
+}
+
+export interface Passing {
+  readonly bytes: number
+  readonly pieces: AsyncIterable<Uint8Array>
 }
 
 /** The folder of unfinished uploads, and since when the oldest of them is under way. */
@@ -100,6 +107,19 @@ export function openUpload(
           await fs.rm(file, { force: true })
           throw error
         }
+      } catch (error) {
+        letGo(request, reply)
+        throw refusalOf(error, request)
+      }
+    },
+    async pass(mostBytes, take) {
+      try {
+        const bytes = Number(request.headers['content-length'] ?? 0)
+        if (bytes === 0) throw nothing(part)
+        if (bytes > mostBytes) throw tooLong('the upload', mostBytes)
+        await checkLength(request, folder)
+        if (isExpecting(request)) reply.raw.writeContinue()
+        return await take({ bytes, pieces: request.raw })
       } catch (error) {
         letGo(request, reply)
         throw refusalOf(error, request)

@@ -83,7 +83,11 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
   const { name, namespace, uid, shape, wish, place, reservedPorts } = record
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
-  const content = record.imageContent ?? image?.content
+  // What the image was when its disk was made: the name may stand for something else by now.
+  const { imageContent, imageRecipe } = record
+  const isPinned = imageContent !== undefined || imageRecipe !== undefined
+  const content = isPinned ? imageContent : image?.content
+  const recipe = isPinned ? imageRecipe : image?.recipe
   // The end of a VM needs no secret.
   const sealed = wish.power === 'deleted' ? undefined : collections.vmSecrets.get('', uid)
   const secret = sealed ? (JSON.parse(secrets.open(sealed.key, sealed.value)) as VmSecret) : { metadata: {} }
@@ -102,7 +106,7 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
     memoryMiB: place.memoryMiB,
     image: {
       name: shape.image,
-      ...(image?.recipe !== undefined && { recipe: image.recipe }),
+      ...(recipe !== undefined && { recipe }),
       ...(content !== undefined && { content }),
     },
     ip: place.ip,
@@ -117,6 +121,8 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
     ...(shape.iso !== undefined && { iso: shape.iso }),
     ...(record.isoContent !== undefined && { isoContent: record.isoContent }),
     ...(shape.systemSerial !== undefined && { systemSerial: shape.systemSerial }),
+    ...(record.isCold && { isCold: true }),
+    ...(record.captures && { captures: record.captures.map(({ id, kind, withMemory }) => ({ id, kind, withMemory })) }),
     metadata: { ...secret.metadata },
     ...(secret.userdata !== undefined && { userdata: secret.userdata }),
     ...(grow?.generation === wish.generation && { growth: { user: grow.user, password: grow.password } }),

@@ -1,6 +1,7 @@
 // Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is wanted (written by the
 // server) beside what is (reported by the agent of its node); a wish is a new `generation`.
 import type { NodeReport } from '../api/agent.ts'
+import type { WantedCapture } from '../api/captures.ts'
 import type { Image } from '../api/images.ts'
 import type { Architecture } from '../api/records.ts'
 import type { Condition, Vm, VmOperation } from '../api/vms.ts'
@@ -70,6 +71,8 @@ export interface VmRecord {
   readonly shape: VmShapeRecord
   /** The manifest that its disk was made from: it stays in the store as long as this record names it. */
   readonly imageContent?: string
+  /** In place of that: the recipe that its node made the image by. */
+  readonly imageRecipe?: string
   readonly isoContent?: string
   readonly reservedPorts: Vm['reservedPorts']
   readonly labels: Readonly<Record<string, string>>
@@ -77,12 +80,24 @@ export interface VmRecord {
   readonly expiresAt?: string
   /** Somebody waits for the deployment: one that fails or is late leaves nothing behind. */
   readonly awaitedUntil?: string
+  /** Boots from its disk, though the image carries memory. */
+  readonly isCold?: true
+  /** What its node is to freeze, or has frozen and not delivered yet. */
+  readonly captures?: readonly VmCapture[]
   readonly wish: VmWish
   readonly place?: VmPlace
   readonly observed: VmObserved
   readonly conditions: readonly Condition[]
   /** Why it is being deleted, when nobody asked for it. */
   readonly failure?: string
+}
+
+/** A VM as it is in one moment, on its way into an image. */
+export interface VmCapture extends WantedCapture {
+  /** The name of the image; that record's `capture` has the same id until this has come to its end. */
+  readonly image: string
+  /** What the image is to be described as, when that is to change with its content. */
+  readonly description?: string
 }
 
 /** Metadata and first-boot script of a VM, by its uid. */
@@ -158,8 +173,22 @@ export interface ImageRecord {
   readonly source?: string
   readonly sourceType?: Image['sourceType']
   readonly sourceNamespace?: string
+  /** What is on its way into it: the only one, and until it has come to its end the image is Updating. */
+  readonly capture?: ImageCapture
   /** Grows with every commit into it. Absent: 1. */
   readonly version?: number
 }
+
+export interface ImageCapture {
+  readonly id: string
+  readonly kind: VmCapture['kind']
+  readonly requestedAt: string
+  readonly requestKey?: string
+  readonly vm: { readonly namespace: string; readonly name: string; readonly uid: string }
+}
+
+/** What a commit is about to replace is there until then. */
+export const isDeployable = (image: ImageRecord): boolean =>
+  isReady(image) || (image.capture?.kind === 'commit' && image.architecture === 'arm64')
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'

@@ -21,6 +21,7 @@ import { openStore as openContent } from '../../src/images/store.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
+import { Deliveries } from '../../src/server/deliveries.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
 import { LegacyUsage } from '../../src/server/legacy/usage.ts'
 import { createLimits } from '../../src/server/limits.ts'
@@ -84,6 +85,7 @@ export async function startService(
     ...fleetServices,
     content: await openContent(path.join(folder, 'content')),
     uploads: await Uploads.open(path.join(folder, 'uploads')),
+    deliveries: new Deliveries(),
     nodeKeys: createNodeKeys(signingKeys, clock),
     store,
     collections,

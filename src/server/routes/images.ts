@@ -6,17 +6,16 @@ import { displayName } from '../../auth/principal.ts'
 import { diskSizeRule, parseDiskSize } from '../../rules/sizes.ts'
 import { Answer, type HandlersOf, listing } from '../handlers.ts'
 import { openImageContents } from '../image-contents.ts'
-import { ImageStore } from '../image-store.ts'
+import { openImages } from '../image-store.ts'
 import { receiveImage } from '../image-uploads.ts'
 import type { Services } from '../services.ts'
 
 const noun = 'images'
 
 export function images(services: Services): HandlersOf<typeof api> {
-  const { collections, imageUses, content } = services
+  const { collections, content } = services
   const contents = openImageContents(content)
-  const parts = { noun, word: 'image', command: 'image', collection: collections.images, uses: imageUses } as const
-  const store = new ImageStore({ ...parts, contents })
+  const store = openImages(services)
 
   return {
     listImages: () => ({ ...listing(collections.images, '', store.shown), isDerived: true }),

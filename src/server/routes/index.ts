@@ -4,6 +4,7 @@ import type { OperationId } from '../../api/index.ts'
 import type { Handlers } from '../handlers.ts'
 import type { Services } from '../services.ts'
 import { agent } from './agent.ts'
+import { captures } from './captures.ts'
 import { certificates } from './certificates.ts'
 import { events } from './events.ts'
 import { images } from './images.ts'
@@ -35,6 +36,7 @@ export const handlers = (services: Services): Handlers => ({
   ...tokens(services),
   ...service(services),
   ...agent(services),
+  ...captures(services),
 })
 
 /** Rules that are told together with what a schema finds, so that one answer names all faulty fields. */

@@ -5,14 +5,18 @@ import { displayName, type Principal } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { parseTtl } from '../../rules/durations.ts'
 import { mayDelete } from '../../rules/ownership.ts'
-import { refuseAction, type VmAction, wantedAfter } from '../../rules/vm-actions.ts'
+import { type VmAction, wantedAfter } from '../../rules/vm-actions.ts'
 import type { VmRecord, VmWish } from '../../store/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
-import { changeVm, forgetVm, isDeleted, isFailedDeployment, removeVm, withWish } from '../../store/vms.ts'
+import { changeVm, forgetVm, isDeleted, removeVm, withWish } from '../../store/vms.ts'
+import { commitVm, saveVm } from '../captures.ts'
 import { awaitDeployment, createVm, restarting, timeoutMsOf } from '../deployment.ts'
 import { Answer, type HandlersOf, listing } from '../handlers.ts'
+import { pinnedAnew } from '../image-pins.ts'
+import { openImages } from '../image-store.ts'
 import type { Services } from '../services.ts'
-import { busyWith, shownVm } from '../shown-vm.ts'
+import { shownVm } from '../shown-vm.ts'
+import { assertMay } from '../vm-refusals.ts'
 import { checkSize, resizeNote } from '../vm-sizes.ts'
 
 const kind = 'vms'
@@ -22,6 +26,7 @@ const deletePatienceMs = 60_000
 
 export function vms(services: Services): HandlersOf<typeof api> {
   const { collections, waits, roles, growth, tunnels } = services
+  const images = openImages(services)
   const existing = (namespace: string, name: string): Entry<VmRecord> => {
     const entry = collections.vms.get(namespace, name)
     if (!entry) throw notFound(kind, name, `svc3 vm list -n ${namespace} shows what is there`)
@@ -34,19 +39,14 @@ export function vms(services: Services): HandlersOf<typeof api> {
     action: VmAction,
     requestKey: string | undefined,
     wish: (record: VmRecord) => Partial<VmWish>,
-    prepare?: (record: VmRecord) => void,
+    prepare?: (next: VmRecord) => VmRecord,
   ): Promise<Entry<VmRecord>> {
     const { key, value } = existing(namespace, name)
     const wanted = await changeVm(collections, key, value.uid, (record) => {
       if (requestKey !== undefined && record.wish.requestKey === requestKey) return undefined
-      if (isFailedDeployment(record)) throw neverRan(name)
-      const { architecture } = record.shape
-      const subject = { name, architecture, powerState: record.observed.power, busyWith: busyWith(record) }
-      const refusal = refuseAction(action, subject)
-      if (refusal) throw refusal
+      assertMay(action, record)
       const next = withWish(record, { power: wantedAfter(action), action, requestKey, ...wish(record) })
-      prepare?.(next)
-      return next
+      return prepare ? prepare(next) : next
     })
     if (!wanted) throw notFound(kind, name, `it was deleted meanwhile`)
     return settled(wanted, action)
@@ -94,6 +94,8 @@ export function vms(services: Services): HandlersOf<typeof api> {
       await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), services.stopping]))
     } catch {
       if (services.stopping.aborted) throw restarting(value.name)
+      const saving = collections.vms.at(key)?.value.captures?.map(({ image }) => image) ?? []
+      if (saving.length > 0) throw waitsForImages(value.name, saving)
       const where = value.place ? `node "${value.place.node}"` : 'its node'
       throw new ApiError('Timeout', `vm "${value.name}" is being deleted, but ${where} has not answered yet`, {
         kind,
@@ -129,8 +131,12 @@ export function vms(services: Services): HandlersOf<typeof api> {
       expected(existing(params.namespace, params.vm), resourceVersion)
       const isRevert = command === 'revert'
       return shownVm(
-        await act(params, command, requestKey, ({ wish }) =>
-          isRevert ? { diskGeneration: wish.diskGeneration + 1 } : {},
+        await act(
+          params,
+          command,
+          requestKey,
+          ({ wish }) => (isRevert ? { diskGeneration: wish.diskGeneration + 1 } : {}),
+          (next) => (isRevert ? pinnedAnew(next, collections.images.get('', next.shape.image)?.value) : next),
         ),
       )
     },
@@ -148,12 +154,27 @@ export function vms(services: Services): HandlersOf<typeof api> {
         requestKey,
         () => ({ diskGb: size }),
         // Before the record is written: the wish goes out with it.
-        ({ uid, wish }) => {
-          generation = wish.generation
-          if (hasLogin) growth.set(uid, { generation, user, password })
+        (next) => {
+          generation = next.wish.generation
+          if (hasLogin) growth.set(next.uid, { generation, user, password })
+          return next
         },
       ).finally(() => growth.get(before.uid)?.generation === generation && growth.delete(before.uid))
       return resizeNote(shownVm(entry), hasLogin)
+    },
+
+    async saveVm({ params, body: { imageName, description }, principal, now, requestKey }) {
+      const vm = existing(params.namespace, params.vm)
+      const asked = { namespace: params.namespace, owner: displayName(principal), now, requestKey }
+      const { entry, isRepeated } = await saveVm(services, images, { vm, imageName, description, asked })
+      return new Answer(202, images.shown(entry), isRepeated)
+    },
+
+    async commitVm({ params, body, now, requestKey }) {
+      const vm = existing(params.namespace, params.vm)
+      const description = body?.description
+      const { entry, isRepeated } = await commitVm(services, images, { vm, description, now, requestKey })
+      return new Answer(202, images.shown(entry), isRepeated)
     },
 
     async extendVm({ params: { namespace, vm }, body: { ttl, resourceVersion }, principal, now }) {
@@ -177,6 +198,13 @@ export function vms(services: Services): HandlersOf<typeof api> {
   }
 }
 
+const waitsForImages = (name: string, images: readonly string[]): ApiError =>
+  new ApiError('Timeout', `vm "${name}" is being deleted, and goes when it is saved as ${images.join(', ')}`, {
+    kind,
+    name,
+    hint: 'svc3 image list shows how far that is; an administrator can give it up with svc3 vm delete --force',
+  })
+
 /** Compare-and-set, for those who send the version that they decided upon. */
 function expected(entry: Entry<VmRecord>, version: string | undefined): Entry<VmRecord> {
   if (version === undefined || version === entry.rev) return entry
@@ -187,13 +215,6 @@ function expected(entry: Entry<VmRecord>, version: string | undefined): Entry<Vm
     hint: 'read it again, and decide again',
   })
 }
-
-const neverRan = (name: string): ApiError =>
-  new ApiError('Conflict', `vm "${name}" could not be deployed, and has nothing of its node any more`, {
-    kind,
-    name,
-    hint: 'delete it, and deploy another one',
-  })
 
 function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {
   if (mayDelete(isAdmin ? 'admin' : 'dev', displayName(principal), owner)) return

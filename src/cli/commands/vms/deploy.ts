@@ -1,6 +1,7 @@
 // svc3 vm deploy
 import { ApiError } from '../../../api/errors.ts'
-import { deployVm, type Vm, type VmDeployment } from '../../../api/vms.ts'
+import type { VmDeployment } from '../../../api/vm-deployment.ts'
+import { deployVm, type Vm } from '../../../api/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'

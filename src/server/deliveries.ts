@@ -1,0 +1,26 @@
+// Captures whose content is on its way from a node: what came since the oldest of them began is not for the collector. One
+// that was not heard of for a while does not count; what is collected of it then, its node is asked for again.
+
+const silenceMs = 5 * 60_000
+
+export class Deliveries {
+  readonly #underWay = new Map<string, { readonly startMs: number; heardMs: number }>()
+
+  heard(capture: string): void {
+    const nowMs = Date.now()
+    const known = this.#underWay.get(capture)
+    if (known) known.heardMs = nowMs
+    else this.#underWay.set(capture, { startMs: nowMs, heardMs: nowMs })
+  }
+
+  over(capture: string): void {
+    this.#underWay.delete(capture)
+  }
+
+  /** Content that came later than this may belong to one of them. */
+  oldestStartMs(): number {
+    const nowMs = Date.now()
+    for (const [capture, { heardMs }] of this.#underWay) if (nowMs - heardMs > silenceMs) this.#underWay.delete(capture)
+    return Math.min(nowMs, ...[...this.#underWay.values()].map(({ startMs }) => startMs))
+  }
+}
