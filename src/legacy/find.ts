@@ -32,6 +32,8 @@ for (const each of known) {
 
 /** All calls that a path can be, those without parameters first. A trailing slash makes no difference. */
 export function callsAt(path: string): readonly Found[] {
+  const asWritten = path.includes('?') ? known.filter(({ call }) => call.path === path) : []
+  if (asWritten.length > 0) return asWritten
   const parts = partsOf(withoutQuery(path)).filter((part) => part !== '')
   const candidates = byLength.get(`${parts.length} ${parts[0]}`) ?? []
   const fits = candidates.filter(({ parts: theirs }) =>
