@@ -1,6 +1,6 @@
 // Legacy calls in an access log: common or combined format, or a JSON object a line. Read once, as it comes; what is kept
 // is one finding per call, with its first line and how often it is there, so that memory does not grow with the log.
-import { type Found, findCall } from './find.ts'
+import { callTo, type Found } from './find.ts'
 import { type Finding, isGeneric, type ScanOptions } from './finding.ts'
 
 /** Lines without any of these are not looked at. */
@@ -20,9 +20,6 @@ const jsonPaths = [
   'http.path',
 ]
 
-/** The same few requests come again and again. */
-const maxKnown = 20_000
-
 interface Seen {
   readonly found: Found
   readonly line: number
@@ -35,42 +32,39 @@ export async function logFindings(
   { baseUrl }: ScanOptions = {},
 ): Promise<Finding[]> {
   const prefix = baseUrl === undefined ? '' : prefixOf(baseUrl)
-  const seen = new Map<string, Seen>()
-  const known = new Map<string, Found | undefined>()
+  const seen = new Map<Found['call'], Seen>()
   let rest = ''
   let linesBefore = 0
 
-  const lookUp = (method: string, target: string): Found | undefined => {
-    const key = `${method} ${target}`
-    if (known.has(key)) return known.get(key)
-    if (known.size >= maxKnown) known.clear()
-    const found = callOf(method, target, prefix)
-    known.set(key, found)
-    return found
-  }
   const scan = (text: string): void => {
     candidate.lastIndex = 0
     for (let match = candidate.exec(text); match; match = candidate.exec(text)) {
-      const start = text.lastIndexOf('\n', match.index) + 1
       const newline = text.indexOf('\n', match.index)
       const end = newline === -1 ? text.length : newline
       candidate.lastIndex = end
-      const line = text.slice(start, end)
-      const [method, target] = requestIn(line)
-      const found = method === undefined || target === undefined ? undefined : lookUp(method, target)
-      if (!found) continue
-      const name = `${found.call.method} ${found.call.path}`
-      const known = seen.get(name)
-      if (known) known.count += 1
-      else
-        seen.set(name, {
-          found,
-          line: linesBefore + countLines(text, start) + 1,
-          text: `${method} ${target}`,
-          count: 1,
-        })
+      const found = prefix === '' ? quickly(text, match.index, end) : undefined
+      if (found) note(found, text, match.index)
+      else if (found === undefined) {
+        const [method, target] = requestIn(text.slice(text.lastIndexOf('\n', match.index) + 1, end))
+        const call = method === undefined || target === undefined ? undefined : callOf(method, target, prefix)
+        if (call) note(call, text, match.index)
+      }
     }
     linesBefore += countLines(text, text.length)
+  }
+  const note = (found: Found, text: string, at: number): void => {
+    const known = seen.get(found.call)
+    if (known) known.count += 1
+    else {
+      const start = text.lastIndexOf('\n', at) + 1
+      const line = Buffer.from(text.slice(start, start + 1_000).split('\n', 1)[0] ?? '', 'latin1').toString()
+      seen.set(found.call, {
+        found,
+        line: linesBefore + countLines(text, start) + 1,
+        text: requestIn(line).join(' '),
+        count: 1,
+      })
+    }
   }
 
   for await (const chunk of chunks) {
@@ -95,6 +89,17 @@ export async function logFindings(
   return findings.filter((each) => isCertain || !isGeneric(each)).toSorted((a, b) => a.line - b.line)
 }
 
+/** `"GET /path HTTP/1.1"`, right here: nothing else of the line has to be looked at. null: it is none of ours. */
+function quickly(text: string, at: number, lineEnd: number): Found | null | undefined {
+  if (text.charCodeAt(at - 1) !== space) return undefined
+  const end = text.indexOf(' ', at)
+  if (end === -1 || end > lineEnd || !text.startsWith(' HTTP/', end)) return undefined
+  const start = text.lastIndexOf('"', at) + 1
+  const method = at - start < 9 ? text.slice(start, at - 1) : ''
+  return method === '' ? undefined : (callTo(method === 'HEAD' ? 'GET' : method, text, at, end) ?? null)
+}
+const space = 0x20
+
 /** A log without line ends is no log: it is taken in pieces. */
 const maxLineLength = 2 ** 22
 
@@ -107,20 +112,11 @@ function countLines(text: string, end: number): number {
 const prefixOf = (baseUrl: string): string =>
   URL.canParse(baseUrl) ? new URL(baseUrl).pathname.replace(/\/+$/, '') : ''
 
+/** Another method than the path has was refused then, and is no call to migrate. */
 function callOf(method: string, target: string, prefix: string): Found | undefined {
-  const path = target.replace(/^https?:\/\/[^/]*/, '')
-  if (!path.startsWith(`${prefix}/`)) return undefined
-  // Another method than the path has was refused then, and is no call to migrate.
-  const found = findCall(method === 'HEAD' ? 'GET' : method, decoded(path.slice(prefix.length)))
-  return found?.call.method === (method === 'HEAD' ? 'GET' : method) ? found : undefined
-}
-
-function decoded(path: string): string {
-  try {
-    return decodeURI(path)
-  } catch {
-    return path
-  }
+  const path = target.startsWith('/') ? target : target.replace(/^https?:\/\/[^/]*/, '')
+  if (!path.startsWith(prefix)) return undefined
+  return callTo(method === 'HEAD' ? 'GET' : method, prefix === '' ? path : path.slice(prefix.length))
 }
 
 type Request = readonly [method: string | undefined, target: string | undefined]
