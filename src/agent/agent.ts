@@ -6,6 +6,9 @@ import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
 import type { Log } from '../platform/log.ts'
 import { type CapacityOptions, createCapacity, NoAddress } from './capacity.ts'
+import { captureServer } from './capture-server.ts'
+import { openCaptureStates } from './capture-states.ts'
+import { createCaptures } from './captures.ts'
 import { type Connection, createConnection, isPassing } from './connection.ts'
 import { growGuest } from './grow.ts'
 import { type Durability, openHandles } from './handles.ts'
@@ -15,6 +18,7 @@ import { openIdentity } from './identity.ts'
 import type { OpenBlob } from './image-content-source.ts'
 import { openImages, pretendImages } from './images.ts'
 import { reasonOf } from './messages.ts'
+import { createPacker, createPretendPacker } from './pack.ts'
 import { type Recipe, recipes } from './recipes.ts'
 import { createReports } from './reports.ts'
 import { createRoster } from './roster.ts'
@@ -122,20 +126,30 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     log,
   })
   const nodeChanged = (): void => heartbeat.nudge()
-  const images =
-    driver.name === 'simulated'
-      ? pretendImages()
-      : await openImages({
-          folder: imageFolder,
-          recipes: options.recipes ?? recipes,
-          openBlob: blobsOf(content),
-          added: nodeChanged,
-          log,
-        })
+  const isPretended = driver.name === 'simulated'
+  const held = await openImages({
+    folder: isPretended ? folder : imageFolder,
+    recipes: isPretended ? {} : (options.recipes ?? recipes),
+    openBlob: blobsOf(content),
+    added: nodeChanged,
+    log,
+  })
+  const images = isPretended ? pretendImages() : held
+  const captures = createCaptures({
+    node: name,
+    driver,
+    images,
+    packer: isPretended ? createPretendPacker(held.content) : createPacker(path.join(folder, 'packed'), held.content),
+    states: openCaptureStates(path.join(folder, 'captures'), durability),
+    server: captureServer(content),
+    changed: (uid) => roster.get(uid)?.wake(),
+    log,
+  })
   const tools: Tools = {
     driver,
     handles: openHandles(folder, driver.name, durability),
     images,
+    captures,
     isoFolder: path.join(imageFolder, 'isos'),
     graceSeconds: options.graceSeconds ?? defaultGraceSeconds,
     grow: growGuest,
@@ -175,6 +189,7 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     HELLO(hello) {
       roster.hello(hello)
       heartbeat.every(hello.heartbeatSeconds)
+      captures.begin()
       reports.repeat()
       ready.resolve()
     },
@@ -183,6 +198,7 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     PING: () => undefined,
   }
 
+  await captures.adopt()
   const count = await roster.adopt()
   if (count > 0) log.info('found VMs of an earlier agent', { node: name, count })
 
@@ -216,6 +232,7 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     async stop() {
       await Promise.all([heartbeat.stop(), stream.stop(), tunnels.stop()])
       await roster.stop()
+      await captures.stop()
       await reports.stop()
       await driver.close()
     },

@@ -17,6 +17,13 @@ export interface Connection {
   readonly nodeUid: string
   call<O extends Operation>(operation: O, input: CallInput<O>, signal: AbortSignal): Promise<ResponseOf<O>>
   open(operation: Operation, signal: AbortSignal): Promise<TransportResponse>
+  /** Sends a body that is at hand. */
+  upload(
+    operation: Operation,
+    params: Readonly<Record<string, string>>,
+    body: Buffer,
+    signal: AbortSignal,
+  ): Promise<void>
   dial(path: string, signal: AbortSignal): Promise<Duplex>
   /** Joins, when the node has not yet. Throws when it may not; goes through the addresses when none answers. */
   join(signal: AbortSignal): Promise<void>
@@ -114,6 +121,13 @@ export function createConnection(options: ConnectionOptions): Connection {
         (clientWith(used).call as LooseCall)(operation, { ...input, signal }),
       ) as Promise<never>,
     open: (operation, signal) => withToken(signal, (used) => clientWith(used).open(operation, { signal })),
+    upload: (operation, params, body, signal) =>
+      withToken(signal, async (used) => {
+        const pieces = (async function* () {
+          yield body
+        })()
+        await clientWith(used).upload(operation, { params, upload: { bytes: body.length, pieces }, signal })
+      }),
     dial: (path, signal) =>
       withToken(signal, (used) => dialTunnel({ baseUrl: urlOf(), path, token: used, signal, trust: options.trust })),
     async join(signal) {

@@ -90,6 +90,7 @@ export const deletionOf = (uid: string, known: PlainWish | undefined): WantedVm 
   gpuPassthrough: false,
   revision: firstRevision,
   ...known,
+  captures: [],
   generation: Number.MAX_SAFE_INTEGER,
   power: 'deleted',
   metadata: {},

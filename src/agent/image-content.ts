@@ -1,8 +1,8 @@
-// An image by its content: a folder `sha256-<hex>` with disk, kernel and initrd, made from the manifest of that digest,
+// An image by its content: a folder `sha256-<hex>` with disk, kernel, initrd and memory, made from the manifest of that digest,
 // there whole or not at all. An ISO is the same, of which only the disk is used.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { BaseImage, Boot } from '../drivers/driver.ts'
+import type { BaseImage, Boot, MemoryState } from '../drivers/driver.ts'
 import type { ContentSource } from '../images/content.ts'
 import { resolveLayers } from '../images/extents.ts'
 import { type Attachment, digestPattern, type Layer, type Manifest } from '../images/format.ts'
@@ -28,9 +28,17 @@ interface Description {
   readonly architecture: Manifest['architecture']
   readonly virtualSizeBytes: number
   readonly boot: Boot
+  /** Of the memory that lies beside the disk. */
+  readonly memory?: MemoryState['description']
 }
 
-const file = { disk: 'disk.raw', kernel: 'kernel', initrd: 'initrd', description: 'image.json' } as const
+const file = {
+  disk: 'disk.raw',
+  kernel: 'kernel',
+  initrd: 'initrd',
+  memory: 'memory',
+  description: 'image.json',
+} as const
 const folderPattern = /^sha256-[0-9a-f]{64}$/
 const fetchesAtOnce = 4
 
@@ -44,9 +52,10 @@ export async function findContent(folder: string, digest: string): Promise<BaseI
   const inside = contentFolder(folder, digest)
   const known = await describedIn(inside)
   if (!known) return undefined
-  const { name = digest, virtualSizeBytes } = known
+  const { name = digest, virtualSizeBytes, memory } = known
   const disk = path.join(inside, file.disk)
-  return { name, digest, disk, format: 'raw', virtualSizeBytes, boot: bootIn(inside, known.boot) }
+  const image = { name, digest, disk, format: 'raw', virtualSizeBytes, boot: bootIn(inside, known.boot) } as const
+  return memory ? { ...image, memory: { file: path.join(inside, file.memory), description: memory } } : image
 }
 
 /** Names under which images are there, as they were wanted first. */
@@ -66,13 +75,14 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   const target = contentFolder(folder, digest)
   await removeStale(folder)
   const manifest = await readManifest(source, digest, signal)
-  const { architecture, virtualSizeBytes, boot, layers } = manifest
+  const { architecture, virtualSizeBytes, boot, layers, memory } = manifest
   await using temporary = await makeTemporary(folder, path.basename(target))
   const inside = (part: keyof typeof file): string => path.join(temporary.path, file[part])
 
-  const attachments: ['kernel' | 'initrd', Attachment][] = []
+  const attachments: ['kernel' | 'initrd' | 'memory', Attachment][] = []
   if (boot.kind === 'kernel') attachments.push(['kernel', boot.kernel])
   if (boot.kind === 'kernel' && boot.initrd) attachments.push(['initrd', boot.initrd])
+  if (memory) attachments.push(['memory', memory.state])
   const ofAll = attachments.reduce((sum, [, { chunks }]) => sum + shownBytes([{ chunks }]), shownBytes(layers))
   const work = progressOver(ofAll, options)
 
@@ -85,6 +95,7 @@ export async function makeContent(folder: string, digest: string, options: MakeC
     digest,
     architecture,
     virtualSizeBytes,
+    ...(memory && { memory: memory.description }),
     boot:
       boot.kind === 'firmware'
         ? boot

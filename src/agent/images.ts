@@ -3,12 +3,12 @@
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
 import type { BaseImage } from '../drivers/driver.ts'
-import type { ContentSource } from '../images/content.ts'
 import { openStore } from '../images/store.ts'
 import type { Log } from '../platform/log.ts'
 import { contentNames, findContent, makeContent } from './image-content.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
 import { reasonOf } from './messages.ts'
+import type { NodeContent } from './pack.ts'
 import type { Recipe } from './recipes.ts'
 
 export type WantedImage = WantedVm['image']
@@ -64,33 +64,34 @@ interface Making {
 /** By folder and what is made: agents of one process share a folder, and the work. */
 const makings = new Map<string, Making>()
 
-export async function openImages({ folder, recipes, openBlob, added, log }: ImagesOptions): Promise<Images> {
+export async function openImages(options: ImagesOptions): Promise<Images & { content(): Promise<NodeContent> }> {
+  const { folder, recipes, openBlob, added, log } = options
   const here = new Set<string>(await contentNames(folder))
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.add(name)
-  let source: Promise<ContentSource> | undefined
+  let opened: Promise<NodeContent> | undefined
 
   /** Opened with the first image that needs it; one that failed to open is tried again. */
-  const contentSource = (): Promise<ContentSource> => {
-    source ??= openStore(path.join(folder, 'content')).then(
-      (store) => fetchedContent({ store, open: openBlob }),
+  const content = (): Promise<NodeContent> => {
+    opened ??= openStore(path.join(folder, 'content')).then(
+      (store) => ({ store, source: fetchedContent({ store, open: openBlob }) }),
       (error: unknown) => {
-        source = undefined
+        opened = undefined
         throw error
       },
     )
-    return source
+    return opened
   }
 
-  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => ({
-    key: `${folder}\n${content}`,
+  const byContent = (digest: string, kind: 'image' | 'ISO', name: string): Way => ({
+    key: `${folder}\n${digest}`,
     title: `${kind} "${name}"`,
     phase: `fetching the ${kind}`,
     failure: 'could not be fetched',
     next: '; what has come of it is kept for the next try',
-    find: () => findContent(folder, content),
+    find: () => findContent(folder, digest),
     make: async ({ signal, progress }) =>
-      makeContent(folder, content, {
-        source: await contentSource(),
+      makeContent(folder, digest, {
+        source: (await content()).source,
         ...(kind === 'image' && { name }),
         signal,
         progress: (percent) => progress(undefined, percent),
@@ -124,10 +125,11 @@ export async function openImages({ folder, recipes, openBlob, added, log }: Imag
   }
 
   return {
+    content,
     names: () => [...here],
     async ensure(image, options) {
-      const { name, content } = image
-      const found = await get(content === undefined ? byRecipe(image) : byContent(content, 'image', name), options)
+      const { name, content: digest } = image
+      const found = await get(digest === undefined ? byRecipe(image) : byContent(digest, 'image', name), options)
       if (!here.has(name)) {
         here.add(name)
         added()

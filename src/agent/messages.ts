@@ -25,6 +25,7 @@ const texts: Readonly<Record<Kind, Text>> = {
   },
   revert: { what: 'could not be reverted', next: 'try again' },
   resize: { what: 'could not be resized', next: 'check the free space of the node and try again' },
+  capture: { what: 'could not be saved', next: 'try again' },
   delete: { what: 'could not be removed', next: 'the node tries again by itself' },
 }
 

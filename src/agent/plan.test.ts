@@ -21,6 +21,7 @@ const every: readonly Situation[] = desires.flatMap((desired) =>
               isDeployed,
               needsRevert,
               needsGrowth,
+              needsCapture: false,
               hasCredentials,
             })),
           ),
@@ -31,7 +32,8 @@ const every: readonly Situation[] = desires.flatMap((desired) =>
 )
 
 const shown = (plan: Plan): string => ('kind' in plan ? `${plan.kind}: ${plan.steps.join(' ')}` : plan.as)
-const plain = { isFulfilled: false, isDeployed: true, needsRevert: false, needsGrowth: false, hasCredentials: false }
+const needsNothing = { needsRevert: false, needsGrowth: false, needsCapture: false, hasCredentials: false }
+const plain = { isFulfilled: false, isDeployed: true, ...needsNothing }
 const row = (desired: Desired, more: Partial<Situation> = {}): string[] =>
   actuals.map((actual) => shown(planFor({ ...plain, desired, actual, ...more })))
 
@@ -39,6 +41,15 @@ const start = 'start: image start'
 const deploy = 'deploy: image create start'
 const stop = 'stop: stop'
 const remove = 'delete: destroy'
+
+describe('what is to be frozen for an image', () => {
+  it('is, before anything else, also before its end, whatever the VM is', () => {
+    for (const situation of every) {
+      const plan = shown(planFor({ ...situation, needsCapture: true }))
+      assert.equal(plan, situation.isDeployed ? 'capture: capture' : shown(planFor(situation)))
+    }
+  })
+})
 
 describe('a new wish', () => {
   //                                              absent, stopped, running, suspended, failed, gone
@@ -108,7 +119,8 @@ describe('the whole table', () => {
   })
 
   it('uses every step, and every step has a point to fail at', () => {
-    const used = new Set(every.map(planFor).flatMap((plan) => [...plan.steps]))
+    const all = [...every, ...every.map((situation) => ({ ...situation, needsCapture: true }))]
+    const used = new Set(all.map(planFor).flatMap((plan) => [...plan.steps]))
     assert.deepEqual([...used].sort(), [...steps].sort())
     for (const step of steps)
       assert.ok(

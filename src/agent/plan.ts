@@ -17,6 +17,8 @@ export interface Situation {
   readonly needsRevert: boolean
   /** The disk is smaller than wanted. */
   readonly needsGrowth: boolean
+  /** Something of it is to be frozen for an image. */
+  readonly needsCapture: boolean
   /** Partition and file system are to be grown in the guest, too. */
   readonly hasCredentials: boolean
 }
@@ -45,6 +47,7 @@ const stop = work('stop', 'stop')
 const resume = work('resume', 'resume')
 const suspend = work('suspend', 'suspend')
 const remove = work('delete', 'destroy')
+const capture = work('capture', 'capture')
 
 type Row = Readonly<Record<Actual, Plan>>
 
@@ -102,6 +105,8 @@ const back: Readonly<Record<Desired, readonly Step[]>> = {
 
 export function planFor(situation: Situation): Plan {
   const { desired, actual, isFulfilled, isDeployed, needsRevert, needsGrowth } = situation
+  // Also before its end: who saved it and deleted it at once wants both. What runs no more is a failure of the capture.
+  if (situation.needsCapture && isDeployed) return capture
   if (desired === 'deleted') return fresh.deleted[actual]
   if (!isDeployed) return isFulfilled ? done : first[desired][actual]
   if (isFulfilled) return kept[desired][actual]

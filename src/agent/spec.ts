@@ -38,6 +38,7 @@ export function specOf(vm: WantedVm, image: BaseImage, iso?: string): VmSpec {
     ...(userdata !== undefined && { userdata }),
     ...(systemSerial !== undefined && { systemSerial }),
     ...(iso !== undefined && { iso }),
+    ...(vm.isCold && { isCold: true }),
   }
 }
 

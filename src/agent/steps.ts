@@ -2,7 +2,7 @@
 
 /**
  * image: the node's copy of the image. create: the disk. kill: end it at once. partition: grow partition and file system
- * in the guest. Each can be done again after it was cut off.
+ * in the guest. capture: freeze it for an image. Each can be done again after it was cut off.
  */
 export const steps = [
   'image',
@@ -15,6 +15,7 @@ export const steps = [
   'revert',
   'grow',
   'partition',
+  'capture',
   'destroy',
 ] as const
 export type Step = (typeof steps)[number]
@@ -31,6 +32,7 @@ export const phases: Readonly<Record<Step, string>> = {
   revert: 'making a new disk',
   grow: 'growing the disk',
   partition: 'growing the file system in the guest',
+  capture: 'freezing it for the image',
   destroy: 'removing',
 }
 
@@ -43,6 +45,7 @@ export const kinds = {
   resume: ['resume'],
   revert: ['image', 'kill', 'create', 'revert', 'start', 'suspend'],
   resize: ['image', 'stop', 'grow', 'start', 'suspend', 'partition'],
+  capture: ['capture'],
   delete: ['destroy'],
 } as const satisfies Readonly<Record<string, readonly Step[]>>
 export type Kind = keyof typeof kinds

@@ -107,7 +107,10 @@ export class VmWorker {
     this.#credentials = wish.growth ?? this.#credentials
     this.#wish = wish
     this.#keeper.wanted(wish, word)
-    if (wish.power === 'deleted') this.#current.abort()
+    const captures = wish.captures?.map(({ id }) => id) ?? []
+    this.#context.tools.captures.wanted(this.handle, captures)
+    // What is being frozen is wanted still.
+    if (wish.power === 'deleted' && captures.length === 0) this.#current.abort()
     this.wake()
   }
 
@@ -115,6 +118,7 @@ export class VmWorker {
   discard(): void {
     this.#isDiscarded = true
     this.#wish = deletionOf(this.handle.uid, this.wish)
+    this.#context.tools.captures.wanted(this.handle, [])
     this.#current.abort()
     this.wake()
   }
@@ -191,6 +195,10 @@ export class VmWorker {
     if (!wanted) return this.#tell()
     if (this.#held?.generation === wanted.generation && wanted.power !== 'deleted') return this.#tell()
     this.#held = undefined
+    const { captures } = this.#context.tools
+    const needsCapture = captures.pending(wanted).length > 0
+    if (wanted.power === 'deleted' && !needsCapture && captures.isBusy(this.handle.uid))
+      return this.#tell({ operation: { kind: 'delete', phase: 'waiting until it is saved' } })
     const record = this.#keeper.for(wanted)
     const plan = planFor({
       desired: wanted.power,
@@ -199,6 +207,7 @@ export class VmWorker {
       isDeployed: isDeployed(record) || (record.diskGeneration > 0 && this.#found === 'unreadable'),
       needsRevert: record.diskGeneration < wanted.diskGeneration,
       needsGrowth: (wanted.diskGb ?? 0) > (record.diskGb ?? Infinity),
+      needsCapture,
       hasCredentials: this.#credentials !== undefined,
     })
     if ('kind' in plan) await this.#perform(wanted, plan)
@@ -255,6 +264,7 @@ export class VmWorker {
 
   async #finish(wanted: WantedVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
     if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
+    if (outcome.as === 'done' && work.kind === 'capture') return this.#captured(wanted, outcome.warning)
     if (outcome.as === 'done') {
       const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
       const isRestart = before.state === 'gone' && work.kind === 'start'
@@ -275,6 +285,13 @@ export class VmWorker {
     this.#held = { generation: wanted.generation }
     const problem = problemOf(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
     await this.#settle(wanted, { problem })
+  }
+
+  /** Whatever came of it is the image's to tell. Before its end, the VM waits until that is there. */
+  async #captured(wanted: WantedVm, warning = this.#keeper.record?.warning): Promise<void> {
+    this.#observed = await this.#look()
+    if (wanted.power === 'deleted') return this.wake()
+    await this.#settle(wanted, { warning })
   }
 
   async #removed(outcome: Outcome): Promise<void> {

@@ -4,6 +4,7 @@ import type { WantedVm } from '../api/agent.ts'
 import type { BaseImage, Driver, Handle, VmSpec } from '../drivers/driver.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { createUndo, type Undo } from '../platform/undo.ts'
+import type { Captures } from './captures.ts'
 import type { Growth } from './grow.ts'
 import type { Handles, VmRecord } from './handles.ts'
 import type { Images } from './images.ts'
@@ -15,6 +16,7 @@ export interface Tools {
   readonly driver: Driver
   readonly handles: Handles
   readonly images: Images
+  readonly captures: Captures
   readonly isoFolder: string
   readonly graceSeconds: number
   /** Grows partition and file system in the guest; returns what somebody should know, when it did not work. */
@@ -82,9 +84,7 @@ export const isPortTaken = (error: unknown): boolean => error instanceof Error &
 
 const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
   async image(bench) {
-    const { tools, wish, signal, progress } = bench
-    const image = await tools.images.ensure(wish.image, { signal, progress })
-    bench.spec = specOf(wish, image, await isoOf(bench))
+    bench.spec = await specFor(bench)
   },
 
   async create(bench) {
@@ -139,6 +139,11 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
     bench.warning = await tools.grow({ ...credentials, ...target, diskGb: wish.diskGb ?? 0 }, signal)
   },
 
+  async capture(bench) {
+    const { tools, handle, wish, signal } = bench
+    bench.warning = await tools.captures.freeze({ handle, wish, signal, spec: () => specFor(bench) })
+  },
+
   destroy: ({ tools, handle }) => removeAll(tools, handle),
 }
 
@@ -153,6 +158,12 @@ async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSecon
   if (spec) undo.push(async () => void (await tools.driver.start(handle, spec, AbortSignal.timeout(60_000))))
   // Who wants it deleted does not wait for what it may have to save, and neither does an agent that stops.
   await tools.driver.stop(handle, { graceSeconds, signal })
+}
+
+async function specFor(bench: Bench): Promise<VmSpec> {
+  const { tools, wish, signal, progress } = bench
+  const image = await tools.images.ensure(wish.image, { signal, progress })
+  return specOf(wish, image, await isoOf(bench))
 }
 
 async function isoOf({ tools, wish, signal, progress }: Bench): Promise<string | undefined> {

@@ -48,7 +48,7 @@ export function stepOf({ bytes, totalBytes, startBytes, seconds }: Transferred):
   }
 }
 
-const timeLeft = (seconds: number): string =>
+export const timeLeft = (seconds: number): string =>
   seconds < 90
     ? `${Math.ceil(seconds)} s`
     : seconds < 5_400

@@ -82,6 +82,8 @@ export interface Capture {
   readonly virtualSizeBytes: number
   /** Absent where the hypervisor cannot save it. */
   readonly memory?: MemoryState
+  /** Why memory that was asked for is not there, for whoever saved the VM. */
+  readonly note?: string
 }
 
 export interface Started {

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { readFileIfPresent } from '../platform/files.ts'
 import { hostBootId } from '../platform/processes.ts'
 import {
+  type Capture,
   type Driver,
   type Handle,
   type Observed,
@@ -16,7 +17,16 @@ import {
   type VmSpec,
 } from './driver.ts'
 
-export type SimulatedStep = 'create' | 'start' | 'stop' | 'destroy' | 'suspend' | 'resume' | 'grow' | 'revert'
+export type SimulatedStep =
+  | 'create'
+  | 'start'
+  | 'stop'
+  | 'destroy'
+  | 'suspend'
+  | 'resume'
+  | 'grow'
+  | 'revert'
+  | 'capture'
 
 export interface SimulatedKnobs {
   readonly bootMs?: number
@@ -37,6 +47,10 @@ interface SimulatedVm {
   readonly digest: string
   /** `ip:port/protocol` of a VM that runs. */
   readonly ports: readonly string[]
+  /** Not released yet. */
+  readonly captures?: readonly Capture[]
+  /** How many were ever made of it. */
+  readonly captured?: number
 }
 
 const done = { suspend: 'suspended', resume: 'resumed' } as const
@@ -170,9 +184,49 @@ export class SimulatedDriver implements Driver {
       this.#alone(folder, async () => {
         await this.#stopped(folder)
         this.#maybeFail('revert')
-        await this.#write(folder, await this.#fresh(vm))
+        const { captures = [], captured = 0 } = await this.#required(folder)
+        await this.#write(folder, { ...(await this.#fresh(vm)), captures, captured })
       }),
     base: async ({ folder }: Handle) => (await this.#required(folder)).digest,
+  }
+
+  readonly capturing = {
+    /** Pretended: nothing was ever written, so there is no layer. */
+    capture: (
+      { folder }: Handle,
+      _vm: VmSpec,
+      { id, withMemory }: { readonly id: string; readonly withMemory: boolean },
+      signal: AbortSignal,
+    ): Promise<Capture> =>
+      this.#alone(folder, async () => {
+        signal.throwIfAborted()
+        const { captures = [], captured = 0, ...now } = await this.#required(folder)
+        const known = captures.find((one) => one.id === id)
+        if (known) return known
+        this.#maybeFail('capture')
+        const capture: Capture = {
+          id,
+          base: now.digest,
+          layers: [],
+          virtualSizeBytes: now.diskBytes,
+          ...(withMemory && { note: 'its memory was not saved: it is a simulated VM' }),
+        }
+        await this.#write(folder, { ...now, captures: [...captures, capture], captured: captured + 1 })
+        return capture
+      }),
+    release: ({ folder }: Handle, id: string): Promise<void> =>
+      this.#alone(folder, async () => {
+        const now = await this.#read(folder)
+        const { captures = [] } = now ?? {}
+        if (now && captures.some((one) => one.id === id))
+          await this.#write(folder, { ...now, captures: captures.filter((one) => one.id !== id) })
+      }),
+    list: async ({ folder }: Handle) => (await this.#read(folder))?.captures ?? [],
+  }
+
+  /** How often a VM was captured. */
+  async captured({ folder }: Handle): Promise<number> {
+    return (await this.#required(folder)).captured ?? 0
   }
 
   readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }

@@ -3,6 +3,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture, BaseImage, Handle } from '../../src/drivers/driver.ts'
+import { activeOf, requireChain } from '../../src/drivers/qemu/chain.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { argumentsOf, findByArgument, startTimeOf } from '../../src/platform/processes.ts'
 
@@ -38,6 +39,10 @@ export async function processesOf({ folder }: Handle): Promise<readonly { pid: n
 export async function qemusOf(handle: Handle): Promise<readonly number[]> {
   return (await processesOf(handle)).filter(({ program }) => program.startsWith('qemu-system-')).map(({ pid }) => pid)
 }
+
+/** Where a stopped VM's guest writes. */
+export const activeDisk = async ({ folder }: Pick<Handle, 'folder'>): Promise<string> =>
+  path.join(folder, activeOf(await requireChain(folder)).file)
 
 export async function killQemu(handle: Handle): Promise<void> {
   for (const pid of await qemusOf(handle)) process.kill(pid, 'SIGKILL')

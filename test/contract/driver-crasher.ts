@@ -1,12 +1,21 @@
-// A process that does one thing with the QEMU driver, to be killed on the way: node driver-crasher.ts start|stop|revert FILE.
+// A process that does one thing with the QEMU driver, to be killed on the way:
+// node driver-crasher.ts start|stop|revert|capture FILE [ID].
 import fs from 'node:fs/promises'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
-import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
+import { QemuDriver, type QemuOptions } from '../../src/drivers/qemu/driver.ts'
 
-const [step, file = ''] = process.argv.slice(2)
-const { handle, vm } = JSON.parse(await fs.readFile(file, 'utf8')) as { handle: Handle; vm: VmSpec }
-const driver = new QemuDriver()
-if (step === 'start') await driver.start(handle, vm, AbortSignal.timeout(20_000))
+interface Task {
+  readonly handle: Handle
+  readonly vm: VmSpec
+  readonly options?: QemuOptions
+}
+
+const [step, file = '', id = ''] = process.argv.slice(2)
+const { handle, vm, options } = JSON.parse(await fs.readFile(file, 'utf8')) as Task
+const driver = new QemuDriver(options)
+const signal = AbortSignal.timeout(20_000)
+if (step === 'start') await driver.start(handle, vm, signal)
 else if (step === 'stop') await driver.stop(handle, { graceSeconds: 0 })
+else if (step === 'capture') await driver.capturing.capture(handle, vm, { id, withMemory: true }, signal)
 else await driver.reverting.revert(handle, vm)
 process.exit(0)

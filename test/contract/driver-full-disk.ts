@@ -6,7 +6,7 @@ import path from 'node:path'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { eventually } from '../support/eventually.ts'
-import { blankImage } from './driver-blank-vm.ts'
+import { activeDisk, blankImage } from './driver-blank-vm.ts'
 import { specify } from './driver-vm.ts'
 
 const mib = 2 ** 20
@@ -64,10 +64,21 @@ try {
   await driver.probe(signal)
   await eventually(async () => assert.ok(isTold))
   assert.equal(await state(), 'running')
-  const written = async () => (await fs.stat(path.join(folder, 'disk.qcow2'))).size
+  const written = async () => (await fs.stat(await activeDisk(handle))).size
   await eventually(async () => assert.ok((await written()) > 60 * mib), 20_000)
   assert.equal(await state(), 'running')
-  await exec('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k']).catch(({ message }) => assert.match(message, /No space/))
+  // No room for the memory, and none for anything.
+  const room = await fs.statfs(folder)
+  await exec('fallocate', ['-l', String(room.bavail * room.bsize - mib), filler])
+  const full = /disk is full.*goes on as it was/
+  await assert.rejects(driver.capturing.capture(handle, vm, { id: 'a', withMemory: true }, signal), full)
+  assert.equal(await state(), 'running', 'it goes on')
+  await exec('dd', ['if=/dev/zero', `of=${filler}.2`, 'bs=4k']).catch(({ message }) =>
+    assert.match(message, /No space/),
+  )
+  await assert.rejects(driver.capturing.capture(handle, vm, { id: 'a', withMemory: true }, signal), full)
+  assert.equal(await state(), 'running')
+  assert.deepEqual(await driver.capturing.list(handle), [])
   await driver.stop(handle, { graceSeconds: 0 })
   assert.equal(await state(), 'stopped', 'it can be stopped on a full disk')
 } finally {

@@ -6,6 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterEach, describe, it } from 'node:test'
 import { type Driver, type Handle, type Observed, PortTaken, type VmSpec } from '../../src/drivers/driver.ts'
+import { capturesContract } from './driver-captures.ts'
 import { bindOnce, freePort, specify, within } from './driver-vm.ts'
 
 export interface DriverUnderTest<D extends Driver = Driver> {
@@ -209,6 +210,8 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       const moved = { ...(await test.image(root, 'sha256:moved')), digest: 'sha256:other' }
       await driver.start(handle, { ...vm, image: moved }, signal())
     })
+
+    capturesContract(test, arrange)
 
     it('says why a hypervisor ended, and starts again afterwards', async () => {
       const { driver, vm, handle, is } = await arrange()

@@ -14,7 +14,7 @@ import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { eventually } from '../support/eventually.ts'
 import { driverContract } from './driver.ts'
-import { blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
+import { activeDisk, blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { freePort, specify } from './driver-vm.ts'
 
 for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
@@ -91,7 +91,13 @@ describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
       await fs.rm(runtime)
       await driver.start(handle, vm, signal())
       assert.equal((await fs.stat(runtime)).mode & 0o777, 0o700)
-      for (const name of ['qemu.json', 'qemu.log', 'disk.qcow2', 'console.log'])
+      for (const name of [
+        'qemu.json',
+        'qemu.log',
+        'chain.json',
+        path.basename(await activeDisk(handle)),
+        'console.log',
+      ])
         assert.equal((await fs.stat(path.join(handle.folder, name))).mode & 0o777, 0o600, name)
     } finally {
       await driver.destroy(handle)

@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import type { AgentMessage, NodeReport, VmReport, WantedVm } from '../../src/api/agent.ts'
 import { ApiError } from '../../src/api/errors.ts'
+import { chunksOf, decodeManifest, digestOf } from '../../src/images/manifest.ts'
 
 type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 
@@ -19,6 +20,12 @@ export interface Backup {
 }
 
 const nothing: Backup = { wanted: new Map(), store: { uid: 'other', revision: 1 } }
+
+export interface Captured {
+  readonly id: string
+  readonly content?: string | undefined
+  readonly problem?: string | undefined
+}
 
 export class AgentServer implements AsyncDisposable {
   readonly joinToken = 'join-token-canary'
@@ -39,6 +46,13 @@ export class AgentServer implements AsyncDisposable {
   /** Refuses reports while it is set. */
   refuseReports = false
   tokensIssued = 0
+  /** Content that it has, and what came of captures. */
+  readonly blobs = new Map<string, Buffer>()
+  readonly captured: Captured[] = []
+  readonly progress: { id: string; percent: number; bytes: number }[] = []
+  putBytes = 0
+  givenBytes = 0
+  refuseBlobs: ApiError | undefined
   streamsOpened = 0
   readonly #keys = new Map<string, string>()
   #members = 0
@@ -197,18 +211,71 @@ export class AgentServer implements AsyncDisposable {
     const answer = (status: number, body: unknown): void =>
       void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
     try {
+      if (route.startsWith('PUT /blobs/')) return answer(201, this.#put(route, Buffer.concat(chunks)))
       const body = chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString('utf8'))
       if (route === 'POST /join') return answer(201, this.#join(body))
       if (route === 'POST /token') return answer(201, this.#issue(body))
       if (!this.#nodeOf(request)) throw new ApiError('Unauthorized', 'this token is not good')
+      if (route.startsWith('GET /blobs/')) return this.#give(route, response)
       if (route === 'GET /stream') return this.#stream(response)
       if (route === 'POST /node') return answer(200, this.#node(body))
       if (route === 'POST /vms') return answer(200, this.#report(body))
+      if (route === 'POST /blobs/missing') return answer(200, { missing: this.#lacking(body.digests) })
+      if (route.startsWith('POST /captures/')) return answer(200, this.#capture(route, body))
       throw new ApiError('NotFound', `${route} is not here`)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       answer(error.code, error.toStatus('request-1'))
     }
+  }
+
+  #put(route: string, content: Buffer): unknown {
+    const digest = route.split('/').at(-1) ?? ''
+    if (this.refuseBlobs) throw this.refuseBlobs
+    if (digestOf(content) !== decodeURIComponent(digest)) throw new ApiError('BadRequest', 'it is something else')
+    this.blobs.set(decodeURIComponent(digest), content)
+    this.putBytes += content.length
+    return { digest }
+  }
+
+  #give(route: string, response: ServerResponse): void {
+    const content = this.blobs.get(decodeURIComponent(route.split('/').at(-1) ?? ''))
+    if (!content) throw new ApiError('NotFound', 'blobs not found')
+    this.givenBytes += content.length
+    response.writeHead(200, { 'content-length': content.length }).end(content)
+  }
+
+  #lacking(digests: readonly string[]): string[] {
+    return digests.filter((digest) => !this.blobs.has(digest))
+  }
+
+  #capture(route: string, body: { content?: string; percent?: number; bytes?: number; problem?: string }): unknown {
+    const [, , id = '', isProgress] = route.split('/')
+    const vm = [...this.wanted.values()].find(({ captures }) => captures?.some((each) => each.id === id))
+    if (!vm) throw new ApiError('NotFound', `captures "${id}" not found`)
+    if (isProgress && body.problem === undefined) {
+      this.progress.push({ id, percent: body.percent ?? 0, bytes: body.bytes ?? 0 })
+      return {}
+    }
+    if (!isProgress) {
+      const content = body.content ?? ''
+      const bytes = this.blobs.get(content)
+      const parts = bytes ? [...chunksOf(decodeManifest(bytes, content))].map(({ digest }) => digest) : []
+      const missing = this.#lacking([content, ...parts])
+      if (missing.length > 0) return { missing }
+    }
+    const captures = vm.captures?.filter((each) => each.id !== id) ?? []
+    this.wanted.set(vm.uid, { ...vm, captures })
+    const outcome = { id, content: body.content, problem: body.problem }
+    this.captured.push(outcome)
+    this.#events.emit('captured', outcome)
+    return isProgress ? {} : { missing: [] }
+  }
+
+  /** What came of a capture. */
+  async outcome(id: string): Promise<Captured> {
+    const isRight = (each: Captured): boolean => each.id === id
+    return this.captured.find(isRight) ?? this.#when('captured', isRight, () => `nothing came of ${id}`)
   }
 
   #join({ token, name, publicKey }: { token: string; name: string; publicKey: string }): unknown {

@@ -24,7 +24,7 @@ const login: Leaf = {
 
 export const commands: CommandTable = {
   vm: {
-    summary: 'Virtual machines: deploy, look, log in, power, resize, delete',
+    summary: 'Virtual machines: deploy, look, log in, power, resize, save, delete',
     commands: {
       deploy: { summary: 'Deploy a VM', load: () => import('./vms/deploy.ts') },
       list: { summary: 'List the VMs of a namespace', load: () => import('./vms/list.ts') },
@@ -38,6 +38,8 @@ export const commands: CommandTable = {
       resume: { summary: 'Let a suspended VM go on (Intel)', load: () => import('./vms/resume.ts') },
       revert: { summary: 'Return a VM to its image (Intel)', load: () => import('./vms/revert.ts') },
       resize: { summary: 'Enlarge the disk of a VM', load: () => import('./vms/resize.ts') },
+      save: { summary: 'Save a running VM as a new image', load: () => import('./vms/save.ts') },
+      commit: { summary: 'Save a running VM into its image', load: () => import('./vms/commit.ts') },
       extend: { summary: 'Set when a VM ends by itself', load: () => import('./vms/extend.ts') },
       connect: {
         summary: 'Join standard input and output with a port of a VM',

@@ -1,10 +1,10 @@
 // A VM's specification → QEMU's arguments. Pure. Nothing secret goes in: metadata and userdata are files.
-import { createHash } from 'node:crypto'
 import path from 'node:path'
 import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { accelArgument, architectures, cpuFor } from './architectures.ts'
 import { variablesFile } from './firmware.ts'
+import { instanceOf, macAddress } from './identity.ts'
 import { metadataCommand } from './metadata.ts'
 import { listenAddress, type NetworkKind, networkArgument, sealedPrefix } from './network.ts'
 
@@ -54,7 +54,7 @@ export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string
     ...device('virtio-rng-pci'),
     ...firmware(around),
     ...boot(vm),
-    ...identity(vm),
+    ...identity(vm, around),
     ...disk(vm, around),
     ...iso(vm),
     ...network(vm, around),
@@ -95,8 +95,16 @@ function boot({ image }: VmSpec): readonly string[] {
 
 const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-function identity({ uid, systemSerial }: VmSpec): readonly string[] {
-  const uuid = uuidForm.test(uid) ? ['-uuid', uid] : []
+/**
+ * Who this VM is. One that goes on from memory finds itself another by the second: kernels know the device, and make new
+ * random numbers. Where there is no ACPI there is no such device.
+ */
+function identity({ uid, systemSerial, architecture }: VmSpec, { uefiCode }: Surroundings): readonly string[] {
+  const hasGeneration = architecture === 'amd64' || uefiCode !== undefined
+  const uuid = [
+    ...['-fw_cfg', `name=opt/svc3/instance,string=${instanceOf(uid)}`],
+    ...(uuidForm.test(uid) ? ['-uuid', uid, ...(hasGeneration ? device(`vmgenid,guid=${uid}`) : [])] : []),
+  ]
   if (systemSerial === undefined) return uuid
   if (!serialForm.test(systemSerial))
     throw new Error(`the system serial number has to be 1 to 64 letters, digits, '.', '_', '+', '/', '-'`)
@@ -142,12 +150,6 @@ function network(vm: VmSpec, { network: kind }: Surroundings): readonly string[]
     ...['-netdev', metadata.join(',')],
     ...device(`${model},netdev=metadata,mac=${macAddress(vm.uid, 1)},romfile=`),
   ]
-}
-
-/** The same at every start. 52:54:00 is what QEMU's addresses begin with. */
-function macAddress(uid: string, index: number): string {
-  const bytes = createHash('sha256').update(`${uid}/${index}`).digest()
-  return ['52', '54', '00', ...[0, 1, 2].map((at) => bytes.toString('hex', at, at + 1))].join(':')
 }
 
 function screen({ screen, ip, architecture }: VmSpec, { network: kind }: Surroundings): readonly string[] {

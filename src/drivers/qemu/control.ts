@@ -1,5 +1,6 @@
 // The one connection to a VM's control socket, kept while it lasts, and what is said over it. A VM's changes are this
 // connection's events and its end: nothing is polled.
+import fs from 'node:fs/promises'
 import type { Observed } from '../driver.ts'
 import { qmpSocket } from './arguments.ts'
 import { connectQmp, type Qmp, QmpGarbled } from './qmp.ts'
@@ -96,6 +97,15 @@ export class Control {
 export async function statusOf(qmp: Qmp): Promise<string> {
   const answer = (await qmp.execute('query-status')) as { readonly status: string }
   return answer.status
+}
+
+/** So much room makes it worth while to let a VM go on whose disk could not be written. */
+const roomBytes = 64 * 1_048_576
+
+export async function canBeFed(qmp: Qmp, folder: string): Promise<boolean> {
+  if ((await statusOf(qmp)) !== starved) return false
+  const { bavail, bsize } = await fs.statfs(folder)
+  return bavail * bsize > roomBytes
 }
 
 export interface Grace {

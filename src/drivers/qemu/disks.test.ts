@@ -6,6 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { exec } from '../../platform/exec.ts'
 import type { VmSpec } from '../driver.ts'
+import { activeOf, requireChain } from './chain.ts'
 import { baseOf, createDisk, diskBytes, diskNode, diskNodeOn, growDisk, replaceDisk } from './disks.ts'
 
 const mib = 2 ** 20
@@ -85,7 +86,7 @@ describe('the disk of a VM', () => {
       '/etc/passwd',
       '-F',
       'raw',
-      path.join(folder, 'disk.qcow2'),
+      path.join(folder, activeOf(await requireChain(folder)).file),
     ])
     await assert.rejects(diskNode(folder), /did not name/)
   })

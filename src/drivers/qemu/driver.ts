@@ -3,6 +3,8 @@ import path from 'node:path'
 import type { Architecture, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
+import type { CaptureWish } from './capture.ts'
+import { listCaptures, shownCapture } from './captures.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks.ts'
 import { consoleLimit, programLimit, trimLog } from './logs.ts'
 import { defaultNetwork, type NetworkKind, networkPlaces } from './network.ts'
@@ -66,12 +68,11 @@ export class QemuDriver implements Driver {
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
       if (problem !== undefined) throw new Error(problem)
     }
-    await this.#vm(folder).start(
+    return this.#vm(folder).start(
       vm,
       { network: this.#network, requireNetwork, ...(accelerator && { accelerator }) },
       signal,
     )
-    return {}
   }
 
   stop({ folder }: Handle, options: StopOptions): Promise<void> {
@@ -110,6 +111,13 @@ export class QemuDriver implements Driver {
   readonly reverting = {
     revert: ({ folder }: Handle, vm: VmSpec) => this.#vm(folder).whileStopped(() => replaceDisk(folder, vm)),
     base: async ({ folder }: Handle) => (await baseOf(folder)).digest,
+  }
+
+  readonly capturing = {
+    capture: ({ folder }: Handle, vm: VmSpec, wanted: CaptureWish, signal: AbortSignal) =>
+      this.#vm(folder).capture(vm, wanted, signal),
+    release: ({ folder }: Handle, id: string) => this.#vm(folder).release(id),
+    list: async ({ folder }: Handle) => (await listCaptures(folder)).map((record) => shownCapture(folder, record)),
   }
 
   readonly console = { log: ({ folder }: Handle): string => path.join(folder, consoleFile) }

@@ -16,6 +16,8 @@ describe('guest metadata', { timeout: 60_000 }, () => {
     await fs.mkdir(folder)
     await fs.writeFile(path.join(folder, 'outside'), 'secret of the host')
     await writeMetadata(folder, {
+      uid: 'u',
+      name: 'demo',
       metadata: { key: value, A: '1', a: '2', 'x.y_z-0': '' },
       userdata: binary.toString('base64'),
     })
@@ -107,7 +109,7 @@ describe('guest metadata', { timeout: 60_000 }, () => {
   it('lets only its owner read, and is gone when it is removed', async () => {
     const other = `${folder}-other`
     await fs.mkdir(other)
-    await writeMetadata(other, { metadata: { key: 'secret' } })
+    await writeMetadata(other, { uid: 'u', name: 'demo', metadata: { key: 'secret' } })
     const inside = path.join(other, 'metadata')
     for (const name of await fs.readdir(inside)) assert.equal((await fs.stat(path.join(inside, name))).mode & 0o77, 0)
     assert.equal((await fs.stat(inside)).mode & 0o77, 0)
@@ -117,6 +119,9 @@ describe('guest metadata', { timeout: 60_000 }, () => {
 
   it('refuses keys that it could not serve', async () => {
     for (const key of ['', 'a b', 'a/b', '..\n', 'ä', 'x'.repeat(129)])
-      await assert.rejects(writeMetadata(`${folder}-other`, { metadata: { [key]: '1' } }), /cannot be served/)
+      await assert.rejects(
+        writeMetadata(`${folder}-other`, { uid: 'u', name: 'demo', metadata: { [key]: '1' } }),
+        /cannot be served/,
+      )
   })
 })

@@ -2,6 +2,7 @@
 // VM's own QEMU hands out, by a script for /bin/sh. No agent is needed for it, and no other VM has a way to it.
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import { identityLines } from './identity.ts'
 
 /** Relative to the VM's folder, where QEMU runs. */
 export const metadataCommand = '/bin/sh metadata/answer.sh'
@@ -44,12 +45,17 @@ wanted=\${line#GET }
 wanted=\${wanted% HTTP/1.?}
 wanted=\${wanted%%\\?*}
 while read -r file served; do
-  if [ "x$wanted" = "x$served" ]; then cat "$file"; exit; fi
+  [ "x$wanted" = "x$served" ] || continue
+  cat "$file"
+  [ "$file" != identity ] || date +'time %s %N'
+  exit
 done < index
 cat missing
 `
 
 export interface Metadata {
+  readonly uid: string
+  readonly name: string
   readonly metadata: Readonly<Record<string, string>>
   /** Base64. */
   readonly userdata?: string
@@ -58,7 +64,8 @@ export interface Metadata {
 const keyForm = /^[A-Za-z0-9_.-]{1,128}$/
 
 /** Writes the answers anew: what an earlier start left is gone. */
-export async function writeMetadata(folder: string, { metadata, userdata }: Metadata): Promise<void> {
+export async function writeMetadata(folder: string, vm: Metadata): Promise<void> {
+  const { metadata, userdata } = vm
   const target = path.join(folder, folderName)
   await removeMetadata(folder)
   await fs.mkdir(target, { mode: 0o700 })
@@ -75,6 +82,8 @@ export async function writeMetadata(folder: string, { metadata, userdata }: Meta
       served: `/metadata/${key}`,
       bytes: json('200 OK', { value: metadata[key] }),
     })),
+    // Its end is the end of the connection: the script adds the time.
+    { file: 'identity', served: '/svc3/identity', bytes: Buffer.from(`${openHead}${identityLines(vm)}`) },
     { file: 'missing', bytes: json('404 Not Found', { message: 'not found' }) },
     { file: 'bad', bytes: json('400 Bad Request', { message: 'not a GET request of HTTP/1.0 or 1.1' }) },
     { file: 'busy', bytes: json('503 Service Unavailable', { message: 'too many connections at once' }) },
@@ -97,6 +106,8 @@ export async function writeMetadata(folder: string, { metadata, userdata }: Meta
 /** Secrets need not lie about while nobody can ask for them. */
 export const removeMetadata = (folder: string): Promise<void> =>
   fs.rm(path.join(folder, folderName), { recursive: true, force: true })
+
+const openHead = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n'
 
 const json = (status: string, body: unknown): Buffer =>
   http(status, 'application/json', Buffer.from(`${JSON.stringify(body)}\n`))

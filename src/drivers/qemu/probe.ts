@@ -74,9 +74,9 @@ export class QemuProbe {
   }
 }
 
-async function findProgram(
+export async function findProgram(
   name: string,
-  searchPath: string,
+  searchPath = childEnvironment.PATH ?? '',
 ): Promise<{ readonly path: string; readonly stamp: string } | undefined> {
   for (const folder of searchPath.split(':').filter((one) => one !== '')) {
     const file = path.join(folder, name)

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { ProcessId } from '../../platform/processes.ts'
 import type { Doors } from './network.ts'
+import type { Shape } from './shape.ts'
 
 export interface Run {
   readonly version: 1
@@ -14,6 +15,10 @@ export interface Run {
   /** The folder of its sockets; its name is in the process's arguments and nowhere else. */
   readonly runtime: string
   readonly doors: Doors
+  /** What was started: memory of it can go on in its like only. */
+  readonly shape?: Shape
+  /** It is loading memory and has not run yet: cut off here, it is ended, and nothing is lost. */
+  readonly isResuming?: true
   /** Known when everything is up; without it, whoever started the process died before. */
   readonly process?: ProcessId
   /** It was told to end: that it has ended is no failure. */

@@ -1,6 +1,6 @@
 // What stays beside a QEMU and tells how it ended; and how both are found again, by a restarted agent, too.
 import { spawn } from 'node:child_process'
-import { closeSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -52,15 +52,16 @@ export interface Supervised {
   readonly ended: Promise<void>
 }
 
-/** In a session of its own, so that it outlives us. */
-export function spawnQemu(folder: string, runtime: string, command: readonly string[]): Supervised {
+/** In a session of its own, so that it outlives us. `memory` is what it finds open as its descriptor 3. */
+export function spawnQemu(folder: string, runtime: string, command: readonly string[], memory?: string): Supervised {
   const log = openLog(path.join(folder, files.log))
+  const state = memory === undefined ? undefined : openSync(memory, 'r')
   try {
     const child = spawn('/bin/sh', ['-c', supervisor, supervisorName, networkPlaces(runtime).life, ...command], {
       cwd: folder,
       env: childEnvironment,
       detached: true,
-      stdio: ['ignore', log, log],
+      stdio: ['ignore', log, log, ...(state === undefined ? [] : [state])],
     })
     child.unref()
     return {
@@ -71,6 +72,7 @@ export function spawnQemu(folder: string, runtime: string, command: readonly str
     }
   } finally {
     closeSync(log)
+    if (state !== undefined) closeSync(state)
   }
 }
 

@@ -2,18 +2,23 @@
 // the disk and in the process; an object of this class can be dropped and made anew at any time.
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
-import { hostBootId, isAlive, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
-import type { Observed, VmSpec } from '../driver.ts'
-import { type Accelerator, acceleratorFor } from './accel.ts'
-import { qemuArguments } from './arguments.ts'
-import { askToPowerDown, Control, type Grace, starved, statusOf } from './control.ts'
-import { createDisk, diskNodeOn, hasDisk } from './disks.ts'
+import { hostBootId, isAlive, type ProcessId, waitForEnd } from '../../platform/processes.ts'
+import { type Capture, type Observed, PortTaken, type Started, type VmSpec } from '../driver.ts'
+import type { Accelerator } from './accel.ts'
+import { type CaptureWish, type Living, settleCapture, takeCapture } from './capture.ts'
+import { releaseCapture, shownCapture } from './captures.ts'
+import { markUsed, readChain, settleChain } from './chain.ts'
+import { Control, canBeFed, type Grace, starved, statusOf } from './control.ts'
+import { createDisk, hasDisk } from './disks.ts'
+import { clearRun, endRun, quitMs } from './ending.ts'
 import { exclusively } from './exclusive.ts'
-import { defaultFirmware, prepareUefi } from './firmware.ts'
+import { coldNote, type Launch, planLaunch } from './launch.ts'
+import { untilLoaded } from './memory.ts'
 import { removeMetadata, writeMetadata } from './metadata.ts'
-import { doorsOf, type NetworkKind } from './network.ts'
+import type { NetworkKind } from './network.ts'
 import { requireFreePorts } from './ports.ts'
-import { forgetRun, makeRuntime, type Run, readRun, removeRuntime, runtimeFolder, writeRun } from './run.ts'
+import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './run.ts'
+import { whyNoMemory } from './shape.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
 import { endUplink, findUplink, startUplink } from './uplink.ts'
 
@@ -27,12 +32,9 @@ export interface VmOptions {
 /** What QEMU says when somebody else was quicker. */
 const portTaken = /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
 
-const quitMs = 5_000
 const contactMs = 30_000
 const adoptMs = 5_000
 const mendMs = 10_000
-/** So much room makes it worth while to let a VM go on whose disk could not be written. */
-const roomBytes = 64 * 1_048_576
 /** How long a process that no longer answers may take to be gone. */
 const endingMs = 300
 
@@ -73,22 +75,23 @@ export class QemuVm {
     const isNow = await isOfThisBoot(run)
     const process = isNow && run.process && (await findProcess(this.#folder, run))
     if (process && run.isEnding) return { state: 'running' }
-    if (process && (await hasWayOut(run))) {
+    if (process && !run.isResuming && !(await readChain(this.#folder))?.next && (await hasWayOut(run))) {
       const observed = await this.#observe(run, process)
       if (observed && observed.state !== 'stopped') return observed
     }
     return exclusively(this.#folder, () => this.#settle())
   }
 
-  async start(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<void> {
-    await exclusively(this.#folder, async () => {
+  async start(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
+    const started = await exclusively(this.#folder, async () => {
       signal.throwIfAborted()
       const found = await this.#found()
-      if (found && (await this.#adopt(found.run, found.process))) return
-      await this.#clear()
-      await this.#launch(vm, options, signal)
+      if (found && (await this.#adopt(found.run, found.process))) return {}
+      await clearRun(this.#folder)
+      return this.#launchAnyhow(vm, options, signal)
     })
     this.#tell()
+    return started
   }
 
   /** What no event tells, looked for every half minute: a way out that died, room for a VM that waits for it. */
@@ -107,9 +110,7 @@ export class QemuVm {
 
   async #feed(run: Run): Promise<void> {
     const qmp = await this.#control.connect(run.runtime)
-    if ((await statusOf(qmp)) !== starved) return
-    const { bavail, bsize } = await fs.statfs(this.#folder)
-    if (bavail * bsize <= roomBytes) return
+    if (!(await canBeFed(qmp, this.#folder))) return
     await exclusively(this.#folder, async () => {
       if ((await statusOf(qmp)) === starved) await qmp.execute('cont')
     })
@@ -119,8 +120,8 @@ export class QemuVm {
   async stop(grace: Grace): Promise<void> {
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
-      if (found) await this.#end(found.run, found.process, grace)
-      await this.#clear()
+      if (found) await endRun(this.#folder, this.#control, found.run, found.process, grace)
+      await clearRun(this.#folder)
     })
     this.#tell()
   }
@@ -128,8 +129,8 @@ export class QemuVm {
   async destroy(): Promise<void> {
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
-      if (found) await this.#end(found.run, found.process)
-      await this.#clear()
+      if (found) await endRun(this.#folder, this.#control, found.run, found.process)
+      await clearRun(this.#folder)
       await fs.rm(this.#folder, { recursive: true, force: true })
     })
     this.#tell()
@@ -159,21 +160,49 @@ export class QemuVm {
     this.#tell()
   }
 
-  async #launch(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<void> {
-    const runtime = runtimeFolder(this.#folder)
-    const { boot } = vm.image
-    const isUefi = boot.kind === 'firmware' && (boot.firmware ?? defaultFirmware[vm.architecture]) === 'uefi'
-    const command = qemuArguments(vm, {
-      accelerator: await acceleratorFor(vm.architecture, options.accelerator),
-      network: options.network,
-      runtime,
-      diskNode: await diskNodeOn(this.#folder, vm.image),
-      ...(isUefi && { uefiCode: await prepareUefi(vm.architecture, this.#folder) }),
+  /** The disk as it is now, and the memory where it can be had. What is not running is disk alone. */
+  capture(vm: VmSpec, wanted: CaptureWish, signal: AbortSignal): Promise<Capture> {
+    return exclusively(this.#folder, async () => {
+      const observed = await this.#settle()
+      if (observed.state === 'absent') throw new Error('there is no VM to capture')
+      const found = await this.#found()
+      if (found && observed.state === 'failed') throw new Error(`the VM cannot be captured: ${observed.problem}`)
+      const living = found && (await this.#living(found.run))
+      const why = found ? whyNoMemory(found.run.shape, vm) : 'the VM does not run'
+      const memory = why === undefined ? { shape: found?.run.shape } : { note: `its memory was not saved: ${why}` }
+      const request = { id: wanted.id, ...(wanted.withMemory && memory) }
+      return shownCapture(this.#folder, await takeCapture(this.#folder, living, request, signal))
     })
+  }
+
+  release(id: string): Promise<void> {
+    return exclusively(this.#folder, () => releaseCapture(this.#folder, id))
+  }
+
+  /** From memory where that can be; what can not, boots. */
+  async #launchAnyhow(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
+    const { memory, note, ...launch } = await planLaunch(this.#folder, vm, options)
+    if (memory === undefined) {
+      await this.#launch(vm, launch, options, signal)
+      return note === undefined ? {} : { note }
+    }
+    try {
+      await this.#launch(vm, { ...launch, memory }, options, signal)
+      return {}
+    } catch (error) {
+      if (signal.aborted || error instanceof PortTaken) throw error
+      await this.#launch(vm, launch, options, signal)
+      return { note: coldNote(error instanceof Error ? error.message : String(error)) }
+    }
+  }
+
+  async #launch(vm: VmSpec, launch: Launch, options: VmOptions, signal: AbortSignal): Promise<void> {
+    const { runtime, doors, shape, memory } = launch
+    const command = memory === undefined ? launch.command : [...launch.command, '-incoming', 'fd:3']
     await options.requireNetwork()
-    const doors = doorsOf(options.network, vm)
     await requireFreePorts(doors)
-    const run: Run = { version: 1, bootId: await hostBootId(), runtime, doors }
+    const started: Run = { version: 1, bootId: await hostBootId(), runtime, doors, ...(shape && { shape }) }
+    const run: Run = memory === undefined ? started : { ...started, isResuming: true }
     try {
       await writeRun(this.#folder, run)
       failpoint('qemu-recorded')
@@ -181,17 +210,22 @@ export class QemuVm {
       await writeMetadata(this.#folder, vm)
       failpoint('qemu-prepared')
       signal.throwIfAborted()
-      const { ended } = spawnQemu(this.#folder, runtime, command)
+      await settleChain(this.#folder)
+      if (memory === undefined) await markUsed(this.#folder)
+      const { ended } = spawnQemu(this.#folder, runtime, command, memory)
       failpoint('qemu-spawned')
       await this.#control.firstContact(runtime, ended, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]))
       failpoint('qemu-answers')
-      await this.#complete(run, signal)
+      if (memory !== undefined) await untilLoaded((await this.#living(run)).qmp, signal)
+      await this.#complete(started, signal)
+      failpoint('qemu-loaded')
+      if (memory !== undefined) await (await this.#living(run)).qmp.execute('cont')
       failpoint('qemu-complete')
     } catch (error) {
       const found = await this.#found()
-      if (found) await this.#end(found.run, found.process)
+      if (found) await endRun(this.#folder, this.#control, found.run, found.process)
       const said = found ? '' : await lastOfLog(this.#folder)
-      await this.#clear()
+      await clearRun(this.#folder)
       if (portTaken.test(said)) await requireFreePorts(doors)
       throw said === '' || signal.aborted ? error : new Error(`QEMU did not start: ${said}`)
     }
@@ -204,6 +238,8 @@ export class QemuVm {
     if (run.doors.kind === 'sealed')
       await startUplink(found.pid, run.runtime, run.doors, signal, () => void this.#lostWayOut().catch(() => undefined))
     failpoint('qemu-connected')
+    // From here on it may run, and what is on its disk is its own.
+    await markUsed(this.#folder)
     await writeRun(this.#folder, { ...run, process: found })
   }
 
@@ -219,14 +255,15 @@ export class QemuVm {
 
   /** Takes over a process that lives. False: it was over with it, and its remains are to be cleared. */
   async #adopt(run: Run, process: ProcessId): Promise<boolean> {
-    if (run.isEnding) {
-      await this.#end(run, process)
+    if (run.isEnding || run.isResuming) {
+      await endRun(this.#folder, this.#control, run, process)
       return false
     }
     const deadline = performance.now() + adoptMs
     while (await isAlive(process)) {
       const qmp = await this.#control.connect(run.runtime).catch(() => undefined)
       if (qmp) {
+        await settleCapture(this.#folder, qmp)
         const status = await statusOf(qmp)
         if (status === 'shutdown') break
         if (status !== 'running') await qmp.execute('cont')
@@ -235,40 +272,8 @@ export class QemuVm {
       if (qmp || performance.now() > deadline) return this.#mend(run)
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
-    await this.#end(run, process)
+    await endRun(this.#folder, this.#control, run, process)
     return false
-  }
-
-  async #end(run: Run, process: ProcessId, grace: Grace = { graceSeconds: 0 }): Promise<void> {
-    const ending: Run = { ...run, bootId: await hostBootId(), process, isEnding: true }
-    // A full disk is a reason to stop a VM: without the note, its end would only be called a failure, were we cut off.
-    await writeRun(this.#folder, ending).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
-    })
-    failpoint('qemu-ending')
-    const qmp = await this.#control.connect(run.runtime).catch(() => undefined)
-    if (qmp) {
-      await askToPowerDown(qmp, grace).catch(() => undefined)
-      await qmp.execute('quit').catch(() => undefined)
-      if (await waitForEnd(process, quitMs)) return
-    }
-    await kill(process, 'SIGTERM')
-    if (await waitForEnd(process, quitMs)) return
-    await kill(process, 'SIGKILL')
-    if (!(await waitForEnd(process, quitMs)))
-      throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
-  }
-
-  /** What is left when no process lives. */
-  async #clear(): Promise<void> {
-    const run = await readRun(this.#folder)
-    const runtime = run?.runtime ?? runtimeFolder(this.#folder)
-    if (run) await waitForSupervisor(this.#folder, run)
-    await endUplink(runtime)
-    await removeRuntime(runtime)
-    await removeMetadata(this.#folder)
-    failpoint('qemu-cleared')
-    await forgetRun(this.#folder)
   }
 
   /** Looks once more, alone, and notes what the end of a process means. */
@@ -281,15 +286,16 @@ export class QemuVm {
       return { state: run.isEnding ? 'stopped' : 'gone' }
     }
     const process = await findProcess(this.#folder, run)
+    if (process) await this.#settleCapture(run).catch(() => undefined)
     const observed = process && (await this.#observe(run, process))
     if (process && observed) {
-      if (observed.state !== 'stopped' && (await this.#mend(run))) return observed
-      await this.#end(run, process)
-      await this.#clear()
+      if (observed.state !== 'stopped' && !run.isResuming && (await this.#mend(run))) return observed
+      await endRun(this.#folder, this.#control, run, process)
+      await clearRun(this.#folder)
       return { state: 'stopped' }
     }
     if (run.isEnding || !run.process) {
-      await this.#clear()
+      await clearRun(this.#folder)
       return { state: 'stopped' }
     }
     await waitForSupervisor(this.#folder, run)
@@ -299,6 +305,16 @@ export class QemuVm {
     await removeMetadata(this.#folder)
     await writeRun(this.#folder, { ...run, problem })
     return { state: 'failed', problem }
+  }
+
+  async #living({ runtime }: Run): Promise<Living> {
+    return { qmp: await this.#control.connect(runtime), runtime }
+  }
+
+  /** One that was cut off. */
+  async #settleCapture(run: Run): Promise<void> {
+    if (!run.isEnding && (await readChain(this.#folder))?.next)
+      await settleCapture(this.#folder, (await this.#living(run)).qmp)
   }
 
   /** Undefined: it has ended meanwhile. */

@@ -4,25 +4,58 @@ export const lateScript = `#!/bin/sh
 export PATH=/usr/bin
 # From here on the consoles are for people: only errors interrupt them. The rest is in dmesg.
 echo 4 > /proc/sys/kernel/printk; echo 0 > /proc/sys/kernel/dmesg_restrict
-[ -e /sys/class/net/eth1 ] && /etc/rc.metadata &
+[ -e /sys/class/net/eth1 ] && /etc/rc.metadata & metadata=$!
 [ -e /etc/grow-at-boot ] && grow-root
 /etc/rc.modules
+setsid /etc/rc.resumed </dev/null >/run/rc.resumed.log 2>&1 &
 mkdir -p /dev/shm; mount -t tmpfs -o mode=1777 shm /dev/shm
 udhcpc -i eth0 -b -S -t 3 -T 1 -s /usr/share/udhcpc/default.script -p /run/udhcpc.pid
-wait
+wait $metadata
 read up rest < /proc/uptime
 echo "rc.late: done, $up s after the kernel's start"
+`
+
+/**
+ * Who this machine is, from the metadata of this VM. With `resumed`, after it went on from the memory of another: then its
+ * network cards and its clock are still those of the other. arp_notify: whoever knew the old address hears the new one.
+ */
+export const identityScript = `#!/bin/sh
+answer=$(timeout 5 wget -qO- http://169.254.169.254/svc3/identity 2>/dev/null) || exit 1
+[ "$1" = resumed ] && echo 1 > /proc/sys/net/ipv4/conf/all/arp_notify
+echo "$answer" | while read -r key value rest; do
+  case $key in
+    hostname) case $value in
+      ''|*[!a-zA-Z0-9.-]*) ;;
+      *) hostname "$value"; echo "$value" > /etc/hostname; printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n' "$value" > /etc/hosts ;;
+    esac ;;
+    mac0|mac1) [ "$1" = resumed ] && ip link set eth\${key#mac} address $value ;;
+    time) [ "$1" = resumed ] && { case $rest in *[!0-9]*|'') ;; *) usleep $(((1000000000 - 1$rest + 1000000000) / 1000)); value=$((value + 1)) ;; esac; date -s @$value > /dev/null; } ;;
+  esac
+done
+# Two machines of one memory would have the same random numbers.
+[ "$1" = resumed ] && [ -e /dev/hwrng ] && head -c 64 /dev/hwrng > /dev/urandom
+exit 0
+`
+
+/** Looks twice a second whether it is still the same VM: the hypervisor says which. No process is started for a look. */
+export const resumedScript = `#!/bin/sh
+id=/sys/firmware/qemu_fw_cfg/by_name/opt/svc3/instance/raw
+[ -e $id ] || exit 0
+umask 077
+mkfifo /run/resumed; exec 3<> /run/resumed
+read -r known < $id
+while :; do
+  read -r -t 0.5 never <&3
+  read -r now < $id
+  [ "$now" = "$known" ] || { /etc/rc.identity resumed && known=$now && read up rest < /proc/uptime && echo "rc.resumed: $now, at $up"; }
+done
 `
 
 /** Its name and, on its first boot, a script: from the metadata of this VM, if it has any. Time limits are those of
  *  `timeout`: Debian 12's static busybox crashes on `wget -T`. */
 export const metadataScript = `#!/bin/sh
 from=http://169.254.169.254
-name=$(timeout 5 wget -qO- $from/metadata/svc3-hostname 2>/dev/null)
-case $name in
-  ''|*[!a-zA-Z0-9.-]*) ;;
-  *) hostname "$name"; echo "$name" > /etc/hostname; printf '127.0.0.1 localhost\\n127.0.1.1 %s\\n' "$name" > /etc/hosts ;;
-esac
+/etc/rc.identity
 
 # Once: the mark is on disk before the script runs, so that neither a reboot nor a crash runs it again.
 mark=/var/lib/svc3/first-boot

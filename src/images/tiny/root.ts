@@ -3,7 +3,16 @@ import { appletsOf } from './applets.ts'
 import { type Architecture, traits } from './architectures.ts'
 import { copyWithLibraries } from './elf.ts'
 import { bootScript, inittab, modulesScript } from './guest-boot.ts'
-import { dhcpScript, growScript, lateScript, metadataScript, powerScript, shutdownScript } from './guest-late.ts'
+import {
+  dhcpScript,
+  growScript,
+  identityScript,
+  lateScript,
+  metadataScript,
+  powerScript,
+  resumedScript,
+  shutdownScript,
+} from './guest-late.ts'
 import { addModules, type Kernel } from './kernel.ts'
 import { Tree } from './tree.ts'
 
@@ -65,6 +74,7 @@ export function rootTree(architecture: Architecture, packages: Tree, kernel: Ker
 
   tree.file('etc/inittab', inittab(serial))
   tree.script('etc/rc.boot', bootScript).script('etc/rc.modules', modulesScript).script('etc/rc.late', lateScript)
+  tree.script('etc/rc.identity', identityScript).script('etc/rc.resumed', resumedScript)
   tree.script('etc/rc.metadata', metadataScript).script('etc/rc.shutdown', shutdownScript)
   tree.script('etc/acpi/PWRF/00000080', powerScript)
   tree.script('usr/share/udhcpc/default.script', dhcpScript)

@@ -13,14 +13,19 @@ export const command = defineCommand({
   ],
   async run(context, { args: { names } }) {
     const { client, namespace } = await context.connect()
-    return printChosen(context, {
+    const items = await imageKind.listAll(client, namespace, context.signal)
+    const code = await printChosen(context, {
       kind: 'images',
-      items: await imageKind.listAll(client, namespace, context.signal),
+      items,
       nameOf: ({ name }) => name,
       wanted: names,
       columns,
       none: 'No images in the cluster.',
       listCommand: 'image list',
     })
+    // The column is for scripts, too, and has nothing but the state.
+    for (const { name, progress } of items)
+      if (progress && (names.length === 0 || names.includes(name))) context.note(`image ${name}: ${progress.percent} %`)
+    return code
   },
 })

@@ -32,6 +32,7 @@ export const command = defineCommand({
       description: 'What the guest can read of itself',
     },
     userdata: { type: 'string', value: 'FILE', description: 'Script for the first boot; - is standard input' },
+    cold: { type: 'boolean', description: 'Boot from the disk, though the image carries what ran when it was saved' },
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels to find it by' },
     ttl: { type: 'string', value: 'DURATION', description: 'Delete it after so long, such as 2h' },
     ...waiting,
@@ -62,6 +63,7 @@ export const command = defineCommand({
       customVMMetadata: pairsOf(options.metadata, { option: '--metadata', isSecret: true }),
       labels: pairsOf(options.label, { option: '--label' }),
       userdata: await readUserdata(context, options.userdata),
+      ...(options.cold && { cold: true }),
       ttl,
       timeout: options.timeout,
     }) satisfies VmDeployment

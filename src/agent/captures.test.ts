@@ -1,0 +1,136 @@
+// Captures with real disks: what comes to the server is what was on the disk, byte for byte, whatever was written, however
+// often it was saved, and wherever the agent was killed; and nothing of it is left on the node.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import { describe, it } from 'node:test'
+import { CaptureRig } from '../../test/support/capture-rig.ts'
+import { eventually } from '../../test/support/eventually.ts'
+import { killAtRandom } from '../../test/support/random-kills.ts'
+import { ApiError } from '../api/errors.ts'
+
+describe('a chain of saves and commits', { timeout: 60_000 }, () => {
+  it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    let uid = 'a'
+    for (let step = 1; step <= 10; step++) {
+      await rig.write(uid)
+      const before = Buffer.from(rig.disks.get(uid) ?? [])
+      const sentBytes = rig.server.putBytes
+      const { id, wish } = rig.capture(uid, step % 2 === 0 ? 'commit' : 'save')
+      await rig.server.fulfilled(wish)
+      // The VM goes on while what was frozen is on its way.
+      await rig.write(uid)
+      const content = await rig.check(id, before)
+      // Memory is small here; a base is sent once.
+      if (step > 1) assert.ok(rig.server.putBytes - sentBytes < 2_500_000, `${rig.server.putBytes - sentBytes} bytes`)
+      if (step % 4 === 0) {
+        const next = `vm-${step}`
+        rig.disks.set('saved', before)
+        await rig.deploy(next, { content, like: 'saved' })
+        uid = next
+      }
+    }
+    await eventually(async () => assert.deepEqual(await rig.left(), []))
+  })
+})
+
+describe('a capture', { timeout: 60_000, concurrency: true }, () => {
+  it('of a VM that is deleted at once comes to its end first', async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    await rig.write('a')
+    const { id } = rig.capture('a')
+    const end = rig.server.want({ uid: 'a', power: 'deleted' })
+    await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+    assert.equal((await rig.server.until('a', ({ power }) => power === 'removed')).generation, end.generation)
+    assert.deepEqual([await fs.readdir(rig.vmFolder('')), await rig.left()], [[], []])
+  })
+
+  it('that the server gives up is released, and the VM goes at once', async () => {
+    await using rig = await CaptureRig.make()
+    rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'not now')
+    await rig.start()
+    await rig.deploy('a')
+    const { wish } = rig.capture('a')
+    await rig.server.fulfilled(wish)
+    rig.server.want({ uid: 'a', power: 'deleted', captures: [] })
+    await rig.server.until('a', ({ power }) => power === 'removed')
+    assert.deepEqual([rig.server.captured, await rig.left()], [[], []])
+  })
+
+  it('of which the server can keep nothing fails with its words, and leaves nothing on the node', async () => {
+    await using rig = await CaptureRig.make()
+    rig.server.refuseBlobs = new ApiError('RequestEntityTooLarge', 'the disk of the server is full')
+    await rig.start()
+    await rig.deploy('a')
+    const { id } = rig.capture('a')
+    const { problem, content } = await rig.server.outcome(id)
+    assert.equal(content, undefined)
+    assert.match(problem ?? '', /could not be saved on node "node": the disk of the server is full/)
+    await eventually(async () => assert.deepEqual(await rig.left(), []))
+    // And once more, when there is space again.
+    rig.server.refuseBlobs = undefined
+    await rig.check(rig.capture('a').id, rig.disks.get('a') ?? Buffer.alloc(0))
+  })
+
+  it('of a VM that runs no more fails, and does not start it', async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    const state = `${rig.vmFolder('a')}/disk.json`
+    await fs.writeFile(state, (await fs.readFile(state, 'utf8')).replace('"isRunning":true', '"isRunning":false'))
+    const { id, wish } = rig.capture('a')
+    assert.match((await rig.server.outcome(id)).problem ?? '', /did not run any more/)
+    assert.equal((await rig.server.fulfilled(wish)).power, 'stopped')
+  })
+
+  it('outlives a server that goes away, and sends what is missing', async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    await rig.write('a')
+    const { id, wish } = rig.capture('a')
+    await rig.server.fulfilled(wish)
+    await rig.server.goAway()
+    await rig.server.comeBack()
+    await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+  })
+})
+
+describe('an agent that is killed while it captures', { timeout: 120_000, concurrency: 3 }, () => {
+  const points = [
+    'agent.capture.capture',
+    'captures.frozen',
+    'agent.capture.done',
+    'captures.pack.layer',
+    'images.put.rename',
+    'captures.packed',
+    'captures.deliver.put',
+    'captures.deliver.finish',
+    'captures.delivered',
+    'captures.released',
+  ]
+  for (const point of points)
+    it(`at ${point}`, async () => {
+      await using rig = await CaptureRig.make(point.replaceAll('.', '-'))
+      await rig.start()
+      await rig.deploy('a')
+      await rig.write('a')
+      await rig.stop()
+      const child = rig.spawn({ SVC3_FAILPOINT: point })
+      const ended = once(child, 'exit')
+      await rig.server.stream()
+      const { id, wish } = rig.capture('a')
+      assert.deepEqual(await ended, [null, 'SIGKILL'])
+      await rig.start()
+      await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+      await rig.server.fulfilled(wish)
+      await eventually(async () => assert.deepEqual(await rig.left(), []))
+    })
+
+  it('at random moments, ten times', () => killAtRandom(10))
+})

@@ -1,0 +1,258 @@
+// What this node has frozen of its VMs, on its way to the server: packed, then delivered, in the background, while the VM
+// goes on. Each goes on from its state after a kill -9; what the server does not want any more is released.
+import type { WantedVm } from '../api/agent.ts'
+import type { WantedCapture } from '../api/captures.ts'
+import { ApiError } from '../api/errors.ts'
+import { backOff, type RetryPolicy, wait } from '../client/retry.ts'
+import type { Driver, Handle, VmSpec } from '../drivers/driver.ts'
+import { failpoint } from '../platform/failpoint.ts'
+import type { Log } from '../platform/log.ts'
+import type { CaptureState, CaptureStates } from './capture-states.ts'
+import { isPassing } from './connection.ts'
+import { deliver, type Receiver } from './deliver.ts'
+import type { Images } from './images.ts'
+import { reasonOf } from './messages.ts'
+import type { Packer } from './pack.ts'
+
+export interface CaptureServer extends Omit<Receiver, 'finish'> {
+  finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
+  /** `problem`: it failed for good. */
+  report(id: string, state: { percent: number; bytes: number; problem?: string }, signal: AbortSignal): Promise<void>
+}
+
+export interface CapturesOptions {
+  /** The name of this node, for messages. */
+  readonly node: string
+  readonly driver: Driver
+  readonly images: Images
+  readonly packer: Packer
+  readonly states: CaptureStates
+  readonly server: CaptureServer
+  /** A capture of this VM has come to its end. */
+  changed(uid: string): void
+  readonly log: Log
+  /** Tests only. */
+  readonly retry?: RetryPolicy
+}
+
+export interface Freezing {
+  readonly handle: Handle
+  readonly wish: WantedVm
+  readonly signal: AbortSignal
+  spec(): Promise<VmSpec>
+}
+
+export interface Captures {
+  /** Those of an earlier agent; they go on once the server has said what it wants. */
+  adopt(): Promise<void>
+  begin(): void
+  /** What the server wants of this VM and has not been frozen yet. */
+  pending(wish: WantedVm): readonly WantedCapture[]
+  /** Freezes all of it. What cannot be is a failure of the capture, not of the VM. Returns what somebody should know. */
+  freeze(freezing: Freezing): Promise<string | undefined>
+  /** Something of this VM is on its way. */
+  isBusy(uid: string): boolean
+  /** The server names these and no others. */
+  wanted(handle: Handle, ids: readonly string[]): void
+  stop(): Promise<void>
+}
+
+interface Running {
+  state: CaptureState
+  readonly cancel: AbortController
+  work: Promise<void> | undefined
+  /** Nobody wants it any more. */
+  isDropped: boolean
+}
+
+const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
+const reportEveryMs = 1_000
+/** Packing takes more than half of the time, where the network is as quick as it is in most clusters. */
+const packedPercent = 60
+
+export function createCaptures(options: CapturesOptions): Captures {
+  const { driver, images, packer, states, server, log } = options
+  const running = new Map<string, Running>()
+  /** A wish names them until the next one comes. */
+  const ended = new Set<string>()
+  const stopping = new AbortController()
+  let hasBegun = false
+  /** Each uses all cores. */
+  let packing: Promise<unknown> = Promise.resolve()
+
+  const keep = async (one: Running, state: CaptureState): Promise<void> => {
+    one.state = state
+    // A failure that cannot be written down is told all the same; after a kill -9 it would fail once more.
+    await states.write(state).catch((error: unknown) => {
+      if (state.phase !== 'failed') throw error
+    })
+  }
+
+  const add = (state: CaptureState): Running => {
+    const one: Running = { state, cancel: new AbortController(), work: undefined, isDropped: false }
+    running.set(state.id, one)
+    return one
+  }
+
+  const start = (one: Running): void => {
+    if (hasBegun && !stopping.signal.aborted)
+      one.work ??= run(one, AbortSignal.any([stopping.signal, one.cancel.signal]))
+  }
+
+  async function run(one: Running, signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; !stopping.signal.aborted; attempt++) {
+      try {
+        if (!one.isDropped) await steps[one.state.phase](one, signal)
+        if (one.isDropped || isOver(one)) return await end(one)
+        attempt = 0
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        if (one.isDropped || isUnwanted(error)) one.isDropped = true
+        else if (one.state.phase !== 'failed' && !isPassing(error)) await fail(one, error)
+        const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
+        await wait(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
+      }
+    }
+  }
+
+  const overs = new WeakSet<Running>()
+  const isOver = (one: Running): boolean => overs.has(one)
+
+  const fail = async (one: Running, error: unknown): Promise<void> => {
+    const { kind, id, handle, architecture, image, version } = one.state
+    if (one.state.phase === 'packed') await packer.dropped(one.state.content).catch(() => undefined)
+    const problem = problemOf(error)
+    log.warn('a VM could not be captured', { node: options.node, kind, name: handle.uid, problem })
+    await keep(one, { version, id, kind, handle, architecture, image, phase: 'failed', problem })
+  }
+  const problemOf = (error: unknown): string => `it could not be saved on node "${options.node}": ${reasonOf(error)}`
+
+  /** What each phase leads to. A step that throws is taken again, or is the failure of the capture. */
+  const steps: { readonly [P in CaptureState['phase']]: (one: Running, signal: AbortSignal) => Promise<void> } = {
+    async frozen(one, signal) {
+      const before = packing
+      const mine = before.then(() => pack(one, signal))
+      packing = mine.catch(() => undefined)
+      await mine
+    },
+    async packed(one, signal) {
+      const { id, content } = one.state as Extract<CaptureState, { phase: 'packed' }>
+      const tell = teller(one, signal)
+      const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
+      await deliver(content, await packer.contentsOf(content), {
+        receiver,
+        read: packer.read,
+        signal,
+        progress: (share, bytes) => tell(packedPercent + share * (99 - packedPercent), bytes),
+      })
+      failpoint('captures.delivered')
+      await packer.delivered(content).catch(() => undefined)
+      overs.add(one)
+    },
+    async failed(one, signal) {
+      const { id, problem } = one.state as Extract<CaptureState, { phase: 'failed' }>
+      await server.report(id, { percent: 0, bytes: 0, problem: problem.slice(0, 8_000) }, signal)
+      overs.add(one)
+    },
+  }
+
+  async function pack(one: Running, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const { capture, ...known } = one.state as Extract<CaptureState, { phase: 'frozen' }>
+    const { architecture, image, handle } = known
+    const tell = teller(one, signal)
+    const base = await images.ensure(image, { signal, progress: () => undefined })
+    const job = { uid: handle.uid, architecture, capture, base, content: image.content }
+    const content = await packer.pack(job, {
+      signal,
+      progress: (share, bytes) => tell(share * packedPercent, bytes),
+    })
+    failpoint('captures.packed')
+    await keep(one, { ...known, phase: 'packed', content })
+  }
+
+  /** Not too often, and one at a time. Who hears that nobody wants it gives up. */
+  function teller(one: Running, signal: AbortSignal): (percent: number, bytes: number) => void {
+    let toldMs = Number.NEGATIVE_INFINITY
+    let isTelling = false
+    return (percent, bytes) => {
+      const nowMs = performance.now()
+      if (isTelling || nowMs - toldMs < reportEveryMs) return
+      isTelling = true
+      toldMs = nowMs
+      void server
+        .report(one.state.id, { percent: Math.floor(percent), bytes }, signal)
+        .catch((error: unknown) => isUnwanted(error) && drop(one))
+        .finally(() => {
+          isTelling = false
+        })
+    }
+  }
+
+  function drop(one: Running): void {
+    one.isDropped = true
+    one.cancel.abort()
+    start(one)
+  }
+
+  async function end(one: Running): Promise<void> {
+    const { id, handle } = one.state
+    if (one.isDropped && one.state.phase === 'packed') await packer.dropped(one.state.content).catch(() => undefined)
+    await driver.capturing?.release(handle, id)
+    failpoint('captures.released')
+    await states.remove(id)
+    running.delete(id)
+    ended.add(id)
+    options.changed(handle.uid)
+  }
+
+  return {
+    async adopt() {
+      for (const state of await states.list()) add(state)
+    },
+    begin() {
+      hasBegun = true
+      for (const one of running.values()) start(one)
+    },
+    pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
+    async freeze({ handle, wish, signal, spec }) {
+      const notes: string[] = []
+      for (const { id, kind, withMemory } of this.pending(wish)) {
+        const { architecture, image } = wish
+        const known = { version: 1, id, kind, handle, architecture, image } as const
+        let state: CaptureState
+        try {
+          const { capturing } = driver
+          if (!capturing) throw new Error(`the hypervisor "${driver.name}" cannot save VMs`)
+          // Made before an earlier agent was killed, perhaps; the VM may have ended since.
+          const made = (await capturing.list(handle)).find((each) => each.id === id)
+          if (!made && (await driver.inspect(handle)).state !== 'running')
+            throw new Error('it did not run any more when it was to be saved; start it, and save it again')
+          const capture = made ?? (await capturing.capture(handle, await spec(), { id, withMemory }, signal))
+          state = { ...known, phase: 'frozen', capture }
+        } catch (error) {
+          signal.throwIfAborted()
+          state = { ...known, phase: 'failed', problem: problemOf(error) }
+        }
+        const one = add(state)
+        await keep(one, state).catch((error: unknown) => fail(one, error))
+        failpoint('captures.frozen')
+        start(one)
+        const note = state.phase === 'frozen' ? state.capture.note : undefined
+        if (note !== undefined) notes.push(note)
+      }
+      return notes[0]
+    },
+    isBusy: (uid) => [...running.values()].some(({ state }) => state.handle.uid === uid),
+    wanted(handle, ids) {
+      for (const one of running.values())
+        if (one.state.handle.uid === handle.uid && !ids.includes(one.state.id)) drop(one)
+    },
+    async stop() {
+      stopping.abort()
+      await Promise.all([...running.values()].map(({ work }) => work))
+    },
+  }
+}
+
+const isUnwanted = (error: unknown): boolean => error instanceof ApiError && error.code === 404

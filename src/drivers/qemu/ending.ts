@@ -1,0 +1,47 @@
+// The end of a VM's process, gently first, and what is left to remove when no process lives.
+import { failpoint } from '../../platform/failpoint.ts'
+import { hostBootId, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
+import { askToPowerDown, type Control, type Grace } from './control.ts'
+import { removeMetadata } from './metadata.ts'
+import { forgetRun, type Run, readRun, removeRuntime, runtimeFolder, writeRun } from './run.ts'
+import { waitForSupervisor } from './supervisor.ts'
+import { endUplink } from './uplink.ts'
+
+export const quitMs = 5_000
+
+export async function endRun(
+  folder: string,
+  control: Control,
+  run: Run,
+  process: ProcessId,
+  grace: Grace = { graceSeconds: 0 },
+): Promise<void> {
+  const ending: Run = { ...run, bootId: await hostBootId(), process, isEnding: true }
+  // A full disk is a reason to stop a VM: without the note, its end would only be called a failure, were we cut off.
+  await writeRun(folder, ending).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
+  })
+  failpoint('qemu-ending')
+  const qmp = await control.connect(run.runtime).catch(() => undefined)
+  if (qmp) {
+    await askToPowerDown(qmp, grace).catch(() => undefined)
+    await qmp.execute('quit').catch(() => undefined)
+    if (await waitForEnd(process, quitMs)) return
+  }
+  await kill(process, 'SIGTERM')
+  if (await waitForEnd(process, quitMs)) return
+  await kill(process, 'SIGKILL')
+  if (!(await waitForEnd(process, quitMs)))
+    throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
+}
+
+export async function clearRun(folder: string): Promise<void> {
+  const run = await readRun(folder)
+  const runtime = run?.runtime ?? runtimeFolder(folder)
+  if (run) await waitForSupervisor(folder, run)
+  await endUplink(runtime)
+  await removeRuntime(runtime)
+  await removeMetadata(folder)
+  failpoint('qemu-cleared')
+  await forgetRun(folder)
+}

@@ -1,0 +1,59 @@
+// What is needed to start a VM: QEMU's command line, its doors, and whether it can go on from the memory of its image.
+import type { VmSpec } from '../driver.ts'
+import { type Accelerator, acceleratorFor } from './accel.ts'
+import { qemuArguments } from './arguments.ts'
+import { readChain } from './chain.ts'
+import { diskBytes, diskNodeOn } from './disks.ts'
+import { defaultFirmware, prepareUefi } from './firmware.ts'
+import { type Doors, doorsOf, type NetworkKind } from './network.ts'
+import { runtimeFolder } from './run.ts'
+import { difference, type Shape, shapeOf } from './shape.ts'
+
+export interface Launch {
+  readonly runtime: string
+  readonly command: readonly string[]
+  readonly doors: Doors
+  /** Undefined where it could not be found out: such a VM can neither give nor take memory. */
+  readonly shape: Shape | undefined
+  /** The memory to go on from. */
+  readonly memory?: string
+  /** Why there is memory and it is not used. */
+  readonly note?: string
+}
+
+export async function planLaunch(
+  folder: string,
+  vm: VmSpec,
+  { network, accelerator: forced }: { readonly network: NetworkKind; readonly accelerator?: Accelerator },
+): Promise<Launch> {
+  const runtime = runtimeFolder(folder)
+  const { boot } = vm.image
+  const isUefi = boot.kind === 'firmware' && (boot.firmware ?? defaultFirmware[vm.architecture]) === 'uefi'
+  const accelerator = await acceleratorFor(vm.architecture, forced)
+  const command = qemuArguments(vm, {
+    accelerator,
+    network,
+    runtime,
+    diskNode: await diskNodeOn(folder, vm.image),
+    ...(isUefi && { uefiCode: await prepareUefi(vm.architecture, folder) }),
+  })
+  const input = { vm, command, accelerator, network, diskBytes: await diskBytes(folder) }
+  const shape = await shapeOf(input).catch(() => undefined)
+  return { runtime, command, doors: doorsOf(network, vm), shape, ...(await memoryFor(folder, vm, shape)) }
+}
+
+/** Only a disk that never ran is what the memory knows of it. */
+async function memoryFor(
+  folder: string,
+  { image, isCold }: VmSpec,
+  shape: Shape | undefined,
+): Promise<Pick<Launch, 'memory' | 'note'>> {
+  if (!image.memory || isCold || !(await readChain(folder))?.isFresh) return {}
+  const problem = shape
+    ? difference(image.memory.description, shape)
+    : 'it cannot be told what this host would make of it'
+  return problem === undefined ? { memory: image.memory.file } : { note: coldNote(problem) }
+}
+
+export const coldNote = (problem: string): string =>
+  `booted from the disk, because the memory that was saved in the image cannot go on here: ${problem}`

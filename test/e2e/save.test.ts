@@ -1,0 +1,106 @@
+// Save and commit with real guests, through the command line: what was written and what ran is in the image; a VM of the
+// same shape goes on from there, another one boots; a commit is for the next VM, and not for those that run.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
+import { type Guest, openGuest, seedTiny } from '../support/guest.ts'
+
+let dev: DevServer
+let data: string
+
+before(async () => {
+  data = await makeFolder()
+  await seedTiny(`${data}/images`, ['amd64', 'arm64'])
+  dev = await startDev(data)
+})
+after(async () => {
+  const { stdout } = await run(['vm', 'list', '-o', 'json'], { env: { SVC3_DATA: data } })
+  const names = (JSON.parse(stdout || '[]') as { name: string }[]).map(({ name }) => name)
+  if (names.length > 0) await run(['vm', 'delete', ...names], { env: { SVC3_DATA: data }, timeoutMs: 90_000 })
+  await dev.kill('SIGTERM')
+  await fs.rm(data, { recursive: true, force: true })
+})
+
+const ok = async (...args: string[]): Promise<string> => {
+  const { code, stdout, stderr } = await run(args, { env: { SVC3_DATA: data }, timeoutMs: 240_000 })
+  assert.equal(code, 0, `svc3 ${args.join(' ')}: ${stderr}${stdout}`)
+  return stdout
+}
+const vm = async (name: string): Promise<{ ip: string; ssh: number; warning?: string }> =>
+  (await dev.call('GET', `/api/v1/namespaces/svc-default/vms/${name}`)).body as never
+const into = async (name: string): Promise<Guest> => openGuest(await vm(name), {}, 120_000)
+const shape = (cpu: string): string[] => ['-c', cpu, '-m', '0.3']
+
+/** Counts in memory only; the file is for reading it. */
+const startCounter =
+  "nohup sh -c 'n=0; while true; do n=$((n+1)); echo $n > /tmp/count; sleep 0.2; done' > /dev/null 2>&1 & echo begun"
+const processes = 'ps | grep -c "[n]=\\$((n+1))" || true'
+
+for (const architecture of ['amd64', 'arm64'] as const)
+  describe(`an ${architecture} VM that is saved`, { timeout: 400_000 }, () => {
+    const image = `tiny-${architecture}`
+    const name = (word: string): string => `${word}-${architecture}`
+    let boot = ''
+    let count = 0
+
+    it('goes on, and its image is Ready with all of it', async () => {
+      await ok('vm', 'deploy', name('a'), '-i', image, ...shape('1'))
+      using guest = await into(name('a'))
+      await guest.run('echo kept > /home/admin/file; sync')
+      await guest.run(startCounter)
+      boot = await guest.run('cat /proc/sys/kernel/random/boot_id')
+      await guest.run('n=0; until [ "$(cat /tmp/count 2>/dev/null || echo 0)" -gt 3 ]; do sleep 0.2; done')
+      count = Number(await guest.run('cat /tmp/count'))
+      assert.match(await ok('vm', 'save', name('a'), name('saved'), '-d', 'With a file', '--wait'), /is Ready/)
+      assert.equal(await guest.run('cat /home/admin/file'), 'kept', 'the connection has outlived it')
+      const [shown] = JSON.parse(await ok('image', 'list', name('saved'), '-o', 'json'))
+      assert.deepEqual([shown.state, shown.type, shown.sourceType], ['Ready', architecture, 'vm'])
+      assert.equal(shown.description, 'With a file')
+    })
+
+    it('is there again in a VM of the same shape: the file, and the counter that goes on counting', async () => {
+      await ok('vm', 'deploy', name('b'), '-i', name('saved'), ...shape('1'))
+      using guest = await into(name('b'))
+      assert.equal(await guest.run('cat /home/admin/file'), 'kept')
+      assert.equal(await guest.run('cat /proc/sys/kernel/random/boot_id'), boot, 'it was not booted')
+      assert.equal((await vm(name('b'))).warning, undefined)
+      const first = Number(await guest.run('cat /tmp/count'))
+      assert.ok(first >= count, `${first} after ${count}`)
+      await guest.run(`until [ "$(cat /tmp/count)" -gt ${first} ]; do sleep 0.2; done`)
+      assert.equal(await guest.run('hostname').catch(() => ''), await guest.run('hostname').catch(() => ''))
+      await ok('vm', 'delete', name('b'))
+    })
+
+    it('boots from its disk in another shape, which says so, and with --cold', async () => {
+      await ok('vm', 'deploy', name('c'), '-i', name('saved'), ...shape('2'))
+      using guest = await into(name('c'))
+      assert.equal(await guest.run('cat /home/admin/file'), 'kept')
+      assert.notEqual(await guest.run('cat /proc/sys/kernel/random/boot_id'), boot)
+      assert.equal(await guest.run(processes), '0')
+      assert.match((await vm(name('c'))).warning ?? '', /./)
+      await ok('vm', 'delete', name('c'))
+      if (architecture === 'arm64') return
+      await ok('vm', 'deploy', name('d'), '-i', name('saved'), '--cold', ...shape('1'))
+      using cold = await into(name('d'))
+      assert.notEqual(await cold.run('cat /proc/sys/kernel/random/boot_id'), boot)
+      await ok('vm', 'delete', name('d'))
+    })
+
+    it('is committed for the next VM, and not for one that runs', async () => {
+      await ok('vm', 'delete', name('a'))
+      await ok('vm', 'deploy', name('e'), '-i', name('saved'), ...shape('1'))
+      const isIntel = architecture === 'amd64'
+      if (!isIntel) await ok('vm', 'deploy', name('old'), '-i', name('saved'), ...shape('1'))
+      using guest = await into(name('e'))
+      await guest.run('echo more > /home/admin/second; sync')
+      await ok('vm', 'commit', name('e'), '--wait')
+      await ok('vm', 'delete', name('e'))
+      await ok('vm', 'deploy', name('f'), '-i', name('saved'), ...shape('1'))
+      using next = await into(name('f'))
+      assert.equal(await next.run('cat /home/admin/second'), 'more')
+      if (isIntel) return
+      using old = await into(name('old'))
+      assert.equal(await old.run('ls /home/admin/second 2>/dev/null || echo none'), 'none')
+    })
+  })
