@@ -9,9 +9,11 @@ import { issueAgentToken, joinCluster } from '../src/api/agent.ts'
 import { codes } from '../src/api/errors.ts'
 import { allOperations } from '../src/api/index.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
+import { beginUpload } from '../src/api/uploads.ts'
 import { createVmConfig } from '../src/api/vm-configs.ts'
 import { digestOf } from '../src/images/manifest.ts'
 import { putManifest } from '../src/images/stored-manifests.ts'
+import { Remotes } from '../src/server/remotes.ts'
 import { fileForm, makePair } from './support/certificates.ts'
 import { addImage, startNode, startScheduler } from './support/node-stand-in.ts'
 import { type Answer, type CallOptions, startService, type TestService } from './support/service.ts'
@@ -28,12 +30,14 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
   )
 
 /** The body as the operation takes it. */
-const encoded = async ({ consumes, isUpload }: Operation, body: unknown): Promise<CallOptions> => {
+const encoded = async ({ consumes, isUpload, method }: Operation, body: unknown): Promise<CallOptions> => {
   if (isUpload && consumes)
     return {
       body: Buffer.from(String(body ?? 'a chunk')),
       headers: { 'content-type': consumes, 'content-length': '7' },
     }
+  if (isUpload && method === 'PUT')
+    return { body: Buffer.from('a disk'), headers: { 'content-type': 'application/octet-stream' } }
   if (isUpload) return fileForm({ [isUpload]: body as string | undefined })
   return consumes ? fileForm(body as Record<string, string>) : { body }
 }
@@ -252,6 +256,17 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   deleteIso: withUpload('iso', 'ventura.iso'),
   downloadIso: withUpload('iso', 'ventura.iso'),
   uploadIso: asUpload,
+  getUpload: withPartial,
+  continueUpload: withPartial,
+  finishUpload: async (fresh) => {
+    const ready = await withPartial(fresh)
+    const headers = { 'content-type': 'application/octet-stream' }
+    await fresh.call('PUT', `${inDefault}/uploads/${ready.params.upload}`, { body: Buffer.from('a disk'), headers })
+    return ready
+  },
+  abandonUpload: withPartial,
+  pullRemoteImage: withRemote('image', 'sonoma'),
+  pullRemoteIso: withRemote('iso', 'ventura.iso'),
   getBlob: async (fresh) => {
     const { digest } = await fresh.services.content.put(Buffer.from('a chunk'))
     return { ...((await asAgent(fresh)) as object), params: { digest } }
@@ -284,6 +299,19 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   },
   reportNode: asAgent,
   reportVms: asAgent,
+}
+
+async function withPartial(fresh: TestService) {
+  const { body } = await fresh.call('POST', `${inDefault}/uploads`, { body: beginUpload.example.body })
+  return { params: { namespace: 'svc-default', upload: String(body.id) } }
+}
+
+function withRemote(kind: 'image' | 'iso', name: string) {
+  return async ({ services }: TestService) => {
+    const item = { kind, name, type: 'amd64', bytes: 1, sha256: '0'.repeat(64) } as const
+    const source = { list: async () => [item], fetch: () => assert.fail('nobody pulls here') }
+    Object.assign(services, { remotes: new Remotes(new Map([['lab', source]])) })
+  }
 }
 
 async function withConfig(fresh: TestService) {

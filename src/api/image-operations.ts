@@ -3,6 +3,7 @@ import * as t from 'typebox'
 import { Architecture, ResourceVersion, Timestamp } from './records.ts'
 
 export const imageStates = ['Ready', 'Updating', 'Failed'] as const
+export const firmwares = ['bios', 'uefi'] as const
 export const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 
 /** What a record of either kind shows. */
@@ -37,4 +38,37 @@ export const CopyInput = t.Object(
   { title: 'CopyInput', description: '`name` or `newName` is required; the description tells what it was copied from' },
 )
 export type CopyInput = t.Static<typeof CopyInput>
+export const RemoteItem = t.Object(
+  {
+    name: t.String({ description: 'By which it is pulled; with its remote before it where two have one of that name' }),
+    size: t.String({ description: 'Of what is fetched, such as `12G`' }),
+    type: Architecture,
+  },
+  { title: 'RemoteItem' },
+)
+export type RemoteItem = t.Static<typeof RemoteItem>
+export const RemoteItems = t.Object({
+  items: t.Array(RemoteItem),
+  unavailable: t.Optional(
+    t.Array(t.Object({ remote: t.String(), message: t.String() }), { description: 'Remotes that did not answer' }),
+  ),
+})
+export const PullInput = t.Object(
+  { name: t.Optional(Name), description: t.Optional(Description) },
+  { title: 'PullInput', description: 'What it is to be called and described as; otherwise as it is at the remote' },
+)
+export const pulledExample = {
+  name: 'mine',
+  description: '',
+  size: '12G',
+  state: 'Updating',
+  progress: { percent: 0, bytes: 0 },
+  owner: 'me@example.com',
+  source: 'lab/sonoma',
+  sourceType: 'remote',
+  usedBy: [],
+  lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
+  resourceVersion: '7',
+} as const
+
 export const DescriptionInput = t.Object({ description: Description }, { title: 'DescriptionInput' })

@@ -1,7 +1,7 @@
 // Images on the wire. They belong to the cluster: every namespace sees the same ones.
 import * as t from 'typebox'
 import { Status } from './errors.ts'
-import { CopyInput, Description, DescriptionInput, imageFields, Name } from './image-operations.ts'
+import { CopyInput, Description, DescriptionInput, firmwares, imageFields, Name } from './image-operations.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
 
 export const Image = t.Object(imageFields, { title: 'Image' })
@@ -28,6 +28,7 @@ const UploadQuery = t.Object({
   name: t.Optional(t.String({ maxLength: 256 })),
   description: t.Optional(t.String({ maxLength: 1_024 })),
   type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64`; amd64 when left out' })),
+  firmware: t.Optional(t.String({ maxLength: 16, description: '`bios` or `uefi`: what boots the disk' })),
 })
 
 export const listImages = listOperation({
@@ -69,6 +70,7 @@ export const generateImage = operation({
     {
       name: Name,
       size: t.String({ minLength: 1, maxLength: 16, description: 'Such as `120G`' }),
+      firmware: t.Optional(t.Enum(firmwares, { description: 'What boots the disk; `bios` when left out' })),
       description: t.Optional(Description),
     },
     { title: 'ImageGeneration' },
@@ -147,7 +149,11 @@ export const downloadImage = operation({
   allow: 'dev',
   status: 200,
   also: { 206: 'A part of it, as `Range` asked for' },
-  summary: 'Download the disk of an image, raw',
+  summary: 'Download the disk of an image',
+  description:
+    'Raw, or with `format=qcow2` as a qcow2 file without holes, always of the same bytes. A range of at most 16 MiB asked ' +
+    'for with `Want-Content-Digest: sha-256=10` comes with its `Content-Digest`.',
+  query: t.Object({ format: t.Optional(t.Enum(['raw', 'qcow2'])) }),
   produces: 'application/octet-stream',
   isDownload: true,
   response: t.String(),
@@ -165,7 +171,8 @@ export const uploadImage = operation({
   summary: 'Upload an image',
   description:
     'A form with the part `image` (its file name is the name, unless the field `name` says another), or the ' +
-    'bytes themselves with `?name=`. Raw and qcow2 disks, also compressed, are recognised by their content.',
+    'bytes themselves with `?name=`. Raw and qcow2 disks are recognised by their content, also when they are compressed ' +
+    'with gzip, zstd or xz.',
   involves: 'answer.name',
   query: UploadQuery,
   isUpload: 'image',

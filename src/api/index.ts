@@ -10,10 +10,13 @@ import * as namespaces from './namespaces.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
 import * as registryCredentials from './registry-credentials.ts'
+import * as remoteImages from './remote-images.ts'
+import * as remoteIsos from './remote-isos.ts'
 import * as roleBindings from './role-bindings.ts'
 import * as service from './service.ts'
 import * as serviceAccounts from './service-accounts.ts'
 import * as tokens from './tokens.ts'
+import * as uploads from './uploads.ts'
 import * as vmConfigs from './vm-configs.ts'
 import * as vms from './vms.ts'
 
@@ -22,6 +25,9 @@ const nouns = {
   ...vmConfigs,
   ...images,
   ...isos,
+  ...remoteImages,
+  ...remoteIsos,
+  ...uploads,
   ...nodes,
   ...registryCredentials,
   ...namespaces,

@@ -13,8 +13,10 @@ import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
 import { expireEvents } from '../controllers/expire-events.ts'
 import { expireLogins } from '../controllers/expire-logins.ts'
+import { expireUploads } from '../controllers/expire-uploads.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
+import { pullImages } from '../controllers/pull-images.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
@@ -27,12 +29,15 @@ import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { Deliveries } from '../server/deliveries.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
+import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
 import { forgetUploads } from '../server/image-store.ts'
 import { LegacyUsage } from '../server/legacy/usage.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
 import { ownNames } from '../server/own-names.ts'
+import { PartialUploads } from '../server/partial-uploads.ts'
+import { Remotes } from '../server/remotes.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
 import { Uploads } from '../server/uploads.ts'
@@ -110,6 +115,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const uploads = await Uploads.open(path.join(dataFolder, 'uploads'))
   const deliveries = new Deliveries()
   await forgetUploads(collections)
+  const remotes = await Remotes.open(settings.remotes, dataFolder)
+  const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
+  const partialUploads = new PartialUploads(partialFolder, clock)
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
   const identity = await openIdentity({
     dataFolder,
@@ -139,6 +147,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     content,
     uploads,
     deliveries,
+    remotes,
+    partialFolder,
+    partialUploads,
     nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
     legacyUsage: new LegacyUsage(collections, clock),
@@ -173,6 +184,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
     }),
     settleCaptures(services),
+    expireUploads(services, partialUploads),
+    pullImages(services, createPulls(services)),
     renewCertificate(),
     keepLegacyUsage(),
   ]

@@ -1,7 +1,6 @@
 // The mapping of the 2.4.x API to this one: one row per line of section 4.3 of the founding document, grouped as there.
 // Gateway, docs/legacy.md, `svc3 migrate map` and `svc3 migrate scan` all read these rows; a test holds them to the text.
 import { operations } from '../api/index.ts'
-import { inNamespace } from '../api/operation.ts'
 import { anchorOf, type Group, type LegacyCall, type LegacyMethod, type LegacyRow, type Replacement } from './row.ts'
 
 type More = Partial<Pick<LegacyRow, 'commands' | 'bodies' | 'kept'>>
@@ -38,43 +37,12 @@ const images = rowsOf('Images')
 const isos = rowsOf('ISOs')
 const other = rowsOf('Certificates and other')
 
-/** Operations that are on their way: until they are in the table, the mapping names them by what they will be. */
-const plan = (id: string, method: 'GET' | 'POST', path: string, summary: string, params: object, body?: unknown) => ({
-  id,
-  method,
-  path: `${inNamespace}/${path}`,
-  summary,
-  example: { params: { namespace: 'svc-default', ...params }, body, response: {} },
-})
-const planned = {
-  saveVm: plan('saveVm', 'POST', 'vms/{vm}/save', 'Save a VM as a new image', { vm: 'vm-cznfv' }, { imageName: 'new' }),
-  commitVm: plan('commitVm', 'POST', 'vms/{vm}/commit', 'Commit a VM to its image', { vm: 'vm-cznfv' }, {}),
-  listRemoteImages: plan('listRemoteImages', 'GET', 'remoteimages', 'List remote images', {}),
-  listRemoteIsos: plan('listRemoteIsos', 'GET', 'remoteisos', 'List remote ISOs', {}),
-  pullRemoteImage: plan(
-    'pullRemoteImage',
-    'POST',
-    'remoteimages/{remoteimage}/pull',
-    'Pull a remote image',
-    { remoteimage: 'ventura' },
-    {},
-  ),
-  pullRemoteIso: plan(
-    'pullRemoteIso',
-    'POST',
-    'remoteisos/{remoteiso}/pull',
-    'Pull a remote ISO',
-    { remoteiso: 'ventura.iso' },
-    {},
-  ),
-}
-
 const {
   listVms, getVm, deployVm, deleteVm, execVm, saveVm, commitVm, listVmConfigs, getVmConfig, createVmConfig, deleteVmConfig,
   listNodes, tagNode, untagNode, listImages, copyImage, describeImage, deleteImage, generateImage, uploadImage,
   downloadImage, listIsos, copyIso, describeIso, deleteIso, uploadIso, listRemoteImages, pullRemoteImage, pullRemoteIso,
   uploadCertificate, createServiceAccountToken,
-} = { ...planned, ...operations } // biome-ignore format: a list to read
+} = operations // biome-ignore format: a list to read
 
 const shape = { name: 'ios-build', image: 'ventura', cpu: 6, memory: 0 }
 

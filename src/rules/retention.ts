@@ -3,10 +3,15 @@
 const keptSeconds = {
   /** The first answer to a request with an Idempotency-Key. */
   answer: 24 * 3_600,
+  /** An upload that was cut off, after its last byte. */
+  upload: 24 * 3_600,
 } as const
 
 export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>
   (Date.parse(now) - Date.parse(endedAt)) / 1_000 > keptSeconds[kind]
+
+export const expiryOf = (kind: keyof typeof keptSeconds, endedAt: string): Date =>
+  new Date(Date.parse(endedAt) + keptSeconds[kind] * 1_000)
 
 /** So many events are kept in the whole cluster. */
 export const keptEvents = 20_000

@@ -9,13 +9,17 @@ import { chunksOf } from '../images/manifest.ts'
 import { normaliseDisk } from '../images/normalise.ts'
 import type { Progress } from '../images/parallel.ts'
 import { BadDiskError } from '../images/qcow2.ts'
-import { readRange } from '../images/read-range.ts'
+import { asQcow2, type Readable, readRange } from '../images/read-range.ts'
 import { putManifest, readManifest } from '../images/stored-manifests.ts'
 import { temporaryName } from '../images/temporary-files.ts'
 import type { ImageRecord } from '../store/fleet-records.ts'
 
+export type Firmware = 'bios' | 'uefi'
+
 export interface ImportOptions {
   readonly architecture: Architecture
+  /** What boots the disk; without it, what the architecture usually has. */
+  readonly firmware?: Firmware | undefined
   readonly signal: AbortSignal
   progress(progress: { readonly percent: number; readonly bytes: number }): void
 }
@@ -25,12 +29,14 @@ export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spa
 
 export interface ImageContents {
   /** A disk without anything on it. */
-  empty(architecture: Architecture, sizeBytes: number): Promise<Imported>
+  empty(architecture: Architecture, sizeBytes: number, firmware?: Firmware): Promise<Imported>
   /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
   importDisk(file: string, options: ImportOptions): Promise<Imported>
   /** A file as it is. */
   importFile(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** The same disk as a qcow2 file: always the same bytes. */
+  openQcow2(digest: string): Promise<Readable>
   /** Keeps all of it from the collector, as if it were new. False: some of it is gone. */
   hold(digest: string): Promise<boolean>
 }
@@ -40,28 +46,29 @@ export function openImageContents(store: ContentStore): ImageContents {
     architecture: Architecture,
     sizeBytes: number,
     layers: readonly Layer[],
-    signal?: AbortSignal,
+    { firmware, signal }: Partial<Pick<ImportOptions, 'firmware' | 'signal'>>,
   ): Promise<Imported> {
     const manifest: Manifest = {
       formatVersion,
       architecture,
       // Disks are made of sectors; where a file ends inside of one, its record knows.
       virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
-      boot: { kind: 'firmware' },
+      boot: { kind: 'firmware', ...(firmware && { firmware }) },
       layers,
     }
     const content = await putManifest(store, manifest, signal)
     return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }
   }
 
-  async function pack(file: string, { architecture, signal, progress }: ImportOptions, from = 0): Promise<Imported> {
+  async function pack(file: string, options: ImportOptions, from = 0): Promise<Imported> {
+    const { architecture, signal, progress } = options
     const { size } = await fs.stat(file)
     const layer = await packDisk(file, store, { signal, onProgress: part(progress, from, 100) })
-    return put(architecture, size, [layer], signal)
+    return put(architecture, size, [layer], options)
   }
 
   return {
-    empty: (architecture, sizeBytes) => put(architecture, sizeBytes, []),
+    empty: (architecture, sizeBytes, firmware) => put(architecture, sizeBytes, [], { firmware }),
 
     importFile: (file, options) => pack(file, options),
 
@@ -82,6 +89,8 @@ export function openImageContents(store: ContentStore): ImageContents {
     async *read(digest, { start, end }, signal) {
       yield* readRange(await readManifest(store, digest, signal), store, start, end - start, signal)
     },
+
+    openQcow2: async (digest) => asQcow2(await readManifest(store, digest), store),
 
     async hold(digest) {
       if (!(await store.touch(digest))) return false

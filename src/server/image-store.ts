@@ -170,7 +170,8 @@ export class ImageStore {
       const users = uses.of(name)
       if (users.length > 0)
         throw this.#conflict(name, `is used by ${listed(users)}`, 'delete those VMs first: svc3 vm delete')
-      if (entry.value.state === 'Updating')
+      // A pull ends when its record does.
+      if (entry.value.state === 'Updating' && !entry.value.pull)
         throw this.#conflict(name, 'is being written', 'wait until it is Ready, or Failed')
       try {
         await collection.delete(entry)
@@ -181,7 +182,7 @@ export class ImageStore {
     }
   }
 
-  download(name: string): Download {
+  async download(name: string, format: 'raw' | 'qcow2' = 'raw'): Promise<Download> {
     const { contents } = this.#parts
     const { value } = this.existing(name)
     const { content, sizeBytes } = value
@@ -192,6 +193,11 @@ export class ImageStore {
         'is made by the nodes themselves, and is not on the server',
         'save a VM of it as an image of its own, and download that',
       )
+    if (format === 'qcow2') {
+      const { bytes, range } = await contents.openQcow2(content)
+      const file = name.endsWith('.qcow2') ? name : `${name}.qcow2`
+      return { name: file, bytes, tag: `${content}-qcow2`, read: (from, to, signal) => range(from, to - from, signal) }
+    }
     const read: Download['read'] = (start, end, signal) => contents.read(content, { start, end }, signal)
     return { name, bytes: sizeBytes, tag: content, read }
   }

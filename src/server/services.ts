@@ -19,6 +19,8 @@ import type { ImageUses } from './image-uses.ts'
 import type { LegacyUsage } from './legacy/usage.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import type { PartialUploads } from './partial-uploads.ts'
+import type { Remotes } from './remotes.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Uploads } from './uploads.ts'
@@ -49,6 +51,11 @@ export interface Services {
   readonly uploads: Uploads
   /** What nodes are sending. */
   readonly deliveries: Deliveries
+  /** Where images and ISOs can be pulled from. */
+  readonly remotes: Remotes
+  /** Files that come in pieces and outlive a restart: pulls, and uploads that can go on. */
+  readonly partialFolder: string
+  readonly partialUploads: PartialUploads
   /** Keys the hashes of requests with an Idempotency-Key. */
   readonly requestSecret: Buffer
   /** Who calls paths of 2.4.x. */

@@ -56,6 +56,18 @@ const Settings = t.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    remotes: t.Array(
+      t.Object(
+        {
+          name: t.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }),
+          url: t.String({ maxLength: 2_048, description: 'A folder with an index.json' }),
+          allowInsecure: t.Boolean({ default: false, description: 'Plain HTTP will do' }),
+          caFile: t.Optional(t.String({ minLength: 1, description: 'PEM; trusted for this remote, too' })),
+        },
+        { additionalProperties: false },
+      ),
+      { default: [], maxItems: 100, description: 'Where images and ISOs can be pulled from' },
+    ),
     logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
   },
   { additionalProperties: false },
@@ -70,7 +82,9 @@ export class SettingsError extends Error {
 export function parseSettings(text: string | undefined, where = 'config.json'): Settings {
   const value: unknown = text === undefined ? {} : parseJson(text, where)
   const check = new Ajv({ allErrors: true, useDefaults: true }).compile<Settings>(Settings)
-  const problems = check(value) ? authProblems(value.auth) : (check.errors ?? []).map(problemOf)
+  const problems = check(value)
+    ? [...authProblems(value.auth), ...remoteProblems(value.remotes)]
+    : (check.errors ?? []).map(problemOf)
   if (problems.length === 0) return value as Settings
   throw new SettingsError(`${where} cannot be used: ${problems.join('; ')}`)
 }
@@ -95,6 +109,19 @@ function authProblems({ issuer, clientId }: Settings['auth']): string[] {
       : ['auth.issuer must be an https:// address without query']),
     ...(clientId === undefined ? ['auth.clientId is missing: what the provider at auth.issuer calls svc3'] : []),
   ]
+}
+
+function remoteProblems(remotes: Settings['remotes']): string[] {
+  return remotes.flatMap(({ name, url, allowInsecure }, index) => {
+    const place = URL.canParse(url) ? new URL(url) : undefined
+    const isPlain = place?.protocol === 'http:'
+    const isFolder = (isPlain || place?.protocol === 'https:') && !place.search && !place.hash && !place.username
+    return [
+      ...(isFolder ? [] : [`remotes.${index}.url must be an https:// address without user and query`]),
+      ...(isPlain && !allowInsecure ? [`remotes.${index}.url is plain http, which needs "allowInsecure": true`] : []),
+      ...(remotes.findIndex((each) => each.name === name) === index ? [] : [`remotes has "${name}" twice`]),
+    ]
+  })
 }
 
 function parseJson(text: string, where: string): unknown {

@@ -7,6 +7,7 @@ import type { Operation } from '../api/operation.ts'
 import { DiskFullError, explainFull, removeUnfinished, temporaryName } from '../images/temporary-files.ts'
 import { largestDiskBytes, roughSize } from '../rules/sizes.ts'
 import { refusalOfForm, tooLong, twice } from './multipart.ts'
+import type { Incoming } from './partial-uploads.ts'
 import { isExpecting } from './request-timeout.ts'
 
 /** What comes with a file: in the query, or as fields of the form, before the file or after it. */
@@ -14,6 +15,7 @@ export interface UploadFields {
   readonly name?: string
   readonly description?: string
   readonly type?: string
+  readonly firmware?: string
 }
 
 export interface Received extends AsyncDisposable {
@@ -32,6 +34,8 @@ export interface Upload {
    * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
    */
   receive(judge: (fields: UploadFields) => void): Promise<Received>
+  /** The body as it comes, asked for when it is first read; for those who keep what came of one that is cut off. */
+  stream<T>(work: (incoming: Incoming) => Promise<T>): Promise<T>
   /** In place of that: hands the body on as it comes. Its length must be said, and be at most `mostBytes`. */
   pass<T>(mostBytes: number, take: (body: Passing) => Promise<T>): Promise<T>
 }
@@ -41,7 +45,7 @@ export interface Passing {
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
-/** The folder of unfinished uploads, and since when the oldest of them is under way. */
+/** The folder of unfinished uploads, and since when the oldest of those is under way that have begun to be content. */
 export class Uploads {
   readonly folder: string
   readonly #startsMs = new Set<number>()
@@ -62,20 +66,17 @@ export class Uploads {
     return Math.min(Date.now(), ...this.#startsMs)
   }
 
-  async during<T>(work: () => Promise<T>): Promise<T> {
+  /** From the first content that comes into the store until a record names all of it. */
+  hold(): Disposable {
     // Two in one millisecond are two entries.
     let startMs = Date.now()
     while (this.#startsMs.has(startMs)) startMs -= 0.001
     this.#startsMs.add(startMs)
-    try {
-      return await work()
-    } finally {
-      this.#startsMs.delete(startMs)
-    }
+    return { [Symbol.dispose]: () => this.#startsMs.delete(startMs) }
   }
 }
 
-const fieldNames = ['name', 'description', 'type'] as const
+const fieldNames = ['name', 'description', 'type', 'firmware'] as const
 type FieldName = (typeof fieldNames)[number]
 const fieldBytes = 8_192
 /** Who is refused in the middle of a body gets so long to notice; then the connection ends. */
@@ -90,6 +91,19 @@ export function openUpload(
   const part = operation.isUpload ?? ''
   return {
     isForm: request.isMultipart(),
+    async stream(work) {
+      const pieces = (async function* () {
+        if (isExpecting(request)) reply.raw.writeContinue()
+        yield* request.raw
+      })()
+      try {
+        return await work({ pieces, cancel: () => request.raw.destroy() })
+      } catch (error) {
+        throw refusalOf(error, request)
+      } finally {
+        letGo(request, reply)
+      }
+    },
     async receive(judge) {
       const fields: Partial<Record<FieldName, string>> = { ...(request.query as UploadFields) }
       try {
@@ -219,7 +233,7 @@ function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
   if (explained instanceof DiskFullError) return diskFull(explained)
   const isCutOff = (raw.destroyed || raw.errored) && !raw.complete
   if (isCutOff)
-    return new ApiError('BadRequest', 'the upload ended before all of it was there; nothing was kept', {
+    return new ApiError('BadRequest', 'the upload ended before all of it was there', {
       hint: 'send it again',
     })
   return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error

@@ -175,6 +175,8 @@ export interface ImageRecord {
   readonly sourceNamespace?: string
   /** What is on its way into it: the only one, and until it has come to its end the image is Updating. */
   readonly capture?: ImageCapture
+  /** Set while it is being pulled: what from where. The next start goes on with it. */
+  readonly pull?: PullRecord
   /** Grows with every commit into it. Absent: 1. */
   readonly version?: number
 }
@@ -190,5 +192,15 @@ export interface ImageCapture {
 /** What a commit is about to replace is there until then. */
 export const isDeployable = (image: ImageRecord): boolean =>
   isReady(image) || (image.capture?.kind === 'commit' && image.architecture === 'arm64')
+
+export interface PullRecord {
+  /** As the configuration calls it. */
+  readonly remote: string
+  readonly item: string
+  /** Of the file there: it must be the same to the end. */
+  readonly bytes: number
+  readonly sha256: string
+  readonly firmware?: 'bios' | 'uefi'
+}
 
 export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'

@@ -1,7 +1,7 @@
 // Images and ISOs with real files, through the command line and a real server: every byte comes back, what was cut off
 // goes on, and a server that is killed in the middle leaves nothing.
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -9,22 +9,25 @@ import http from 'node:http'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { type DevServer, makeFolder, type Ran, startDev, svc3 } from '../support/dev-server.ts'
+import { type DevServer, makeFolder, program, type Ran, startDev, svc3 } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
+import { type RemoteFolder, startRemote } from '../support/remote-folder.ts'
 
 const execute = promisify(execFile)
 const mebi = 2 ** 20
 let data: string
 let files: string
 let server: DevServer
+let remote: RemoteFolder
 
-const start = (point?: string): Promise<DevServer> =>
+const start = (point?: string, listen?: string): Promise<DevServer> =>
   startDev(data, {
+    ...(listen !== undefined && { listen }),
     args: ['--driver', 'simulated', '--nodes', 'amd64=1'],
     env: point === undefined ? {} : { SVC3_TEST: '1', SVC3_FAILPOINT: point },
   })
-const run = (...words: string[]): Promise<Ran> =>
-  svc3(words, { cwd: files, env: { SVC3_API_URL: server.apiUrl, SVC3_TOKEN: server.token } })
+const run = (...words: string[]): Promise<Ran> => svc3(words, { cwd: files, env: access() })
+const access = () => ({ SVC3_API_URL: server.apiUrl, SVC3_TOKEN: server.token })
 const inFiles = (name: string): string => path.join(files, name)
 
 async function hashOf(name: string): Promise<string> {
@@ -42,10 +45,14 @@ before(async () => {
   await disk.write(Buffer.alloc(5 * mebi, 'the same again and again '), 0, undefined, 40 * mebi)
   await disk.write(randomBytes(1_536), 0, undefined, 48 * mebi)
   await disk.close()
+  remote = await startRemote()
+  const remotes = [{ name: 'lab', url: remote.url, allowInsecure: true }]
+  await fs.writeFile(path.join(data, 'config.json'), JSON.stringify({ remotes }))
   server = await start()
 })
 after(async () => {
   await server.kill('SIGTERM')
+  await remote[Symbol.asyncDispose]()
   for (const folder of [data, files]) await fs.rm(folder, { recursive: true, force: true })
 })
 
@@ -131,40 +138,98 @@ describe('an image', { timeout: 40_000 }, () => {
   })
 })
 
-describe('kill -9 of the server', { timeout: 40_000 }, () => {
-  const uploads = (): Promise<string[]> => fs.readdir(path.join(data, 'uploads'))
-  const unfinished = (): Promise<string[]> => fs.readdir(path.join(data, 'content', 'unfinished'))
-  const nothingOf = async (name: string): Promise<void> => {
-    assert.deepEqual([await uploads(), await unfinished()], [[], []])
-    assert.equal((await server.call('GET', `/api/v1/namespaces/svc-default/images/${name}`)).status, 404)
+describe('kill -9 of the server', { timeout: 150_000 }, () => {
+  const left = async (folder: string): Promise<string[]> => (await fs.readdir(path.join(data, folder))).sort()
+  /** Notes of uploads that are done stay for those who did not hear of it. */
+  const nothingIsLeft = async (): Promise<void> => {
+    const partial = (await left('partial')).filter((name) => !name.endsWith('.json'))
+    assert.deepEqual([await left('uploads'), await left('content/unfinished'), partial], [[], [], []])
   }
+  /** The same place again: whoever waits finds it there. */
+  const restart = async (point?: string): Promise<void> => {
+    const place = new URL(server.apiUrl).host
+    await server.kill('SIGTERM')
+    server = await start(point, place)
+  }
+  const whatever = (): Buffer => randomBytes(4 * mebi)
 
-  it('in the middle of a body leaves nothing', async () => {
+  it('in the middle of a body that nobody can go on with leaves nothing', async () => {
     const request = http.request(`${server.apiUrl}/api/v1/namespaces/svc-default/upload/image?name=half`, {
       method: 'POST',
       headers: { authorization: `Bearer ${server.token}`, 'content-length': 100 * mebi },
     })
     request.on('error', () => undefined)
     request.write(randomBytes(10 * mebi))
-    await eventually(async () => assert.equal((await uploads()).length, 1))
+    await eventually(async () => assert.equal((await left('uploads')).length, 1))
     await server.kill('SIGKILL')
     server = await start()
-    await nothingOf('half')
+    await nothingIsLeft()
+    assert.equal((await server.call('GET', '/api/v1/namespaces/svc-default/images/half')).status, 404)
   })
 
-  for (const point of ['upload.received', 'upload.recorded', 'images.put.rename', 'upload.stored'])
-    it(`at ${point} leaves nothing, and the same upload again is as if nothing had been`, async () => {
-      await server.kill('SIGTERM')
+  for (const point of ['upload.half', 'upload.received', 'upload.recorded', 'images.put.rename', 'upload.stored'])
+    it(`at ${point} is a pause for the upload that was under way`, async () => {
       // Content that is not in the store yet.
-      await fs.writeFile(inFiles('new.img'), randomBytes(4 * mebi))
-      server = await start(point)
-      assert.notEqual((await run('image', 'upload', 'new.img', '--name', 'again')).code, 0)
+      await fs.writeFile(inFiles('new.img'), whatever())
+      await restart(point)
+      const upload = run('image', 'upload', 'new.img', '--name', 'again')
       assert.equal((await server.ended).signal, 'SIGKILL')
-      server = await start()
-      await nothingOf('again')
-      assert.equal((await run('image', 'upload', 'new.img', '--name', 'again')).code, 0)
+      await restart()
+      const { code, stderr } = await upload
+      assert.equal(code, 0, stderr)
       await run('image', 'download', 'again', '--force')
       assert.equal(await hashOf('again'), await hashOf('new.img'))
+      await nothingIsLeft()
       await run('image', 'delete', 'again')
+    })
+
+  it('and of the command: the same one again goes on where it was', async () => {
+    await fs.writeFile(inFiles('new.img'), whatever())
+    await restart('upload.half')
+    const first = spawn(program, ['image', 'upload', 'new.img', '--name', 'twice'], {
+      cwd: files,
+      env: { ...process.env, ...access() },
+    })
+    const ended = new Promise<number | null>((resolve) => first.on('exit', resolve))
+    let said = ''
+    first.stderr.on('data', (piece: Buffer) => { said += piece.toString() }) // biome-ignore format: short
+    await server.ended
+    first.kill('SIGINT')
+    assert.equal(await ended, 130, said)
+    assert.match(said, /the same command goes on from here/)
+    await restart()
+    const { code, stderr } = await run('image', 'upload', 'new.img', '--name', 'twice')
+    assert.deepEqual([code, /going on after \d/.test(stderr)], [0, true], stderr)
+    await run('image', 'download', 'twice', '--format', 'qcow2')
+    await execute('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', inFiles('twice.qcow2'), inFiles('twice.raw')])
+    assert.equal(await hashOf('twice.raw'), await hashOf('new.img'))
+    // What came as qcow2 and goes as qcow2 is the same disk.
+    assert.equal((await run('image', 'upload', 'twice.qcow2', '--name', 'third')).code, 0)
+    await run('image', 'download', 'third')
+    assert.equal(await hashOf('third'), await hashOf('new.img'))
+    await nothingIsLeft()
+  })
+
+  for (const point of ['pull.half', 'pull.stored'])
+    it(`at ${point} is a pause for the pull that was under way`, async () => {
+      const disk = whatever()
+      remote.items.set('remote.img', { bytes: disk })
+      remote.ranges.length = 0
+      await restart(point)
+      const listed = await run('remote-image', 'list')
+      assert.equal(listed.stdout, 'NAME\tSIZE\tTYPE\nremote.img\t4M\tamd64\n', listed.stderr)
+      const pull = run('remote-image', 'pull', 'remote.img', 'pulled', '--wait')
+      assert.equal((await server.ended).signal, 'SIGKILL')
+      await restart()
+      const { code, stdout, stderr } = await pull
+      assert.deepEqual([code, stdout], [0, 'Image pulled is pulled.\n'], stderr)
+      await run('image', 'download', 'pulled', '--force')
+      assert.equal(await hashOf('pulled'), createHash('sha256').update(disk).digest('hex'))
+      // Nothing is fetched twice.
+      const [first, second = ''] = remote.ranges
+      assert.equal(first, '')
+      assert.equal(/^bytes=[1-9]\d+-$/.test(second), point === 'pull.half', remote.ranges.join())
+      await nothingIsLeft()
+      await run('image', 'delete', 'pulled')
     })
 })

@@ -6,7 +6,9 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { buildTiny, tinyFolder } from '../../src/images/tiny/build.ts'
+import { bootDisc } from '../support/boot-disc.ts'
 import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
+import { eventually } from '../support/eventually.ts'
 import { openGuest, seedTiny, tinyCache } from '../support/guest.ts'
 
 let dev: DevServer
@@ -21,7 +23,7 @@ before(async () => {
   dev = await startDev(data)
 })
 after(async () => {
-  await run(['vm', 'delete', 'own', 'disc'], { env: { SVC3_DATA: data } })
+  await run(['vm', 'delete', 'own', 'disc', 'installing'], { env: { SVC3_DATA: data } })
   await dev.kill('SIGTERM')
   await fs.rm(data, { recursive: true, force: true })
 })
@@ -57,7 +59,16 @@ describe('an uploaded image', { timeout: 120_000 }, () => {
   })
 })
 
-describe('an uploaded ISO', { timeout: 60_000 }, () => {
+describe('an uploaded ISO', { timeout: 120_000 }, () => {
+  it('boots a VM whose disk is empty', async () => {
+    const file = path.join(data, 'boot.iso')
+    await fs.writeFile(file, bootDisc('booted from the disc'))
+    await ok('iso', 'upload', file)
+    await ok('image', 'generate', 'empty', '1G')
+    await ok('vm', 'deploy', 'installing', '-i', 'empty', '-c', '1', '-m', '0.3', '--iso', 'boot.iso')
+    await eventually(async () => assert.match(await ok('vm', 'logs', 'installing'), /booted from the disc/), 50_000)
+  })
+
   it('is read by the guest as it was uploaded', async () => {
     const file = path.join(data, 'disc.iso')
     await fs.writeFile(file, randomBytes(3 * 2 ** 20))

@@ -23,11 +23,14 @@ import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
 import { Deliveries } from '../../src/server/deliveries.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
+import { openPartialFolder } from '../../src/server/image-pulls.ts'
 import { LegacyUsage } from '../../src/server/legacy/usage.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
 import { ownNames } from '../../src/server/own-names.ts'
+import { PartialUploads } from '../../src/server/partial-uploads.ts'
+import { Remotes } from '../../src/server/remotes.ts'
 import type { Services } from '../../src/server/services.ts'
 import { parseSettings } from '../../src/server/settings.ts'
 import { Uploads } from '../../src/server/uploads.ts'
@@ -81,11 +84,15 @@ export async function startService(
   const log = createLog(options.logLevel ?? 'debug', (line) => logLines.push(line))
   const fleetServices = createFleetServices({ collections, secrets, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
+  const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
   const services: Services = {
     ...fleetServices,
     content: await openContent(path.join(folder, 'content')),
     uploads: await Uploads.open(path.join(folder, 'uploads')),
     deliveries: new Deliveries(),
+    remotes: await Remotes.open(settings.remotes, folder, 10),
+    partialFolder,
+    partialUploads: new PartialUploads(partialFolder, clock),
     nodeKeys: createNodeKeys(signingKeys, clock),
     store,
     collections,

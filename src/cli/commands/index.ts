@@ -79,6 +79,20 @@ export const commands: CommandTable = {
       delete: { summary: 'Delete ISOs', load: () => import('./isos/delete.ts') },
     },
   },
+  'remote-image': {
+    summary: 'Images that can be pulled from remotes',
+    commands: {
+      list: { summary: 'List the images that remotes have', load: () => import('./remote-images/list.ts') },
+      pull: { summary: 'Pull an image from a remote', load: () => import('./remote-images/pull.ts') },
+    },
+  },
+  'remote-iso': {
+    summary: 'ISOs that can be pulled from remotes',
+    commands: {
+      list: { summary: 'List the ISOs that remotes have', load: () => import('./remote-isos/list.ts') },
+      pull: { summary: 'Pull an ISO from a remote', load: () => import('./remote-isos/pull.ts') },
+    },
+  },
   node: {
     summary: 'Nodes, the hosts that VMs run on',
     commands: {

@@ -4,12 +4,14 @@ import { ApiError } from '../../api/errors.ts'
 import { copyImage, deleteImage, downloadImage, generateImage, listImages, uploadImage } from '../../api/images.ts'
 import { copyIso, deleteIso, listIsos, uploadIso } from '../../api/isos.ts'
 import type { Operation } from '../../api/operation.ts'
+import { listRemoteImages, pullRemoteImage } from '../../api/remote-images.ts'
+import { listRemoteIsos, pullRemoteIso } from '../../api/remote-isos.ts'
+import { commitVm, saveVm } from '../../api/vms.ts'
 import type { ImageRecord } from '../../store/fleet-records.ts'
 import type { Services } from '../services.ts'
 import { Waits } from '../waits.ts'
 import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
 import { readFields, text } from './fields.ts'
-import { operationOf } from './perform.ts'
 import { shownImage, shownIso } from './shapes.ts'
 import { oneVmCalled } from './vms.ts'
 
@@ -44,8 +46,10 @@ async function ready({ word, waits, key }: Kind, name: string, { services, reply
 const named = { image: text, iso: text, new_name: text }
 const vmFields = { orka_vm_name: text, new_name: text, description: text }
 
-const namesOf = (context: LegacyContext, id: string): string[] =>
-  (context.list(operationOf(id)) as readonly { readonly name: string }[]).map(({ name }) => name)
+const namesOf = async (
+  context: LegacyContext,
+  operation: typeof listRemoteImages | typeof listRemoteIsos,
+): Promise<string[]> => (await context.run(operation)).items.map(({ name }) => name)
 
 const listAll: LegacyHandler = (context) => {
   const images = context.list(listImages)
@@ -95,11 +99,11 @@ export function imageCalls({ collections }: Services): LegacyHandlers {
     }
 
   const pull =
-    (kind: Kind, id: string): LegacyHandler =>
+    (kind: Kind, operation: Operation): LegacyHandler =>
     async (context) => {
       const { [kind.word]: source, new_name: name } = readFields(context.fields, named, [kind.word])
       const params = { [`remote${kind.word}`]: source } as never
-      const made = await context.run(operationOf(id), { params, body: (name === undefined ? {} : { name }) as never })
+      const made = await context.run(operation, { params, body: (name === undefined ? {} : { name }) as never })
       await ready(kind, (made as { name: string }).name, context)
       return { message: `Successfully copied ${kind.word}.` }
     }
@@ -125,7 +129,7 @@ export function imageCalls({ collections }: Services): LegacyHandlers {
       'new_name',
     ])
     const { name: vm } = oneVmCalled(context, called)
-    await context.run(operationOf('saveVm'), { params: { vm } as never, body: { imageName } as never })
+    await context.run(saveVm, { params: { vm }, body: { imageName } })
     await ready(images, imageName, context)
     return { message: 'saved' }
   }
@@ -133,16 +137,18 @@ export function imageCalls({ collections }: Services): LegacyHandlers {
   const commit: LegacyHandler = async (context) => {
     const { orka_vm_name: called } = readFields(context.fields, vmFields, ['orka_vm_name'])
     const { name: vm, image } = oneVmCalled(context, called)
-    await context.run(operationOf('commitVm'), { params: { vm } as never, body: {} as never })
+    await context.run(commitVm, { params: { vm }, body: {} })
     await ready(images, image, context)
     return { message: 'committed' }
   }
 
   return {
     'GET /resources/image/list': listAll,
-    'GET /resources/image/list-remote': (context) => ({ images: namesOf(context, 'listRemoteImages') }),
+    'GET /resources/image/list-remote': async (context) => ({
+      images: await namesOf(context, listRemoteImages),
+    }),
     'POST /resources/image/copy': copy(images, copyImage, 'Successfully copied'),
-    'POST /resources/image/pull': pull(images, 'pullRemoteImage'),
+    'POST /resources/image/pull': pull(images, pullRemoteImage),
     'POST /resources/image/delete': remove(images, deleteImage),
     'POST /resources/image/commit': commit,
     'POST /resources/image/save': save,
@@ -151,11 +157,11 @@ export function imageCalls({ collections }: Services): LegacyHandlers {
     'GET /resources/image/download/{image}': download,
     'GET /resources/iso/list': listAllIsos,
     // The document maps it to the remote images; who asks for ISOs wants those.
-    'GET /resources/iso/list-remote': (context) => ({
-      isos: namesOf(context, 'listRemoteIsos'),
-      images: namesOf(context, 'listRemoteImages'),
+    'GET /resources/iso/list-remote': async (context) => ({
+      isos: await namesOf(context, listRemoteIsos),
+      images: await namesOf(context, listRemoteImages),
     }),
-    'POST /resources/iso/pull': pull(isos, 'pullRemoteIso'),
+    'POST /resources/iso/pull': pull(isos, pullRemoteIso),
     'POST /resources/iso/copy': copy(isos, copyIso, 'Successfully copied iso.'),
     'POST /resources/iso/delete': remove(isos, deleteIso),
     'POST /resources/iso/upload': upload(uploadIso),

@@ -1,8 +1,6 @@
 // Carries out operations of the table for a legacy request, as their routes would: the same permission, schema, handler
 // and event.
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { ApiError } from '../../api/errors.ts'
-import { operations } from '../../api/index.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../../api/operation.ts'
 import { mayCall } from '../../rules/permissions.ts'
 import { recordChange } from '../audit.ts'
@@ -110,13 +108,4 @@ export function createPerformers(services: Services, table: Handlers) {
 
 function withoutUnset(body: object): object {
   return Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined))
-}
-
-/** An operation that this version may not have yet. */
-export function operationOf(id: string): Operation {
-  const found = (operations as Readonly<Record<string, Operation>>)[id]
-  if (found) return found
-  throw new ApiError('Gone', 'this version of the service cannot do that', {
-    hint: 'svc3 version tells which one it is',
-  })
 }

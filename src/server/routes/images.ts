@@ -22,13 +22,19 @@ export function images(services: Services): HandlersOf<typeof api> {
 
     getImage: ({ params: { image } }) => store.shown(store.existing(image)),
 
-    async generateImage({ params: { namespace }, body: { name, size, description }, principal, now, requestKey }) {
+    async generateImage({
+      params: { namespace },
+      body: { name, size, firmware, description },
+      principal,
+      now,
+      requestKey,
+    }) {
       const sizeBytes = parseDiskSize(size)
       const message = `size "${size}" is not ${diskSizeRule}`
       const sizeProblems = sizeBytes === undefined ? [{ field: 'size', reason: 'FieldValueInvalid', message }] : []
       store.refuse([...store.nameProblems(name), ...sizeProblems], name, requestKey)
       const architecture = 'amd64'
-      const empty = await contents.empty(architecture, sizeBytes ?? 0)
+      const empty = await contents.empty(architecture, sizeBytes ?? 0, firmware)
       const source = { source: 'generated', sourceType: 'generated' } as const
       const { entry, isRepeated } = await store.create(
         { name, description: description ?? '', architecture, ...empty, ...source },
@@ -49,7 +55,7 @@ export function images(services: Services): HandlersOf<typeof api> {
 
     deleteImage: ({ params: { image } }) => store.remove(image),
 
-    downloadImage: ({ params: { image } }) => store.download(image),
+    downloadImage: ({ params: { image }, query: { format } }) => store.download(image, format),
 
     uploadImage: ({ params: { namespace }, upload, principal, now, requestKey }) =>
       receiveImage(services, {

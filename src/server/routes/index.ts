@@ -13,10 +13,13 @@ import { legacyUsage } from './legacy-usage.ts'
 import { namespaces } from './namespaces.ts'
 import { nodes } from './nodes.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
+import { remoteImages } from './remote-images.ts'
+import { remoteIsos } from './remote-isos.ts'
 import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
 import { tokens } from './tokens.ts'
+import { uploads } from './uploads.ts'
 import { vmConfigs } from './vm-configs.ts'
 import { vms } from './vms.ts'
 
@@ -25,6 +28,9 @@ export const handlers = (services: Services): Handlers => ({
   ...vmConfigs(services),
   ...images(services),
   ...isos(services),
+  ...remoteImages(services),
+  ...remoteIsos(services),
+  ...uploads(services),
   ...nodes(services),
   ...registryCredentials(services),
   ...namespaces(services),

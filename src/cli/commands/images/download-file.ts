@@ -15,8 +15,12 @@ export interface DownloadChoice {
   readonly name: string
   readonly file: string | undefined
   readonly force: boolean
+  /** Of images only: ISOs are files as they are. */
+  readonly format?: string
 }
 
+/** Of the file, asked for at once and checked by the digest that comes with it. As the service cuts disks. */
+const partBytes = 16 * 2 ** 20
 /** Tries in a row that bring nothing. */
 const mostTries = 6
 
@@ -24,26 +28,29 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   const { host, signal } = context
   const fs = process.getBuiltinModule('node:fs/promises')
   const path = process.getBuiltinModule('node:path')
-  const { name } = choice
-  const file = path.resolve(host.workingDir, choice.file ?? name)
+  const { name, format = 'raw' } = choice
+  const file = path.resolve(host.workingDir, choice.file ?? fileName(name, format))
   if (!choice.force && (await fs.stat(file).catch(() => undefined)))
     throw new Failure(`${file} is there already`, 'give another one with -o, or replace it with --force')
   const { client, namespace } = await context.connect()
   const image = await kind.get(client, { namespace, name, signal })
-  const part = `${file}.${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}.part`
+  const suffix = format === 'raw' ? '' : `-${format}`
+  const part = `${file}.${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}${suffix}.part`
   await using handle = await openPart(part)
-  const from = { client, kind, namespace, image, signal }
+  const from = { client, kind, namespace, image, signal, format, tag: `"${image.checksum}${suffix}"` }
   let meter: Meter | undefined
   try {
     let tries = 0
     for (let isDone = false; !isDone; ) {
       const bytesBefore = (await handle.stat()).size
       try {
-        const answer = await ask(from, bytesBefore)
-        const { start, totalBytes } = placeOf(answer, bytesBefore)
+        // At first from the last byte that is there: so there always is one to ask for, also when all have come.
+        const first = meter ? bytesBefore : Math.max(0, bytesBefore - 1)
+        const answer = await ask(from, first)
+        const { start, totalBytes } = placeOf(answer, first)
         meter ??= startMeter(context, `${kind.word} ${name}`, totalBytes, start)
-        await save(answer, handle, start, totalBytes, meter)
-        isDone = true
+        isDone = (await save(answer, handle, start, meter)) === totalBytes
+        tries = 0
       } catch (error) {
         tries = (await handle.stat()).size > bytesBefore ? 1 : tries + 1
         if (signal.aborted || tries >= mostTries || !(await isPassing(error, handle))) throw error
@@ -70,14 +77,20 @@ interface From {
   readonly namespace: string
   readonly image: Image
   readonly signal: AbortSignal
+  readonly format: string
+  readonly tag: string
 }
 
-async function ask({ client, kind, namespace, image, signal }: From, bytes: number): Promise<TransportResponse> {
-  const tag = `"${image.checksum}"`
+const fileName = (name: string, format: string): string =>
+  format === 'raw' || name.endsWith(`.${format}`) ? name : `${name}.${format}`
+
+async function ask(from: From, first: number): Promise<TransportResponse> {
+  const { client, kind, namespace, image, signal, format, tag } = from
+  const range = `bytes=${first}-${(Math.floor(first / partBytes) + 1) * partBytes - 1}`
   const answer = await client.open(kind.download, {
     params: { namespace, [kind.word]: image.name },
-    // From the last byte that is there: so there always is one to ask for, also when all have come.
-    ...(bytes > 0 && { headers: { range: `bytes=${bytes - 1}-`, 'if-range': tag } }),
+    ...(format !== 'raw' && { query: { format } }),
+    headers: { range, 'if-range': tag, 'want-content-digest': 'sha-256=10' },
     signal,
   })
   if (answer.header('etag') === tag) return answer
@@ -85,9 +98,9 @@ async function ask({ client, kind, namespace, image, signal }: From, bytes: numb
 }
 
 /** Where the answer begins, and how long the whole is. */
-function placeOf(answer: TransportResponse, bytes: number): { start: number; totalBytes: number } {
+function placeOf(answer: TransportResponse, asked: number): { start: number; totalBytes: number } {
   const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.header('content-range') ?? '') ?? []
-  if (answer.status === 206 && Number(first) === bytes - 1) return { start: bytes - 1, totalBytes: Number(total) }
+  if (answer.status === 206 && Number(first) === asked) return { start: asked, totalBytes: Number(total) }
   const length = answer.header('content-length')
   if (answer.status === 200 && length !== undefined) return { start: 0, totalBytes: Number(length) }
   throw new Failure('the service answered with another part than was asked for', 'remove the .part file and try again')
@@ -104,18 +117,15 @@ async function openPart(part: string): Promise<Handle> {
   }
 }
 
-/** Zeros are not written but left out; the size of the file always says how far it is. */
-async function save(
-  answer: TransportResponse,
-  handle: Handle,
-  start: number,
-  totalBytes: number,
-  meter: Meter,
-): Promise<void> {
+/** Zeros are not written but left out; the size of the file always says how far it is. Returns that. */
+async function save(answer: TransportResponse, handle: Handle, start: number, meter: Meter): Promise<number> {
+  const hash = process.getBuiltinModule('node:crypto').createHash('sha256')
+  const length = Number(answer.header('content-length'))
   let at = start
   await handle.truncate(start)
   try {
     for await (const piece of answer.body) {
+      hash.update(piece)
       if (!isZero(piece))
         for (let done = 0; done < piece.length; )
           done += (await handle.write(piece, done, piece.length - done, at + done)).bytesWritten
@@ -125,8 +135,12 @@ async function save(
   } finally {
     await handle.truncate(at)
   }
-  if (at !== totalBytes)
-    throw new ConnectionError('lost', '', `the download ended after ${at} of ${totalBytes} bytes`, 'try again')
+  const lost = (what: string) => new ConnectionError('lost', '', what, 'try again')
+  if (at - start !== length) throw lost(`a part of the download ended after ${at - start} of ${length} bytes`)
+  const digest = /^sha-256=:(.*):$/.exec(answer.header('content-digest') ?? '')?.[1]
+  if (digest === undefined || digest === hash.digest('base64')) return at
+  await handle.truncate(start)
+  throw lost('a part of the download is not what the service sent')
 }
 
 const zeros = Buffer.alloc(65_536)

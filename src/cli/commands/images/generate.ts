@@ -3,7 +3,7 @@ import { generateImage } from '../../../api/images.ts'
 import { diskSizeRule, parseDiskSize } from '../../../rules/sizes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { UsageError } from '../../usage.ts'
-import { checkName, described } from './options.ts'
+import { bootedBy, checkName, described } from './options.ts'
 
 export const command = defineCommand({
   description: 'An empty disk for Intel-based VMs, to install a system on. It takes no space.',
@@ -11,13 +11,16 @@ export const command = defineCommand({
     name: { value: 'NAME', description: 'name of the image', required: true },
     size: { value: 'SIZE', description: 'such as 512M, 120G or 1T', required: true },
   },
-  options: { ...described, ...namespaced, ...printed },
-  examples: [{ line: 'svc3 image generate empty 120G', does: 'An empty disk of 120 GiB' }],
-  async run(context, { args: { name, size }, options: { description } }) {
+  options: { ...bootedBy, ...described, ...namespaced, ...printed },
+  examples: [
+    { line: 'svc3 image generate empty 120G', does: 'An empty disk of 120 GiB' },
+    { line: 'svc3 image generate empty 120G --firmware uefi', does: 'For a system that is booted by UEFI' },
+  ],
+  async run(context, { args: { name, size }, options: { description, firmware } }) {
     checkName(name, 'image')
     if (parseDiskSize(size) === undefined) throw new UsageError(`"${size}" is not ${diskSizeRule}`)
     const { client, namespace } = await context.connect()
-    const body = { name, size, ...(description !== undefined && { description }) }
+    const body = { name, size, ...(firmware && { firmware }), ...(description !== undefined && { description }) }
     const image = await client.call(generateImage, { params: { namespace }, body, signal: context.signal })
     await context.done(`Image ${name} is an empty disk of ${image.size}.`, image)
     return 0

@@ -10,7 +10,6 @@ export interface ImageKind {
   readonly word: 'image' | 'iso'
   readonly noun: 'images' | 'isos'
   readonly list: ListOperation
-  readonly upload: Operation
   readonly download: Operation
   listAll(client: Client, namespace: string, signal: AbortSignal): Promise<Image[]>
   get(client: Client, named: Named): Promise<Image>
@@ -30,7 +29,6 @@ export const imageKind: ImageKind = {
   word: 'image',
   noun: 'images',
   list: api.listImages,
-  upload: api.uploadImage,
   download: api.downloadImage,
   listAll: (client, namespace, signal) => client.listAll(api.listImages, { params: { namespace }, signal }),
   get: (client, named) => client.call(api.getImage, { params: paramsOf(named), signal: named.signal }),

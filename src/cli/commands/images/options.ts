@@ -17,6 +17,14 @@ export const named = {
   },
 } as const satisfies Options
 
+export const bootedBy = {
+  firmware: {
+    type: 'choice',
+    choices: ['bios', 'uefi'],
+    description: 'What boots the disk; that of old PCs for amd64 when left out',
+  },
+} as const satisfies Options
+
 export const saved = {
   file: {
     type: 'string',

@@ -1,58 +1,130 @@
-// Sends a file to the service, and shows how far it is; then what the service makes of it.
+// Sends a file to the service, and shows how far it is; then what the service makes of it. Cut off in any way, it goes on
+// where it was, also when the same command is given again.
+import { ApiError } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images.ts'
+import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } from '../../../api/uploads.ts'
 import type { Client } from '../../../client/client.ts'
-import type { BodyStream } from '../../../client/transport.ts'
+import { backOff, defaultRetry, type RetryPolicy, wait } from '../../../client/retry.ts'
+import { ConnectionError } from '../../../client/transport.ts'
 import { nameOfFile } from '../../../rules/image-names.ts'
+import { roughSize } from '../../../rules/sizes.ts'
 import type { Context } from '../../context.ts'
 import { type Meter, startMeter } from '../../transfer.ts'
-import { Failure, Interrupted } from '../../usage.ts'
+import { Interrupted } from '../../usage.ts'
 import type { ImageKind } from './kind.ts'
 import { checkName } from './options.ts'
+import { openSource, type Source } from './upload-source.ts'
 
 export interface UploadChoice {
   readonly file: string
   readonly name: string | undefined
   readonly description: string | undefined
   readonly type: string
+  readonly firmware?: string | undefined
 }
 
-const pieceBytes = 2 ** 20
+/** A service that is not back by then has more than a restart on its hands. */
+const patienceMs = 60_000
+const finishMs = 24 * 3_600_000
+const pause: RetryPolicy = { ...defaultRetry, firstDelayMs: 200, maxDelayMs: 3_000 }
 
 export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<number> {
   const { host, signal } = context
-  const { description, type } = choice
+  const { description, type, firmware } = choice
   const file = process.getBuiltinModule('node:path').resolve(host.workingDir, choice.file)
   const name = checkName(choice.name ?? nameOfFile(file), kind.word, 'give another one with --name')
-  await using source = await openFile(file)
+  await using source = await openSource(file)
   const { client, namespace } = await context.connect()
-  const meter = startMeter(context, `${kind.word} ${name}`, source.bytes)
+  const body = {
+    kind: kind.word,
+    name,
+    size: source.bytes,
+    key: source.key,
+    type: type as 'amd64' | 'arm64',
+    ...(description !== undefined && { description }),
+    ...(firmware !== undefined && { firmware: firmware as 'bios' | 'uefi' }),
+  }
+  const begun = await client.call(beginUpload, { params: { namespace }, body, signal })
+  if (begun.offset > 0) context.note(`going on after ${roughSize(begun.offset)} of ${roughSize(begun.size)}`)
+  const params = { namespace, upload: begun.id }
+  const meter = startMeter(context, `${kind.word} ${name}`, source.bytes, begun.offset)
   const over = new AbortController()
-  const pieces = (async function* () {
-    let sent = 0
-    for await (const piece of source.pieces) {
-      yield piece
-      sent += piece.length
-      meter.at(sent)
-    }
-    if (context.isTalking) void follow(client, kind, { namespace, name }, meter, over.signal).catch(() => undefined)
-  })()
   try {
-    const image = (await client.upload(kind.upload, {
-      params: { namespace },
-      query: { name, type, ...(description !== undefined && { description }) },
-      upload: { bytes: source.bytes, pieces },
-      signal,
-    })) as Image
+    await send(client, params, begun, source, meter, signal)
+    if (context.isTalking) void follow(client, kind, { namespace, name }, meter, over.signal).catch(() => undefined)
+    const image = await finish(client, params, await source.digest(), signal)
     meter.end()
     await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} is uploaded.`, image)
     return 0
   } catch (error) {
-    if (signal.aborted)
-      throw new Interrupted('interrupted', `"${host.calledAs} ${kind.word} list ${name}" shows whether it was complete`)
+    if (signal.aborted) throw new Interrupted('interrupted', 'the same command goes on from here, for a day')
     throw error
   } finally {
     over.abort()
     meter.end()
+  }
+}
+
+type Params = { readonly namespace: string; readonly upload: string }
+
+/** Until all of it is there, however often the connection is lost, as long as it goes on at all. */
+async function send(client: Client, params: Params, begun: Upload, source: Source, meter: Meter, signal: AbortSignal) {
+  let { offset } = begun
+  let movedMs = performance.now()
+  for (let attempt = 1; offset < source.bytes; ) {
+    try {
+      const pieces = counted(source.from(offset), offset, meter)
+      const upload = { bytes: source.bytes - offset, pieces }
+      const sent = await client.upload(continueUpload, { params, query: { offset }, upload, signal })
+      offset = sent.offset
+    } catch (error) {
+      if (signal.aborted || !isPassing(error)) throw error
+      const reached = await client.call(getUpload, { params, signal }).catch((missing: unknown) => {
+        if (signal.aborted || !isPassing(missing)) throw missing
+        return { offset }
+      })
+      if (reached.offset > offset) {
+        attempt = 0
+        movedMs = performance.now()
+      }
+      offset = reached.offset
+      if (performance.now() - movedMs > patienceMs) throw error
+      attempt += 1
+      await wait(backOff(Math.max(1, attempt), pause, Math.random), signal)
+    }
+  }
+}
+
+/** The same request again is answered as the first: nothing is made twice. */
+async function finish(client: Client, params: Params, sha256: string, signal: AbortSignal): Promise<Image> {
+  const idempotencyKey = `finish-${params.upload}-${Date.now().toString(36)}`
+  const input = { params, body: { sha256 }, idempotencyKey, signal, timeoutMs: finishMs }
+  let failingMs: number | undefined
+  for (let attempt = 1; ; attempt += 1) {
+    const startMs = performance.now()
+    try {
+      return await client.call(finishUpload, input)
+    } catch (error) {
+      // A try that held for a while had reached the service: its patience begins anew.
+      if (failingMs === undefined || performance.now() - startMs > 5_000) failingMs = performance.now()
+      if (signal.aborted || !isPassing(error) || performance.now() - failingMs > patienceMs) throw error
+      await wait(backOff(attempt, pause, Math.random), signal)
+    }
+  }
+}
+
+/** Also that the service has another offset than we thought: it is asked for. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionError
+    ? error.fault !== 'unusable'
+    : error instanceof ApiError && (error.code === 503 || error.code === 429 || error.reason === 'Conflict')
+
+async function* counted(pieces: AsyncIterable<Uint8Array>, offset: number, meter: Meter): AsyncGenerator<Uint8Array> {
+  let at = offset
+  for await (const piece of pieces) {
+    yield piece
+    at += piece.length
+    meter.at(at)
   }
 }
 
@@ -70,35 +142,5 @@ async function follow(
     const { progress } = object as Partial<Image>
     if (type !== 'BOOKMARK' && progress && !signal.aborted)
       meter.show({ text: 'the service takes it in', percent: progress.percent })
-  }
-}
-
-async function openFile(file: string): Promise<BodyStream & AsyncDisposable> {
-  const fs = process.getBuiltinModule('node:fs/promises')
-  try {
-    const handle = await fs.open(file, 'r')
-    const stat = await handle.stat()
-    const close = () => handle.close()
-    if (!stat.isFile() || stat.size === 0) {
-      await close()
-      throw new Failure(`${file} is ${stat.isFile() ? 'empty' : 'not a file'}`, 'give the file of a disk')
-    }
-    return { bytes: stat.size, pieces: piecesOf(handle, stat.size, file), [Symbol.asyncDispose]: close }
-  } catch (error) {
-    if (error instanceof Failure) throw error
-    throw new Failure(`cannot read ${file} (${(error as NodeJS.ErrnoException).code})`, 'check the name of the file')
-  }
-}
-
-type Handle = Awaited<ReturnType<typeof import('node:fs/promises').open>>
-
-/** Exactly as many bytes as were announced. */
-async function* piecesOf(handle: Handle, bytes: number, file: string): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < bytes; ) {
-    const piece = Buffer.allocUnsafe(Math.min(pieceBytes, bytes - at))
-    const { bytesRead } = await handle.read(piece, 0, piece.length, at)
-    if (bytesRead === 0) throw new Failure(`${file} became shorter while it was sent`, 'send it again')
-    at += bytesRead
-    yield piece.subarray(0, bytesRead)
   }
 }

@@ -8,7 +8,6 @@ export const isoKind: ImageKind = {
   word: 'iso',
   noun: 'isos',
   list: api.listIsos,
-  upload: api.uploadIso,
   download: api.downloadIso,
   listAll: (client, namespace, signal) => client.listAll(api.listIsos, { params: { namespace }, signal }),
   get: (client, named) => client.call(api.getIso, { params: paramsOf(named), signal: named.signal }),

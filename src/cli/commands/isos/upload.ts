@@ -5,7 +5,7 @@ import { uploadFile } from '../images/upload-file.ts'
 import { isoKind } from './kind.ts'
 
 export const command = defineCommand({
-  description: 'Any file that VMs should see as a disc.',
+  description: 'Any file that VMs should see as a disc. Cut off, the same command goes on where it was.',
   arguments: { file: { value: 'FILE', description: 'file to upload', required: true } },
   options: { ...named, ...described, ...namespaced, ...printed },
   examples: [

@@ -1,0 +1,22 @@
+// Forgets uploads that were cut off and that nobody went on with for a day.
+import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Controller } from './controller.ts'
+
+const everyMs = 5 * 60_000
+
+/** What this needs of the server. */
+export interface Expirable {
+  /** Says how many there were. */
+  expire(): Promise<number>
+}
+
+export function expireUploads({ log }: Pick<Controller, 'log'>, uploads: Expirable): Loop {
+  return startLoop({
+    everyMs,
+    failed: (error) => log.error('expire-uploads failed and will run again', {}, error),
+    run: async () => {
+      const count = await uploads.expire()
+      if (count > 0) log.info('uploads that nobody went on with were forgotten', { count })
+    },
+  })
+}

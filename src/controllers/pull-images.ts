@@ -1,0 +1,86 @@
+// Pulls what records want from remotes, a few at a time. A record that is Updating with a `pull` is the wish; when it goes,
+// the pull ends. After a restart the same records are found, and go on.
+import { type Loop, startLoop } from '../platform/loop.ts'
+import type { ImageRecord } from '../store/fleet-records.ts'
+import type { Entry } from '../store/store.ts'
+import type { Controller } from './controller.ts'
+
+export interface Wanted {
+  readonly kind: 'image' | 'iso'
+  readonly entry: Entry<ImageRecord>
+}
+
+/** What this needs of the server. */
+export interface Pulls {
+  /** MUST leave the record Ready or Failed, unless the signal aborts: then as it was. */
+  pull(kind: Wanted['kind'], entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
+  /** Removes what was fetched for anything but these. */
+  clean(wanted: readonly Wanted[]): Promise<void>
+}
+
+const everyMs = 60_000
+const atOnce = 2
+
+export function pullImages({ collections, log }: Controller, pulls: Pulls): Loop {
+  const { images, isos } = collections
+  const running = new Map<string, { readonly stop: AbortController; readonly done: Promise<void> }>()
+
+  const wanted = (): Wanted[] =>
+    ([['image', images], ['iso', isos]] as const)
+      .flatMap(([kind, collection]) => collection.list().map((entry) => ({ kind, entry })))
+      .filter(({ entry: { value } }) => value.state === 'Updating' && value.pull)
+      .sort((a, b) => (a.entry.value.createdAt < b.entry.value.createdAt ? -1 : 1)) // biome-ignore format: steps
+
+  const loop = startLoop({
+    everyMs,
+    failed: (error) => log.error('pull-images failed and will run again', {}, error),
+    run: async () => {
+      const all = wanted()
+      const keys = new Set(all.map(keyOf))
+      for (const [key, { stop }] of running) if (!keys.has(key)) stop.abort(new Error('nobody wants it any more'))
+      await pulls.clean(all)
+      for (const each of all) {
+        if (running.size >= atOnce) break
+        if (!running.has(keyOf(each))) begin(each)
+      }
+    },
+  })
+
+  function begin(each: Wanted): void {
+    const stop = new AbortController()
+    const failed = (error: unknown): void => {
+      if (!stop.signal.aborted) log.error('a pull ended without a word and is tried again', {}, error)
+    }
+    const done = pulls
+      .pull(each.kind, each.entry, stop.signal)
+      .catch(failed)
+      .then(() => {
+        running.delete(keyOf(each))
+        loop.nudge()
+      })
+    running.set(keyOf(each), { stop, done })
+  }
+
+  const unsubscribes = [images, isos].map(({ view }) =>
+    view.subscribe((changes) => {
+      const isOurs = changes.some(
+        (change) => isPull(change.previous?.value) !== isPull(change.type === 'put' ? change.entry.value : undefined),
+      )
+      if (isOurs) loop.nudge()
+    }),
+  )
+
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      for (const unsubscribe of unsubscribes) unsubscribe()
+      await loop.stop()
+      for (const { stop } of running.values()) stop.abort(new Error('the server stops'))
+      await Promise.all([...running.values()].map(({ done }) => done))
+    },
+  }
+}
+
+const keyOf = ({ kind, entry: { value } }: Wanted): string =>
+  `${kind} ${value.name} ${value.createdAt} ${value.pull?.sha256}`
+const isPull = (record: ImageRecord | undefined): boolean => record?.pull !== undefined

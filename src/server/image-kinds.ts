@@ -1,0 +1,30 @@
+// Images and ISOs side by side, for what is done with both in the same way.
+import { type ImageContents, openImageContents } from './image-contents.ts'
+import { ImageStore } from './image-store.ts'
+import type { Services } from './services.ts'
+
+export interface Kind {
+  readonly noun: 'images' | 'isos'
+  readonly store: ImageStore
+  /** Makes content of a file, and takes it. */
+  readonly take: ImageContents['importFile']
+}
+
+export function imageKinds({
+  collections,
+  imageUses,
+  isoUses,
+  content,
+}: Pick<Services, 'collections' | 'imageUses' | 'isoUses' | 'content'>): Readonly<Record<'image' | 'iso', Kind>> {
+  const contents = openImageContents(content)
+  const images = { noun: 'images', word: 'image', command: 'image', collection: collections.images } as const
+  const isos = { noun: 'isos', word: 'ISO', command: 'iso', collection: collections.isos } as const
+  return {
+    image: {
+      noun: 'images',
+      store: new ImageStore({ ...images, uses: imageUses, contents }),
+      take: contents.importDisk,
+    },
+    iso: { noun: 'isos', store: new ImageStore({ ...isos, uses: isoUses, contents }), take: contents.importFile },
+  }
+}

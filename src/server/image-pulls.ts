@@ -1,0 +1,183 @@
+// A pull: what a record wants of a remote is fetched, made into content, and the record is Ready, or Failed with the
+// reason. Whoever asked has had the record already; a restart goes on with what is there.
+import { createHash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type * as t from 'typebox'
+import { ApiError, badRequest } from '../api/errors.ts'
+import type { RemoteItems } from '../api/image-operations.ts'
+import type { Image } from '../api/images.ts'
+import { displayName, type Principal } from '../auth/principal.ts'
+import { BadDiskError } from '../images/qcow2.ts'
+import { DiskFullError, temporaryName } from '../images/temporary-files.ts'
+import { timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
+import { isImageName } from '../rules/image-names.ts'
+import { diskSize } from '../rules/sizes.ts'
+import type { ImageRecord, PullRecord } from '../store/fleet-records.ts'
+import type { Entry } from '../store/store.ts'
+import { Answer } from './handlers.ts'
+import type { ImportOptions } from './image-contents.ts'
+import { takeIn } from './image-intake.ts'
+import { imageKinds, type Kind } from './image-kinds.ts'
+import { RemoteError } from './remote-http.ts'
+import type { RemoteItem, RemoteKind } from './remotes.ts'
+import type { Services } from './services.ts'
+
+export interface PullRequest {
+  readonly kind: RemoteKind
+  /** As the list of remote ones has it. */
+  readonly wanted: string
+  readonly name: string | undefined
+  readonly description: string | undefined
+  readonly namespace: string
+  readonly principal: Principal
+  readonly now: Date
+  readonly requestKey: string | undefined
+}
+
+export async function listOffers(services: Services, kind: RemoteKind): Promise<t.Static<typeof RemoteItems>> {
+  const { offers, unavailable } = await services.remotes.offers(kind, services.stopping)
+  const [first] = unavailable
+  if (first && offers.length === 0)
+    throw new ApiError('ServiceUnavailable', first.message, {
+      hint: 'try again later, or ask whoever runs the server',
+      retryAfterSeconds: 10,
+    })
+  const items = offers.map(({ name, item: { bytes, type } }) => ({ name, size: diskSize(bytes), type }))
+  return { items, ...(unavailable.length > 0 && { unavailable: [...unavailable] }) }
+}
+
+/** Writes the wish down. The controller sees it at once. */
+export async function beginPull(services: Services, { store }: Kind, request: PullRequest): Promise<Answer<Image>> {
+  const { kind, wanted, namespace, principal, now, requestKey } = request
+  if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, requestKey)
+  const { remote, item } = await services.remotes.find(kind, wanted, services.stopping)
+  const { firmware } = item
+  const name = request.name ?? item.name
+  if (!isImageName(name)) throw nameless(name)
+  const { entry, isRepeated } = await store.create(
+    {
+      name,
+      description: request.description ?? item.description ?? '',
+      architecture: item.type,
+      sizeBytes: item.bytes,
+      state: 'Updating',
+      progress: { percent: 0, bytes: 0 },
+      source: `${remote}/${item.name}`,
+      sourceType: 'remote',
+      pull: { remote, item: item.name, bytes: item.bytes, sha256: item.sha256, ...(firmware && { firmware }) },
+    },
+    { namespace, owner: displayName(principal), now, requestKey },
+  )
+  return new Answer(202, store.shown(entry), isRepeated)
+}
+
+const nameless = (name: string): ApiError => {
+  const message = `"${name.slice(0, 100)}" can be no name here: say what it is to be called`
+  return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'send {"name": "NAME"}')
+}
+
+const prefix = 'pull-'
+
+/** Made when it is not there. */
+export async function openPartialFolder(folder: string): Promise<string> {
+  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  return folder
+}
+
+/** Of the record, not of its name: one made again under the same name begins anew. */
+const fileOf = (folder: string, kind: RemoteKind, { name, createdAt, pull }: ImageRecord): string => {
+  const stamp = createHash('sha256')
+    .update(JSON.stringify([kind, name, createdAt, pull?.sha256]))
+    .digest('hex')
+  return path.join(folder, `${prefix}${stamp.slice(0, 32)}`)
+}
+
+/** What the controller works with. */
+export interface ImagePulls {
+  pull(kind: RemoteKind, entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
+  clean(wanted: readonly { readonly kind: RemoteKind; readonly entry: Entry<ImageRecord> }[]): Promise<void>
+}
+
+export function createPulls(services: Services): ImagePulls {
+  const { uploads, clock, log, remotes, partialFolder } = services
+  const kinds = imageKinds(services)
+
+  async function pullOnce(kind: RemoteKind, entry: Entry<ImageRecord>, pull: PullRecord, signal: AbortSignal) {
+    const { store, take } = kinds[kind]
+    const file = fileOf(partialFolder, kind, entry.value)
+    const source = remotes.source(pull.remote)
+    if (!source) throw new RemoteError(`remote "${pull.remote}" is not in the configuration any more`, false)
+    const { architecture } = entry.value
+    const item: RemoteItem = { kind, name: pull.item, type: architecture, bytes: pull.bytes, sha256: pull.sha256 }
+    failpoint('pull.began')
+    // What comes into the store is left alone by the collector from then on.
+    using held = new DisposableStack()
+    await takeIn(services, {
+      store,
+      entry,
+      signal,
+      firmware: pull.firmware,
+      stored: () => failpoint('pull.stored'),
+      take: (options) => source.fetch(item, { file, signal, progress: options.progress, take: () => taken(options) }),
+    })
+
+    /** From a second name of the file: should this be cut off, all that was fetched is still there. */
+    async function taken(options: ImportOptions) {
+      failpoint('pull.fetched')
+      held.use(uploads.hold())
+      const second = await temporaryName(uploads.folder)
+      await fs.link(file, second)
+      const progress: ImportOptions['progress'] = ({ percent, bytes }) =>
+        options.progress({ percent: 70 + Math.floor(percent * 0.3), bytes })
+      try {
+        return await take(second, { ...options, progress })
+      } finally {
+        await fs.rm(second, { force: true })
+      }
+    }
+  }
+
+  return {
+    async pull(kind, entry, signal) {
+      const { name, pull } = entry.value
+      if (!pull) return
+      try {
+        await pullOnce(kind, entry, pull, signal)
+        log.info('pulled', { kind, name })
+      } catch (error) {
+        // The server stops, or nobody wants it any more.
+        if (signal.aborted) return
+        const reason = reasonOf(error)
+        log.warn('a pull failed', { kind, name, problem: reason })
+        const failed = ({ pull: _, progress: __, ...record }: ImageRecord): ImageRecord => ({
+          ...record,
+          state: 'Failed',
+          errorMessage: reason,
+          updatedAt: timestamp(clock.now()),
+        })
+        await kinds[kind].store.change(entry, failed).catch(ifGone)
+      }
+      await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
+    },
+
+    async clean(wanted) {
+      const kept = new Set(wanted.map(({ kind, entry }) => path.basename(fileOf(partialFolder, kind, entry.value))))
+      for (const name of await fs.readdir(partialFolder))
+        if (name.startsWith(prefix) && !kept.has(name)) await fs.rm(path.join(partialFolder, name), { force: true })
+    },
+  }
+}
+
+function ifGone(error: unknown): void {
+  if (!(error instanceof ApiError)) throw error
+}
+
+/** For people: what is ours and unexpected is in the log only. */
+function reasonOf(error: unknown): string {
+  if (error instanceof RemoteError) return error.message
+  if (error instanceof DiskFullError) return 'the disk of the server is full; nothing was kept'
+  if (error instanceof BadDiskError || error instanceof ApiError) return error.message
+  return 'the server failed while it took it in: its log says more'
+}
