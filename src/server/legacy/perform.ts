@@ -52,7 +52,7 @@ export function createPerformers(services: Services, table: Handlers) {
       markMade(reply, operation.path, namespace, params)
       const call: Call<Operation> = {
         params,
-        query: input.query as undefined,
+        query: (operation.query ? (input.query ?? {}) : undefined) as undefined,
         body: checkedBody(operation, input.body) as undefined,
         principal: principal as Call<Operation>['principal'],
         now: services.clock.now(),
