@@ -49,31 +49,25 @@ export class LegacyUsage {
   async #write(): Promise<void> {
     const batch = this.#added
     this.#added = new Map()
-    for (const [name, added] of batch) {
-      try {
-        await this.#add(name, added)
-        batch.delete(name)
-      } catch (error) {
-        for (const [each, left] of batch) this.#added.set(each, sum(this.#added.get(each), left))
-        throw error
-      }
+    try {
+      for (const [name, added] of batch) if (await this.#add(name, added)) batch.delete(name)
+    } finally {
+      for (const [name, left] of batch) this.#added.set(name, sum(this.#added.get(name), left))
     }
     await this.#forgetOld()
   }
 
-  async #add(name: string, added: LegacyUsageRecord): Promise<void> {
+  /** False: another server was first, and our view has not seen it yet. */
+  async #add(name: string, added: LegacyUsageRecord): Promise<boolean> {
     const { legacyUsage } = this.#collections
-    for (;;) {
-      const entry = legacyUsage.get('', name)
-      try {
-        if (entry) await legacyUsage.update(entry, sum(entry.value, added))
-        else await legacyUsage.create('', name, added)
-        return
-      } catch (error) {
-        if (!isFault(error, 'Conflict') && !isFault(error, 'AlreadyExists') && !isFault(error, 'NotFound')) throw error
-        // Another server was first, and our view has not seen it yet.
-        await new Promise((resolve) => setImmediate(resolve))
-      }
+    const entry = legacyUsage.get('', name)
+    try {
+      if (entry) await legacyUsage.update(entry, sum(entry.value, added))
+      else await legacyUsage.create('', name, added)
+      return true
+    } catch (error) {
+      if (isFault(error, 'Conflict') || isFault(error, 'AlreadyExists') || isFault(error, 'NotFound')) return false
+      throw error
     }
   }
 
