@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
+import { legacyLog } from '../../test/support/legacy-log.ts'
 import type { Finding, ScanOptions } from './finding.ts'
 import { kindOf, textFindings } from './scan.ts'
 import { logFindings } from './scan-log.ts'
@@ -45,5 +46,55 @@ describe('the scan', () => {
     for (const each of [...wrong, ...missed]) test.diagnostic(each)
     assert.ok(lines >= 200 && labels.length >= 100)
     assert.ok(precision >= 0.95 && recall >= 0.95, [...wrong, ...missed].join('\n'))
+  })
+})
+
+describe('the scan of a log', () => {
+  it('counts every call, however the bytes come, in memory that does not grow', async (test) => {
+    const { block, calls, lines } = legacyLog(2 ** 21)
+    async function* bytes(): AsyncGenerator<Uint8Array> {
+      for (let round = 0; round < 16; round++)
+        for (let at = 0, size = 1; at < block.length; at += size, size = 1 + ((size * 7_919) % 400_000))
+          yield block.subarray(at, at + size)
+    }
+    const before = process.memoryUsage().rss
+    const start = process.cpuUsage()
+    const findings = await logFindings(bytes())
+    const { user, system } = process.cpuUsage(start)
+    const grownMb = (process.memoryUsage().rss - before) / 1e6
+    const rate = (16 * block.length) / (user + system)
+    test.diagnostic(`${rate.toFixed(0)} MB/s of processor time, ${grownMb.toFixed(0)} MB more memory for 33 MB of log`)
+    assert.deepEqual(
+      Object.fromEntries(findings.map((each) => [callOf(each), each.count])),
+      Object.fromEntries([...calls].map(([call, count]) => [call, count * 16])),
+    )
+    assert.ok(findings.every(({ line }) => line >= 1 && line < lines))
+    assert.ok(grownMb < 150, `${grownMb} MB`)
+  })
+
+  it('knows on which line a call stands first', async () => {
+    const text = `${'x\n'.repeat(5_000)}1.1.1.1 - - [x] "GET /resources/vm/list HTTP/1.1" 200 1\n`
+    const [finding] = await logFindings(bytesOf(text, 777))
+    assert.deepEqual([finding?.line, finding?.text], [5_001, 'GET /resources/vm/list'])
+  })
+
+  it('takes generic paths only beside calls that are surely legacy, or with a base address', async () => {
+    const text = '1.1.1.1 - - [x] "GET /orka/users HTTP/1.1" 200 1\n1.1.1.1 - - [x] "GET /users HTTP/1.1" 200 1\n'
+    assert.deepEqual(await logFindings(bytesOf(text)), [])
+    const found = await logFindings(bytesOf(text), { baseUrl: 'http://host/orka' })
+    assert.deepEqual(
+      found.map(({ line }) => line),
+      [1],
+    )
+    assert.equal((await logFindings(bytesOf(`${text}"GET /resources/ports HTTP/1.1"\n`))).length, 2)
+  })
+
+  it('lives through text that is no log', async () => {
+    const noise = Buffer.from(Array.from({ length: 100_000 }, (_, index) => (index * 7_919) % 256))
+    async function* bytes(): AsyncGenerator<Uint8Array> {
+      yield noise
+      yield Buffer.from(`{"method": /resources/vm/list\n"/resources/vm/list`)
+    }
+    assert.deepEqual(await logFindings(bytes()), [])
   })
 })
