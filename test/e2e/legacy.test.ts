@@ -5,27 +5,20 @@ import { execFile } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, type Ran, root, startDev, svc3 } from '../support/dev-server.ts'
+import { type DevServer, makeFolder, program, type Ran, root, startDev, svc3 } from '../support/dev-server.ts'
 import { seedTiny } from '../support/guest.ts'
 
-let dev: DevServer
-let data: string
 const password = 'correct horse battery'
 const inFixtures = (file: string): string => path.join(root, 'test/fixtures', file)
 
-before(async () => {
-  data = await makeFolder()
-  await seedTiny(path.join(data, 'images'), ['amd64'])
-  dev = await startDev(data, { args: ['--nodes', 'amd64=1'] })
+async function addUser(data: string): Promise<void> {
   const add = ['server', 'users', 'add', 'ada@example.com', '--admin', '--password-stdin', '--data', data]
   const { code, stderr } = await svc3(add, { input: `${password}\n` })
   assert.equal(code, 0, stderr)
-})
-after(async () => {
-  await svc3(['vm', 'delete', 'legacy-ci'], { env: { SVC3_DATA: data } })
-  await dev.kill('SIGTERM')
-  await fs.rm(data, { recursive: true, force: true })
-})
+}
+
+const runJourney = (dev: DevServer): Promise<Ran> =>
+  runScript('legacy-journey.sh', { ORKA_API: dev.apiUrl, ORKA_EMAIL: 'ada@example.com', ORKA_PASSWORD: password })
 
 function runScript(file: string, env: Record<string, string>): Promise<Ran> {
   return new Promise((resolve) => {
@@ -36,10 +29,23 @@ function runScript(file: string, env: Record<string, string>): Promise<Ran> {
   })
 }
 
-describe('a script of 2.4.x', { timeout: 170_000 }, () => {
+describe('a script of 2.4.x on a real VM', { timeout: 170_000 }, () => {
+  let dev: DevServer
+  let data: string
+  before(async () => {
+    data = await makeFolder()
+    await seedTiny(path.join(data, 'images'), ['amd64'])
+    dev = await startDev(data, { args: ['--nodes', 'amd64=1'] })
+    await addUser(data)
+  })
+  after(async () => {
+    await svc3(['vm', 'delete', 'legacy-ci'], { env: { SVC3_DATA: data } })
+    await dev.kill('SIGTERM')
+    await fs.rm(data, { recursive: true, force: true })
+  })
+
   it('runs unchanged from end to end', async () => {
-    const env = { ORKA_API: dev.apiUrl, ORKA_EMAIL: 'ada@example.com', ORKA_PASSWORD: password }
-    const { code, stdout, stderr } = await runScript('legacy-journey.sh', env)
+    const { code, stdout, stderr } = await runJourney(dev)
     assert.equal(code, 0, `${stdout}\n${stderr}`)
     for (const said of [
       'Successfully copied', 'Successfully tagged node', 'Successfully Created', /deployed [0-9a-f-]{36} at 127\.0\.0\.1:\d+/,
@@ -83,12 +89,38 @@ describe('a script of 2.4.x', { timeout: 170_000 }, () => {
     const scan = await svc3(['migrate', 'scan', inFixtures('legacy-journey-replaced.sh')])
     assert.deepEqual([scan.code, scan.stdout], [0, 'PLACE\tCALLS\tCALL\tREPLACEMENT\tCOMMAND\n'])
   })
+})
 
-  it('is seen by the administrator', async () => {
+describe('the gateway', { timeout: 60_000 }, () => {
+  it('serves simulated VMs as well, and knows after a restart who called', async () => {
+    const data = await makeFolder()
+    const args = ['--driver', 'simulated', '--nodes', 'amd64=1']
+    {
+      await using dev = await startDev(data, { args })
+      await addUser(data)
+      const { code, stdout, stderr } = await runJourney(dev)
+      assert.equal(code, 0, `${stdout}\n${stderr}`)
+      await dev.kill('SIGTERM')
+    }
+    await using _ = await startDev(data, { args })
     const { stdout } = await svc3(['migrate', 'usage', '-o', 'json'], { env: { SVC3_DATA: data } })
     const rows = JSON.parse(stdout) as { endpoint: string; subject: string; client: string; calls: number }[]
     const deployed = rows.find(({ endpoint }) => endpoint === 'POST /resources/vm/deploy')
     assert.deepEqual([deployed?.subject, deployed?.calls], ['ada@example.com', 1])
     assert.match(deployed?.client ?? '', /^curl\//)
+  })
+
+  it('is off in svc3 server until the settings say otherwise', async () => {
+    const data = await makeFolder()
+    const server = { command: [program, 'server'], args: ['--plain-http'] }
+    const statusOf = async (apiUrl: string): Promise<number> => (await fetch(`${apiUrl}/resources/vm/list`)).status
+    {
+      await using off = await startDev(data, server)
+      assert.equal(await statusOf(off.apiUrl), 410)
+      await off.kill('SIGTERM')
+    }
+    await fs.writeFile(path.join(data, 'config.json'), '{"legacy":{"enabled":true}}')
+    await using on = await startDev(data, server)
+    assert.equal(await statusOf(on.apiUrl), 401)
   })
 })
