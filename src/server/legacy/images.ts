@@ -36,7 +36,8 @@ async function ready({ word, waits, key }: Kind, name: string, { services, reply
       hint: `it goes on: svc3 ${word} list ${name} shows how far it is`,
     })
   })
-  if (record && record.state !== 'Failed') return
+  // A commit that failed leaves the image as it was, with the reason.
+  if (record && record.state !== 'Failed' && record.errorMessage === undefined) return
   const why = record?.errorMessage ?? 'it was deleted meanwhile'
   throw new ApiError('InternalError', `${word} "${name}" could not be made: ${why}`, {
     hint: `svc3 ${word} list ${name} -o wide shows how it stands`,

@@ -7,16 +7,22 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { fileForm, makePair } from '../../../test/support/certificates.ts'
+import { eventually } from '../../../test/support/eventually.ts'
 import { addImage, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
+import { startRemote } from '../../../test/support/remote-folder.ts'
 import { type Answer, type CallOptions, startService, type TestService } from '../../../test/support/service.ts'
 import { loadIssuerKeys } from '../../auth/issuer-keys.ts'
 import { makeKeyring } from '../../auth/keyring.ts'
 import { createLocalIssuer, type LocalIssuer } from '../../auth/local-issuer.ts'
 import { LocalUsers } from '../../auth/local-users.ts'
 import { Secrets } from '../../auth/secrets.ts'
+import { pullImages } from '../../controllers/pull-images.ts'
 import { createLog } from '../../platform/log.ts'
+import { changeCaptured, failCaptured, withoutCapture } from '../../store/captures.ts'
 import { openCollections } from '../../store/collections.ts'
+import type { ImageCapture } from '../../store/fleet-records.ts'
 import { openMemory } from '../../store/memory.ts'
+import { createPulls } from '../image-pulls.ts'
 
 const password = 'correct horse'
 let folder: string
@@ -133,7 +139,7 @@ describe('a VM from its configuration to its end', () => {
     })
     const both = { body: { orka_cpu_core: 'six', vnc_console: 'perhaps' } }
     const answer = await refused(400, /orka_cpu_core must be a whole number/, 'POST', '/resources/vm/create', both)
-    assert.match(answer.body.errors[0].message, /orka_vm_name is missing.*|.*vnc_console must be true or false/)
+    assert.match(answer.body.errors[0].message, /vnc_console must be true or false; orka_vm_name is missing/)
   })
 
   it('is listed while it is not deployed', async () => {
@@ -191,6 +197,44 @@ describe('a VM from its configuration to its end', () => {
     }
     const elsewhere = { body: { orka_vm_name: name, orka_node_name: 'macpro-2' } }
     await refused(404, /No VMs with that name/, 'POST', '/resources/vm/exec/stop', elsewhere)
+  })
+
+  it('saves and commits: the answer comes when it is done, or says what it failed for', async () => {
+    const { collections } = service.services
+    const captured = async (image: string, end: (capture: ImageCapture) => Promise<unknown>) => {
+      await eventually(async () => assert.ok(collections.images.get('', image)?.value.capture))
+      await end(collections.images.get('', image)?.value.capture as ImageCapture)
+    }
+    const fails =
+      (image: string) =>
+      ({ id: capture, kind }: ImageCapture) =>
+        failCaptured(collections, { id: capture, image, kind }, 'the disk of the node is full', '2026-11-15T09:00:00Z')
+    const succeeds =
+      (image: string) =>
+      ({ id: capture }: ImageCapture) =>
+        changeCaptured(collections, { id: capture, image }, withoutCapture)
+    const byId = { orka_vm_name: id }
+    const steps = [
+      ['save', { ...byId, new_name: 'kept' }, 'kept', succeeds, 'saved'],
+      [
+        'save',
+        { ...byId, new_name: 'lost' },
+        'lost',
+        fails,
+        /image "lost" could not be made: the disk of the node is full/,
+      ],
+      ['commit', { orka_vm_name: name }, 'ventura', fails, /image "ventura" could not be made: the disk of the node/],
+      ['commit', byId, 'ventura', succeeds, 'committed'],
+    ] as const
+    for (const [verb, body, image, end, said] of steps) {
+      const answering = service.call('POST', `/resources/image/${verb}`, { body })
+      await captured(image, end(image))
+      const { status, body: answer, text } = await answering
+      assert.equal(status, typeof said === 'string' ? 200 : 500, text)
+      if (typeof said === 'string') assert.equal(answer.message, said)
+      else assert.match(answer.errors[0].message, said)
+    }
+    for (const image of ['kept', 'lost']) await ok('POST', '/resources/image/delete', { body: { image } })
   })
 
   it('deploys a second of the same configuration under a generated name', async () => {
@@ -325,10 +369,7 @@ describe('images and ISOs', () => {
       .message
     assert.equal(name, 'Successfully copied')
     const { images, image_attributes: attributes } = await ok('GET', '/resources/image/list')
-    assert.deepEqual(
-      images.filter((each: string) => each !== 'image').slice(0, 3),
-      ['empty.img', 'ventura', 'ventura-2.img'].filter((each) => images.includes(each)),
-    )
+    assert.deepEqual(images.sort(), ['empty.img', 'ventura', 'ventura-2.img', 'x.pem'])
     const empty = attributes.find((each: { image: string }) => each.image === 'empty.img')
     assert.deepEqual(empty, {
       image: 'empty.img',
@@ -371,12 +412,33 @@ describe('images and ISOs', () => {
     assert.match(String(answer.headers.link), new RegExp(`/images/${images[0]}/download`))
     for (const iso of isos) await ok('POST', '/resources/iso/delete', { body: { iso } })
   })
+})
 
-  it('answers when a copy is ready, and says what it failed for', async () => {
-    const { images } = service.services.collections
-    await ok('POST', '/resources/image/generate', { body: { file_name: 'slow.img', file_size: '1G' } })
-    const entry = images.get('', 'slow.img')
-    assert.ok(entry)
+describe('remote images and ISOs', () => {
+  it('are listed and pulled: the answer comes when the image is ready, or says why there is none', async () => {
+    await using remote = await startRemote()
+    const remotes = [{ name: 'lab', url: remote.url, allowInsecure: true }]
+    await using own = await startService({ settings: { legacy: { enabled: true }, remotes } })
+    const pulls = pullImages(own.services, createPulls(own.services))
+    remote.items.set('sonoma', { bytes: randomBytes(2 ** 16) })
+    remote.items.set('disc.iso', { bytes: randomBytes(2 ** 12), kind: 'iso' })
+    remote.items.set('broken', { bytes: randomBytes(2 ** 12), index: { sha256: '0'.repeat(64) } })
+    const get = async (url: string) => (await own.call('GET', url)).body
+    const images = ['broken', 'sonoma']
+    assert.deepEqual((await get('/resources/image/list-remote')).images.sort(), images)
+    const both = await get('/resources/iso/list-remote')
+    assert.deepEqual([both.isos, both.images.sort()], [['disc.iso'], images])
+
+    const pulled = await own.call('POST', '/resources/image/pull', { body: { image: 'sonoma', new_name: 'mine' } })
+    assert.deepEqual([pulled.status, pulled.body.message], [200, 'Successfully copied image.'], pulled.text)
+    assert.equal(own.services.collections.images.get('', 'mine')?.value.state, undefined)
+    const disc = await own.call('POST', '/resources/iso/pull', { body: 'iso=disc.iso', headers: form })
+    assert.deepEqual([disc.status, disc.body.message], [200, 'Successfully copied iso.'], disc.text)
+    assert.deepEqual((await get('/resources/iso/list')).isos, ['disc.iso'])
+    const broken = await own.call('POST', '/resources/image/pull', { body: { image: 'broken', new_name: 'never' } })
+    assert.equal(broken.status, 500)
+    assert.match(broken.body.errors[0].message, /image "never" could not be made: ./)
+    await pulls.stop()
   })
 })
 
