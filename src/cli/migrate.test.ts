@@ -132,8 +132,8 @@ describe('svc3 migrate scan', () => {
 
   it('says which path is not there', async () => {
     const { exitCode, stderr } = await scan('none')
-    assert.equal(exitCode, 1)
-    assert.match(stderr, /none is not there/)
+    assert.equal(exitCode, 5, 'another code than for findings')
+    assert.match(stderr, /files "none" not found/)
   })
 })
 

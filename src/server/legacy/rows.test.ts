@@ -112,6 +112,24 @@ describe('what is no row', () => {
   })
 })
 
+describe('the namespace', () => {
+  it('is the one of the settings, also by its alias', async () => {
+    await using own = await startService({ settings: { legacy: { enabled: true, namespace: 'orka-ios' } } })
+    const missing = await own.call('GET', '/resources/vm/list')
+    assert.equal(missing.status, 404)
+    assert.match(missing.body.errors[0].message, /"svc-ios" not found/)
+    await own.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    const answer = await own.call('GET', '/resources/vm/list')
+    assert.equal(answer.status, 200, answer.text)
+    const base = '/api/v1/namespaces/svc-ios'
+    assert.equal(
+      answer.headers.link,
+      `<${base}/vms>; rel="successor-version", <${base}/vmconfigs>; rel="successor-version"`,
+    )
+    assert.equal((await own.call('GET', '/resources/vm/list', { token: own.devToken })).status, 403)
+  })
+})
+
 describe('a developer', () => {
   it('may not do what takes an administrator', async () => {
     for (const [method, path] of [

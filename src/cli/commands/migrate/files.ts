@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createGunzip } from 'node:zlib'
-import { Failure } from '../../usage.ts'
+import { notFound } from '../../../api/errors.ts'
 
 export interface ScannedFile {
   /** As it was named, or from there. */
@@ -23,7 +23,7 @@ export async function* filesUnder(
   for (const given of paths) {
     const whole = path.resolve(workingDir, given)
     const stat = await fs.stat(whole).catch(() => undefined)
-    if (!stat) throw new Failure(`${given} is not there, or cannot be read`, 'check the path')
+    if (!stat) throw notFound('files', given, 'check the path, and whether you may read it')
     if (stat.isDirectory()) yield* inFolder(given, whole, signal)
     else yield file(given, whole, signal)
   }
