@@ -8,6 +8,10 @@ import { gzipSync } from 'node:zlib'
 import { startFakeService } from '../../test/support/api-stand-in.ts'
 import { run } from '../../test/support/cli-host.ts'
 import { getLegacyUsage } from '../api/legacy-usage.ts'
+import { commandsFor } from '../legacy/advice.ts'
+import { legacyRows } from '../legacy/map.ts'
+import { isLeaf, locate } from './locate.ts'
+import { parse } from './parse.ts'
 
 const fixtures = path.resolve(import.meta.dirname, '../../test/fixtures')
 let folder: string
@@ -138,6 +142,16 @@ describe('svc3 migrate scan', () => {
 })
 
 describe('svc3 migrate map', () => {
+  it('names commands that there are, with options that they have', async () => {
+    for (const row of legacyRows)
+      for (const line of row.calls.flatMap((call) => commandsFor(row, call))) {
+        const { found, rest } = locate(line.split(' ').slice(1))
+        assert.ok(isLeaf(found), line)
+        const { command } = await found.load()
+        assert.doesNotThrow(() => parse(command, rest), line)
+      }
+  })
+
   it('prints the table, one call, or all calls of a path', async () => {
     const all = await run(['migrate', 'map', '-o', 'json'])
     assert.ok(JSON.parse(all.stdout).length > 60)

@@ -130,6 +130,18 @@ describe('the namespace', () => {
   })
 })
 
+describe('a service account of the namespace', () => {
+  it('works like a developer', async () => {
+    const account = { name: 'jenkins', namespace: 'svc-default', uid: 'jenkins' }
+    await on.services.collections.serviceAccounts.create('svc-default', 'jenkins', { ...account, createdAt: '' })
+    const token = await on.tokenFor({ kind: 'serviceaccount', ...account })
+    for (const path of ['/resources/vm/list', '/resources/node/list', '/resources/image/list'])
+      assert.equal((await on.call('GET', path, { token })).status, 200)
+    const tagging = await on.call('POST', '/resources/node/tag/ios', { token, body: { orka_node_name: 'x' } })
+    assert.equal(tagging.status, 403)
+  })
+})
+
 describe('a developer', () => {
   it('may not do what takes an administrator', async () => {
     for (const [method, path] of [
