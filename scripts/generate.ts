@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import about from '../package.json' with { type: 'json' }
+import { legacyPage } from '../src/legacy/page.ts'
 import { openApiDocument } from '../src/server/openapi.ts'
 import { root } from './build.ts'
 
@@ -12,6 +13,7 @@ export interface GeneratedFile {
 
 export const generatedFiles: readonly GeneratedFile[] = [
   { file: 'docs/openapi.json', make: () => `${JSON.stringify(openApiDocument(about.version), null, 2)}\n` },
+  { file: 'docs/legacy.md', make: legacyPage },
 ]
 
 export const currentText = (file: string): Promise<string> => fs.readFile(path.join(root, file), 'utf8').catch(() => '')

@@ -6,6 +6,7 @@ import * as events from './events.ts'
 import * as imageCache from './image-cache.ts'
 import * as images from './images.ts'
 import * as isos from './isos.ts'
+import * as legacyUsage from './legacy-usage.ts'
 import * as namespaces from './namespaces.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
@@ -38,6 +39,7 @@ const nouns = {
   ...roleBindings,
   ...events,
   ...certificates,
+  ...legacyUsage,
   ...tokens,
   ...service,
   ...agent,

@@ -3,13 +3,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createLocalJWKSet } from 'jose'
 import type Provider from 'oidc-provider'
+import { ApiError } from '../api/errors.ts'
 import type { Log } from '../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import { accountIdOf, type LocalUsers } from './local-users.ts'
+import { accountIdOf, type LocalUser, type LocalUsers } from './local-users.ts'
 import type { LoginStorage } from './login-adapter.ts'
 import { loginPage, messagePage, pageHeaders, styleName, stylesheet } from './login-pages.ts'
 import { createLoginThrottle } from './login-throttle.ts'
 import { PasswordsBusy } from './passwords.ts'
+import type { User } from './principal.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 
 export const localClientId = 'svc3-cli'
@@ -19,6 +21,11 @@ export const mount = '/oidc'
 export interface LocalIssuer {
   readonly issuer: string
   readonly keys: ProviderKeys
+  /**
+   * A user by e-mail and password, for clients of 2.4.x, which have no other way. Throttled together with the login form.
+   * Throws Unauthorized or TooManyRequests.
+   */
+  authenticate(email: string, password: string, address: string): Promise<User>
   /** Answers a request under `mount`. `address` is where it comes from. */
   handle(request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
 }
@@ -31,6 +38,10 @@ export interface LocalIssuerOptions {
   readonly storage: LoginStorage
   readonly log: Log
 }
+
+type Tried =
+  | { readonly user: LocalUser }
+  | { readonly status: 401 | 429; readonly problem: string; readonly waitSeconds?: number }
 
 const maxFormBytes = 16_384
 
@@ -59,6 +70,35 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
     return made.provider
   }
 
+  const tryPassword = async (email: string, password: string, address: string): Promise<Tried> => {
+    const waitSeconds = throttle.begin(email, address)
+    if (waitSeconds > 0) {
+      log.warn('login refused: too many wrong passwords', { remote: address, delayMs: waitSeconds * 1_000 })
+      return {
+        status: 429,
+        waitSeconds,
+        problem: `Too many wrong passwords. Try again in ${duration(waitSeconds)}.`,
+      }
+    }
+    const user = await users.verify(email, password).catch((error: unknown) => {
+      if (!(error instanceof PasswordsBusy)) throw error
+      return 'busy' as const
+    })
+    if (user === 'busy') {
+      throttle.unjudged(email)
+      log.warn('login refused: too many at once', { remote: address })
+      return { status: 429, waitSeconds: 5, problem: 'The service is busy. Try again in a few seconds.' }
+    }
+    if (!user) {
+      // Not who was tried: people type passwords into the wrong field.
+      log.warn('login refused: wrong e-mail or password', { remote: address })
+      return { status: 401, problem: 'E-mail or password is wrong.' }
+    }
+    throttle.right(email, address)
+    log.info('logged in at the built-in identity provider', { actor: user.email, remote: address })
+    return { user }
+  }
+
   const login = async (request: IncomingMessage, response: ServerResponse, action: string, address: string) => {
     const provider = await providerNow()
     const interaction = await provider.interactionDetails(request, response).catch(() => undefined)
@@ -81,31 +121,13 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
         loginPage({ mount, action, email, problem: 'Enter your e-mail address and your password.' }),
       )
     }
-    const waitSeconds = throttle.begin(email, address)
-    if (waitSeconds > 0) {
-      log.warn('login refused: too many wrong passwords', { remote: address, delayMs: waitSeconds * 1_000 })
-      response.setHeader('retry-after', String(waitSeconds))
-      const problem = `Too many wrong passwords. Try again in ${duration(waitSeconds)}.`
-      return send(response, 429, loginPage({ mount, action, email, problem }))
+    const tried = await tryPassword(email, password, address)
+    if (!('user' in tried)) {
+      const { status, problem, waitSeconds } = tried
+      if (waitSeconds !== undefined) response.setHeader('retry-after', String(waitSeconds))
+      return send(response, status, loginPage({ mount, action, email, problem }))
     }
-    const user = await users.verify(email, password).catch((error: unknown) => {
-      if (!(error instanceof PasswordsBusy)) throw error
-      return 'busy' as const
-    })
-    if (user === 'busy') {
-      throttle.unjudged(email)
-      log.warn('login refused: too many at once', { remote: address })
-      response.setHeader('retry-after', '5')
-      const problem = 'The service is busy. Try again in a few seconds.'
-      return send(response, 429, loginPage({ mount, action, email, problem }))
-    }
-    if (!user) {
-      // Not who was tried: people type passwords into the wrong field.
-      log.warn('login refused: wrong e-mail or password', { remote: address })
-      return send(response, 401, loginPage({ mount, action, email, problem: 'E-mail or password is wrong.' }))
-    }
-    throttle.right(email, address)
-    log.info('logged in at the built-in identity provider', { actor: user.email, remote: address })
+    const { user } = tried
     const result = { login: { accountId: accountIdOf(user), remember: false } }
     await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false })
   }
@@ -115,6 +137,18 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
       return issuer()
     },
     keys: { getKey: createLocalJWKSet({ keys: [keys.publicKey] }) },
+    async authenticate(email, password, address) {
+      const tried = await tryPassword(email.slice(0, 320), password, address)
+      if ('user' in tried) {
+        const { email: name, admin } = tried.user
+        return { kind: 'user', name, admin, uid: accountIdOf(tried.user) }
+      }
+      const { status, problem, waitSeconds } = tried
+      throw new ApiError(status === 401 ? 'Unauthorized' : 'TooManyRequests', problem, {
+        hint: 'svc3 server users reset gives a user a new password',
+        ...(waitSeconds !== undefined && { retryAfterSeconds: waitSeconds }),
+      })
+    },
     async handle(request, response, address) {
       try {
         const url = request.url ?? ''

@@ -32,6 +32,7 @@ import { Deliveries } from '../server/deliveries.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
 import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
 import { forgetUploads } from '../server/image-store.ts'
+import { LegacyUsage } from '../server/legacy/usage.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
@@ -59,6 +60,8 @@ export interface ControlPlaneOptions {
   readonly plainHttp: boolean
   /** Where clients reach the API, when that is not where it listens. */
   readonly publicUrl?: string | undefined
+  /** Paths of 2.4.x are answered unless the settings say otherwise. */
+  readonly legacy?: boolean | undefined
   readonly clock?: Clock
 }
 
@@ -82,15 +85,21 @@ export interface ControlPlane {
 
 const drainMs = 10_000
 const renewalCheckMs = 6 * 3_600_000
+/** A kill loses what was counted since. */
+const usageEveryMs = 15_000
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { dataFolder, host, port, environment, plainHttp, publicUrl, clock = systemClock } = options
+  const { dataFolder, host, port, environment, plainHttp, publicUrl, legacy = false, clock = systemClock } = options
   await using cleanup = new AsyncDisposableStack()
   await fs.mkdir(dataFolder, { recursive: true, mode: 0o700 })
   const given = parseSettings(await readFileIfPresent(path.join(dataFolder, 'config.json')))
   // Plain HTTP under another address means a proxy on this machine that ends TLS: it says who is calling.
   const isBehindProxy = plainHttp && publicUrl !== undefined && given.trustedProxies.length === 0
-  const settings = isBehindProxy ? { ...given, trustedProxies: ['127.0.0.1', '::1'] } : given
+  const settings = {
+    ...given,
+    ...(isBehindProxy && { trustedProxies: ['127.0.0.1', '::1'] }),
+    legacy: { ...given.legacy, enabled: given.legacy.enabled ?? legacy },
+  }
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
   const store = measured(await openStore(`sqlite:${dataFolder}`), metrics.store)
@@ -146,6 +155,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     nodeKeys: createNodeKeys(signingKeys, clock),
     requestSecret: signingKeys.derive('requests'),
     peerTickets: createPeerTickets(signingKeys.derive('peers'), clock),
+    legacyUsage: new LegacyUsage(collections, clock),
     limits: createLimits(settings),
     clock,
     log,
@@ -156,6 +166,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     plainHttp,
     apiUrl: '',
   }
+  // After the last request, before the store closes.
+  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept))
   const app = createApp(services)
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
@@ -179,6 +191,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     expireUploads(services, partialUploads),
     pullImages(services, createPulls(services)),
     renewCertificate(),
+    keepLegacyUsage(),
   ]
   const running = cleanup.move()
 
@@ -216,6 +229,19 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   function renewCertificate() {
     const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
     return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
+  }
+
+  function usageNotKept(error: unknown): void {
+    log.error('who calls paths of 2.4.x could not be written down', {}, error)
+  }
+
+  function keepLegacyUsage() {
+    return startLoop({
+      everyMs: usageEveryMs,
+      isFirstLater: true,
+      run: () => services.legacyUsage.flush(),
+      failed: usageNotKept,
+    })
   }
 
   /** Finishes a rotation that was begun, also one that a crash cut off. */

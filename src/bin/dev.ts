@@ -16,6 +16,7 @@ export const runDev = ({ dataDir, listen, driver, nodes, simulation, imageQuotaB
     dataDir,
     listen,
     plainHttp: true,
+    legacy: true,
     note: adminNote(),
     beside: (plane) => startNodes(plane, { dataDir, driver, nodes, simulation, imageQuotaBytes }),
     greet: async (plane) => nextSteps(dataDir, plane.localUsers && administrator),

@@ -6,6 +6,7 @@ import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import { Idempotency } from './idempotency.ts'
 import { serveIssuer } from './issuer.ts'
+import { serveLegacy } from './legacy/routes.ts'
 import { listenerFactory } from './listener.ts'
 import { registerForms, registerUploads } from './multipart.ts'
 import { observeRequests } from './observe.ts'
@@ -85,6 +86,7 @@ export function createApp(services: Services): FastifyInstance {
     for (const operation of uploads) registerOperation(scope, operation, table, services, idempotency)
   })
   takeUpgrades(app, ({ socket }) => services.plainHttp || (socket as { encrypted?: boolean }).encrypted === true)
+  serveLegacy(app, services, table)
   serveSwagger(app)
   serveIssuer(app, services)
   return app

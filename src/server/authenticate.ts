@@ -8,12 +8,12 @@ import { realNamespace } from '../rules/names.ts'
 import { mayCall } from '../rules/permissions.ts'
 import type { Services } from './services.ts'
 
-const unauthorized = (): ApiError =>
+export const unauthorized = (): ApiError =>
   new ApiError('Unauthorized', 'Unauthorized: the request carries no valid token', {
     hint: 'send "Authorization: Bearer TOKEN"; svc3 user get-token prints one',
   })
 
-const forbidden = (operation: Operation, namespace: string | undefined): ApiError =>
+export const forbidden = (operation: Operation, namespace: string | undefined): ApiError =>
   new ApiError(
     'Forbidden',
     `Forbidden: you may not ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,

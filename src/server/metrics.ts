@@ -13,6 +13,8 @@ export interface Metrics {
   readonly registry: Registry
   request(method: string, route: string, status: number, seconds: number): void
   store(operation: string, seconds: number, outcome: string): void
+  /** A call of a path of 2.4.x. */
+  legacy(endpoint: string, status: number): void
   readonly watches: OpenWatches
 }
 
@@ -42,6 +44,12 @@ export function createMetrics(version: string): Metrics {
     labelNames: ['route', 'status'],
     registers: [registry],
   })
+  const legacy = new Counter({
+    name: 'svc3_legacy_requests_total',
+    help: 'Requests to paths of the 2.4.x API, by endpoint',
+    labelNames: ['endpoint', 'status'],
+    registers: [registry],
+  })
   const watchGauge = new Gauge({
     name: 'svc3_http_watches',
     help: 'Streams of changes open now',
@@ -65,6 +73,7 @@ export function createMetrics(version: string): Metrics {
       if (status === 401 || status === 403) refusals.labels(route, String(status)).inc()
     },
     store: (operation, seconds, outcome) => latencies.labels(operation, outcome).observe(seconds),
+    legacy: (endpoint, status) => legacy.labels(endpoint, String(status)).inc(),
     watches: countOpen((open) => watchGauge.set(open)),
   }
 }

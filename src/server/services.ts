@@ -16,6 +16,7 @@ import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
 import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
+import type { LegacyUsage } from './legacy/usage.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { PartialUploads } from './partial-uploads.ts'
@@ -60,6 +61,8 @@ export interface Services {
   readonly requestSecret: Buffer
   /** What nodes that serve each other trust each other by. */
   readonly peerTickets: PeerTickets
+  /** Who calls paths of 2.4.x. */
+  readonly legacyUsage: LegacyUsage
   readonly limits: Limits
   readonly clock: Clock
   readonly log: Log

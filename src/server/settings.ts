@@ -2,7 +2,7 @@
 
 import { Ajv, type ErrorObject } from 'ajv'
 import * as t from 'typebox'
-import { publicAliases } from '../rules/names.ts'
+import { defaultNamespace, publicAliases } from '../rules/names.ts'
 
 const Settings = t.Object(
   {
@@ -55,6 +55,18 @@ const Settings = t.Object(
         ca: t.Record(t.String(), t.String(), {
           default: {},
           description: 'By host and port: a file with the authority that signed the certificate, in PEM',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    legacy: t.Object(
+      {
+        enabled: t.Optional(t.Boolean({ description: 'Answer paths of 2.4.x; `svc3 dev` does when it is left out' })),
+        namespace: t.String({ minLength: 1, maxLength: 63, default: defaultNamespace, description: 'Where they work' }),
+        sunset: t.String({
+          pattern: '^20\\d\\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])$',
+          default: '2027-11-15',
+          description: 'Until when, as their answers say',
         }),
       },
       { additionalProperties: false, default: {} },

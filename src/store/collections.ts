@@ -101,6 +101,18 @@ export interface IssuerKeysRecord {
   readonly sealed: string
 }
 
+/** How often one caller's program called one path of 2.4.x. */
+export interface LegacyUsageRecord {
+  readonly endpoint: string
+  readonly subject: string
+  readonly client: string
+  readonly calls: number
+  /** Those of them that were refused. */
+  readonly refused: number
+  readonly firstAt: string
+  readonly lastAt: string
+}
+
 /** What the built-in identity provider remembers: sessions, codes, refresh tokens. Ids are hashed, the rest is sealed. */
 export interface LoginRecord {
   readonly model: string
@@ -129,6 +141,7 @@ const kinds = {
   images: kind<ImageRecord>('/images/'),
   isos: kind<ImageRecord>('/isos/'),
   pushJobs: kind<PushJobRecord>('/push-jobs/'),
+  legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
   cluster: kind<ClusterRecord>('/cluster/'),
 }
 

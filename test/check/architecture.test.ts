@@ -16,6 +16,7 @@ const everywhere = /./
 const rules: Readonly<Record<string, Rule>> = {
   api: { ours: [], packages: { typebox: everywhere } },
   rules: { ours: ['api'], packages: {} },
+  legacy: { ours: ['api'], packages: {} },
   platform: { ours: [], packages: { pino: 'log.ts' } },
   store: { ours: ['api', 'platform'], packages: { 'node:sqlite': 'sqlite-thread.ts' } },
   auth: {

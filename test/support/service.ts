@@ -9,6 +9,7 @@ import { ApiError } from '../../src/api/errors.ts'
 import { exchangeToken } from '../../src/api/tokens.ts'
 import { createAccounts } from '../../src/auth/accounts.ts'
 import { makeKeyring } from '../../src/auth/keyring.ts'
+import type { LocalIssuer } from '../../src/auth/local-issuer.ts'
 import { createNodeKeys } from '../../src/auth/node-keys.ts'
 import type { Identity } from '../../src/auth/oidc.ts'
 import type { Principal } from '../../src/auth/principal.ts'
@@ -23,6 +24,7 @@ import { Certificates } from '../../src/server/certificates.ts'
 import { Deliveries } from '../../src/server/deliveries.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
 import { openPartialFolder } from '../../src/server/image-pulls.ts'
+import { LegacyUsage } from '../../src/server/legacy/usage.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
@@ -67,7 +69,7 @@ export interface Answer {
 }
 
 export async function startService(
-  options: { store?: Store; settings?: object; logLevel?: Level; plainHttp?: boolean } = {},
+  options: { store?: Store; settings?: object; logLevel?: Level; plainHttp?: boolean; localIssuer?: LocalIssuer } = {},
 ): Promise<TestService> {
   const store = options.store ?? openMemory()
   const clock = { nowMs: Date.parse('2026-11-15T09:00:00Z'), now: () => new Date(clock.nowMs) }
@@ -99,8 +101,10 @@ export async function startService(
     tokens,
     roles: createRoles(collections),
     identity: exampleIdentity,
+    ...(options.localIssuer && { localIssuer: options.localIssuer }),
     requestSecret: signingKeys.derive('requests'),
     peerTickets: createPeerTickets(signingKeys.derive('peers'), clock),
+    legacyUsage: new LegacyUsage(collections, clock),
     limits: createLimits(settings),
     clock,
     log,

@@ -172,6 +172,14 @@ export const commands: CommandTable = {
       'remove-subject': { summary: 'Take it away again', load: () => import('./role-bindings/remove-subject.ts') },
     },
   },
+  migrate: {
+    summary: 'From the 2.4.x API to this one: find old calls, and what replaces them',
+    commands: {
+      scan: { summary: 'Find calls of the 2.4.x API in files and logs', load: () => import('./migrate/scan.ts') },
+      map: { summary: 'Show what replaces each call of the 2.4.x API', load: () => import('./migrate/map.ts') },
+      usage: { summary: 'Show who still calls the 2.4.x API (admin)', load: () => import('./migrate/usage.ts') },
+    },
+  },
   events: { summary: 'What was changed in a namespace, and by whom', load: () => import('./events.ts') },
   login,
   user: {

@@ -10,6 +10,7 @@ import { events } from './events.ts'
 import { imageCache } from './image-cache.ts'
 import { images } from './images.ts'
 import { isos } from './isos.ts'
+import { legacyUsage } from './legacy-usage.ts'
 import { namespaces } from './namespaces.ts'
 import { nodes } from './nodes.ts'
 import { pushJobs } from './push-jobs.ts'
@@ -41,6 +42,7 @@ export const handlers = (services: Services): Handlers => ({
   ...roleBindings(services),
   ...events(services),
   ...certificates(services),
+  ...legacyUsage(services),
   ...tokens(services),
   ...service(services),
   ...agent(services),

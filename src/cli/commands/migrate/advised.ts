@@ -1,0 +1,45 @@
+// A legacy call and what replaces it, as the commands of `migrate` print it.
+import {
+  commandsFor,
+  documentationOf,
+  type ExampleRequest,
+  reasonFor,
+  requestsFor,
+  requestText,
+} from '../../../legacy/advice.ts'
+import type { Found } from '../../../legacy/find.ts'
+import type { Column } from '../../output.ts'
+
+export interface Advised {
+  /** Method and path of 2.4.x. */
+  readonly call: string
+  readonly isReplaced: boolean
+  /** What takes its place, with values that it could have. */
+  readonly requests: readonly ExampleRequest[]
+  readonly commands: readonly string[]
+  /** Why nothing does. */
+  readonly reason?: string
+  readonly documentation: string
+}
+
+export function advised({ row, call }: Found, namespace?: string): Advised {
+  const reason = reasonFor(row)
+  return {
+    call: `${call.method} ${call.path}`,
+    isReplaced: row.fate === 'replaced',
+    requests: requestsFor(row, call, namespace),
+    commands: commandsFor(row, call),
+    ...(reason !== undefined && { reason }),
+    documentation: documentationOf(row),
+  }
+}
+
+export const replacementText = ({ reason, requests }: Advised): string =>
+  reason ?? requests.map(requestText).join(' and ')
+
+export const advisedColumns: readonly Column<Advised>[] = [
+  { header: 'CALL', cell: ({ call }) => call },
+  { header: 'REPLACEMENT', cell: replacementText },
+  { header: 'COMMAND', cell: ({ commands }) => commands.join('; ') || undefined },
+  { header: 'DOCUMENTATION', wide: true, cell: ({ documentation }) => documentation },
+]

@@ -1,0 +1,103 @@
+// Which row a legacy call belongs to: by method and path as they are sent, or as they stand in a program, where parts of
+// the path are only known when it runs.
+import { legacyRows } from './map.ts'
+import type { LegacyCall, LegacyMethod, LegacyRow } from './row.ts'
+
+export interface Found {
+  readonly row: LegacyRow
+  readonly call: LegacyCall
+}
+
+/** A part of a path that is only known when the program runs. */
+export const unknownPart = '\0'
+
+interface Known extends Found {
+  readonly parts: readonly string[]
+}
+
+const partsOf = (path: string): string[] => path.split('/').slice(1)
+/** `/version/?all=true` is a path of its own in the document, and to a server the same as `/version/`. */
+const withoutQuery = (path: string): string => path.split('?')[0] ?? ''
+
+const known: readonly Known[] = legacyRows.flatMap((row) =>
+  row.calls.map((call) => ({ row, call, parts: partsOf(withoutQuery(call.path)).filter((part) => part !== '') })),
+)
+const isParameter = (part: string): boolean => part.startsWith('{')
+
+const byLength = new Map<string, Known[]>()
+for (const each of known) {
+  const key = `${each.parts.length} ${each.parts[0]}`
+  byLength.set(key, [...(byLength.get(key) ?? []), each])
+}
+
+/** All calls that a path can be, those without parameters first. A trailing slash makes no difference. */
+export function callsAt(path: string): readonly Found[] {
+  const asWritten = path.includes('?') ? known.filter(({ call }) => call.path === path) : []
+  if (asWritten.length > 0) return asWritten
+  const parts = partsOf(withoutQuery(path)).filter((part) => part !== '')
+  const candidates = byLength.get(`${parts.length} ${parts[0]}`) ?? []
+  const fits = candidates.filter(({ parts: theirs }) =>
+    theirs.every((part, index) => {
+      const given = parts[index] ?? ''
+      return part === given || isParameter(part) || given.includes(unknownPart)
+    }),
+  )
+  const exact = fits.filter(({ parts: theirs }) => theirs.every((part, index) => part === parts[index]))
+  return exact.length > 0 ? exact : fits
+}
+
+/**
+ * The one call that it is. Where the path leaves only one row, the method does not matter: programs hide it well, and a
+ * path that has one method is not called by another.
+ */
+export function findCall(method: string | undefined, path: string): Found | undefined {
+  const calls = callsAt(path)
+  const asked = calls.find(({ call }) => call.method === method)
+  if (asked) return asked
+  const [first, ...others] = calls
+  return first && others.every(({ row }) => row === first.row) ? first : undefined
+}
+
+export const isLegacyMethod = (text: string): text is LegacyMethod => ['GET', 'POST', 'PUT', 'DELETE'].includes(text)
+
+interface Branch {
+  readonly next: Map<string, Branch>
+  parameter?: Branch
+  found?: Found
+}
+const branch = (): Branch => ({ next: new Map() })
+const trees = new Map<string, Branch>()
+for (const { row, call, parts } of known) {
+  let at = trees.get(call.method) ?? branch()
+  trees.set(call.method, at)
+  for (const part of parts) {
+    const next = (isParameter(part) ? at.parameter : at.next.get(part)) ?? branch()
+    if (isParameter(part)) at.parameter = next
+    else at.next.set(part, next)
+    at = next
+  }
+  at.found ??= { row, call }
+}
+
+/** What a request that was made is: quick, because logs have millions of them. It stands in `text`, from `start` to `end`. */
+export function callTo(method: string, text: string, start = 0, end = text.length): Found | undefined {
+  let at = trees.get(method)
+  let from = start + 1
+  let isQuery = false
+  while (at && from < end && !isQuery) {
+    let stop = from
+    for (; stop < end; stop++) {
+      const code = text.charCodeAt(stop)
+      isQuery = code === questionMark
+      if (isQuery || code === slash) break
+    }
+    // `/version/?all=true`: an empty part before the query.
+    if (stop > from) at = at.next.get(text.slice(from, stop)) ?? at.parameter
+    else if (!isQuery) return undefined
+    from = stop + 1
+  }
+  if (!at?.found || !isQuery) return at?.found
+  return callsAt(text.slice(start, end)).find(({ call }) => call.method === method) ?? at.found
+}
+const slash = 0x2f
+const questionMark = 0x3f

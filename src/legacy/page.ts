@@ -1,0 +1,66 @@
+// docs/legacy.md, made from the rows: what 2.4.x had, what there is for it now, and what the gateway does with it.
+import { operationsText } from './advice.ts'
+import { legacyRows } from './map.ts'
+import { groups, type LegacyRow } from './row.ts'
+
+const intro = `# The legacy 2.4.x API
+
+Made from the rows in \`src/legacy/map.ts\` by \`npm run generate\`; one row for each line of section 4.3 of the founding
+document. \`svc3 migrate map\` prints the same.
+
+Automation that was written for 2.4.x has three helpers:
+
+- **The gateway** answers the old paths. Those with a replacement are carried out by the same handlers as the requests that
+  replace them: the same permissions, rules, events. It works in one namespace (\`legacy.namespace\`, \`svc-default\` unless set
+  otherwise) with the token of a user or of a service account. Every answer carries \`Deprecation\`, \`Sunset\` and \`Link\` (the
+  request that takes its place). It is on in \`svc3 dev\`; \`"legacy": {"enabled": true}\` in \`config.json\` turns it on in
+  \`svc3 server\`. Where it is off, every legacy path answers 410.
+- **\`svc3 migrate scan PATH…\`** finds legacy calls in scripts, programs, pipelines, Postman collections and access logs, and
+  says for each what takes its place. It ends with 1 when it found any.
+- **\`svc3 migrate usage\`** tells an administrator who still calls what, so that the gateway can be switched off some day.
+
+Answers are \`{"message":"","help":{},"errors":[], …}\`; a refusal has \`errors\` and its status, and \`help\` says what to do. What
+was removed answers 410, what never was, 404. Names of VMs may be their ids. Bodies may be JSON or a form, whatever their
+Content-Type says; bodies of GET are not read. The header \`orka-licensekey\` is ignored.
+
+A deployment takes its name from its configuration; while that name is taken, and for replicas, one is generated
+(\`NAME-x1y2z\`). All of them go by the name of the configuration, each by its own id. \`save\`, \`commit\`, \`copy\` and \`pull\` answer
+when the image is ready. A deployment that no node can take is refused at once.
+`
+
+const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``
+
+function line(row: LegacyRow): string {
+  const calls = row.calls.map(({ method, path }) => code(`${method} ${path}`)).join('<br>')
+  const by = row.operations.map((each) => code(operationsText([each]))).join('<br>')
+  const fates: Readonly<Record<LegacyRow['fate'], string>> = {
+    replaced: by,
+    removed: `Removed: ${row.advice}${by === '' ? '' : `<br>${by}`}`,
+    'no-endpoint': `No endpoint: ${row.advice}`,
+  }
+  const kept = row.kept === undefined ? '' : `<br>Kept: ${row.kept}`
+  const commands = row.commands.map(code).join('<br>')
+  const answer = row.fate === 'replaced' ? 'carried out' : row.kept === undefined ? '410' : 'see left'
+  return `| <a id="${row.anchor}"></a>${calls} | ${fates[row.fate]}${kept} | ${commands} | ${answer} |`
+}
+
+export function legacyPage(): string {
+  const tables = groups.map((group) => {
+    const rows = legacyRows.filter((row) => row.group === group)
+    return `\n## ${group}\n\n| 2.4.x | 3.0 | Command | Gateway |\n|---|---|---|---|\n${rows.map(line).join('\n')}\n`
+  })
+  return `${intro}${tables.join('')}${notes}`
+}
+
+const notes = `
+## Notes
+
+- \`POST /token\` answers with a token where the built-in identity provider is in use, by its rules against guessing; otherwise
+  410. The token lasts an hour, as every user's does.
+- \`GET /resources/iso/list-remote\` is mapped to \`remoteimages\` by the founding document. The gateway answers with both: \`images\`
+  as written, \`isos\` from \`remoteisos\`.
+- \`orka_vm_name\` has at most 38 characters, as in 2.4.x. \`vcpu_count\` and \`orka_image\` are taken and not used: a VM has as many
+  vCPUs as cores, and disks have no names. \`io_boost\` is always on.
+- Texts that clients look for are as they were: \`No available nodes with sufficient CPU.\`, \`Requested CPU is not available in the
+  cluster\`, \`No VM configurations exist\`.
+`

@@ -1,0 +1,53 @@
+// What a row of the mapping is: one line of section 4.3 of the founding document, with values of the operation table as
+// its replacements.
+import type { Operation } from '../api/operation.ts'
+
+export const groups = [
+  'Users, tokens, access',
+  'VMs and VM configurations',
+  'Nodes',
+  'Images',
+  'ISOs',
+  'Certificates and other',
+] as const
+export type Group = (typeof groups)[number]
+
+export type LegacyMethod = 'GET' | 'POST' | 'PUT' | 'DELETE'
+
+/** What of an operation the mapping tells. */
+export type Replacement = Pick<Operation, 'id' | 'method' | 'path' | 'summary' | 'example'>
+
+export interface LegacyCall {
+  readonly method: LegacyMethod
+  /** Parameters in braces, as in the operation table. */
+  readonly path: string
+}
+
+/**
+ * replaced: there is something in 3.0 for it. removed: there is nothing. no-endpoint: only the command line has it.
+ */
+export type Fate = 'replaced' | 'removed' | 'no-endpoint'
+
+export interface LegacyRow {
+  readonly group: Group
+  /** Names the row in docs/legacy.md and in answers. */
+  readonly anchor: string
+  readonly calls: readonly LegacyCall[]
+  readonly fate: Fate
+  /** As the document names them. */
+  readonly operations: readonly Replacement[]
+  /** Lines of the command line that do it. */
+  readonly commands: readonly string[]
+  /** What to do instead, in the document's sense. */
+  readonly advice: string
+  /** Bodies for the replacements that tell more than their own examples, in the order of `operations`. */
+  readonly bodies: readonly unknown[]
+  /** The document removes it, the gateway answers it all the same: why. */
+  readonly kept: string | undefined
+}
+
+export const anchorOf = ({ method, path }: LegacyCall): string =>
+  `${method} ${path}`
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '')

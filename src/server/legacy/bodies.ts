@@ -1,0 +1,71 @@
+// Bodies of 2.4.x clients: JSON or a form, with the right Content-Type, a wrong one or none. curl -d calls JSON a form.
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+
+export type Fields = Readonly<Record<string, unknown>>
+
+/** Every body of this scope becomes fields. */
+export function parseLegacyBodies(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, bytes, done) => {
+    try {
+      done(null, fieldsOf(bytes))
+    } catch (error) {
+      done(error as Error)
+    }
+  })
+}
+
+/** Where nothing of a body is used, it is read and dropped. */
+export function dropBodies(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers()
+  scope.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (_request, _bytes, done) => done(null, undefined))
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+export function fieldsOf(bytes: Uint8Array): Fields {
+  const text = textOf(bytes).trim()
+  if (text === '') return {}
+  return /^[[{"]/.test(text) || text === 'null' ? jsonFields(text) : formFields(text)
+}
+
+function textOf(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    throw unreadable('it is not UTF-8')
+  }
+}
+
+function jsonFields(text: string): Fields {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw unreadable('it is neither JSON nor a form')
+  }
+  if (value === null) return {}
+  if (typeof value !== 'object' || Array.isArray(value)) throw unreadable('it is not an object')
+  const fields = value as Record<string, unknown>
+  if (Object.hasOwn(fields, '__proto__')) throw unreadable('a field has a name that is not possible')
+  return fields
+}
+
+/** `reserved_ports[]=8000:80&…`, and values that are JSON themselves, as some clients send what is not text. */
+function formFields(text: string): Fields {
+  const fields: Record<string, unknown> = Object.create(null)
+  for (const [name, value] of new URLSearchParams(text)) {
+    const key = name.replace(/\[\d*\]$/, '')
+    const isList = key !== name
+    const known = fields[key]
+    if (isList || known !== undefined) fields[key] = [...(known === undefined ? [] : [known].flat()), value]
+    else fields[key] = value
+  }
+  return fields
+}
+
+const unreadable = (why: string): ApiError =>
+  new ApiError('BadRequest', `the request body cannot be read: ${why}`, {
+    hint: 'send JSON with Content-Type: application/json',
+  })

@@ -1,0 +1,65 @@
+// Every legacy call that the gateway carries out, by method and path. What the rows have and this table has not was
+// removed.
+import { type CertificateUpload, uploadCertificate } from '../../api/certificates.ts'
+import { ApiError } from '../../api/errors.ts'
+import { listNodes, tagNode, untagNode } from '../../api/nodes.ts'
+import type { Services } from '../services.ts'
+import type { LegacyHandler, LegacyHandlers } from './call.ts'
+import { deployCalls } from './deploy.ts'
+import { readFields, text } from './fields.ts'
+import { imageCalls } from './images.ts'
+import { shownNode } from './shapes.ts'
+import { vmCalls } from './vms.ts'
+
+const nodes: LegacyHandler = (context) => ({ nodes: context.list(listNodes).map(shownNode) })
+
+const changeTag =
+  (operation: typeof tagNode | typeof untagNode, message: (node: string, tag: string) => string): LegacyHandler =>
+  async (context) => {
+    const { orka_node_name: name } = readFields(context.fields, { orka_node_name: text }, ['orka_node_name'])
+    const tag = context.params.tag ?? ''
+    await context.run(operation, { params: { name }, body: { tag } })
+    return { message: message(name, tag) }
+  }
+
+const nodeCalls: LegacyHandlers = {
+  'GET /resources/node/list': nodes,
+  'POST /resources/node/tag/{tag}': changeTag(
+    tagNode,
+    (node, tag) => `Successfully tagged node '${node}' with a tag '${tag}'`,
+  ),
+  'DELETE /resources/node/tag/{tag}': changeTag(untagNode, (node) => `Successfully untagged node '${node}'`),
+}
+
+const setCertificate: LegacyHandler = async (context) => {
+  await context.run(uploadCertificate, { body: context.fields as unknown as CertificateUpload })
+  return { message: 'Successfully set certificate' }
+}
+
+/** Without the built-in provider nobody here knows a password. */
+const logIn: LegacyHandler = async ({ fields, request, services: { localIssuer, tokens } }) => {
+  if (!localIssuer)
+    throw new ApiError('Gone', 'POST /token: passwords are known to the identity provider alone', {
+      hint: 'svc3 user get-token prints the token of a user, svc3 serviceaccount token that of a service account',
+    })
+  const { email, password } = readFields(fields, { email: text, password: text }, ['email', 'password'])
+  const user = await localIssuer.authenticate(email, password, request.ip)
+  const { token } = await tokens.issue(user)
+  return { message: `Authentication successful`, token }
+}
+
+/** What Jenkins and others look at before they do anything. */
+const checkHealth: LegacyHandler = () => ({ api_version: '2.4.0' })
+
+/** Those that nobody needs a token for. */
+export const openCalls = new Set(['POST /token', 'GET /health-check'])
+
+export const legacyCalls = (services: Services): LegacyHandlers => ({
+  ...vmCalls,
+  ...deployCalls,
+  ...nodeCalls,
+  ...imageCalls(services),
+  'POST /resources/cert/set': setCertificate,
+  'POST /token': logIn,
+  'GET /health-check': checkHealth,
+})

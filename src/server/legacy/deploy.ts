@@ -1,0 +1,172 @@
+// Configurations and deployments as 2.4.x knows them: what is deployed is always a configuration, by its name.
+import { ApiError, badRequest } from '../../api/errors.ts'
+import { listNodes, type Node } from '../../api/nodes.ts'
+import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vm-configs.ts'
+import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms.ts'
+import { isVmName } from '../../rules/names.ts'
+import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
+import { flag, integer, metadata, number, readFields, text, texts } from './fields.ts'
+import { configLabel, deployment, shownConfig } from './shapes.ts'
+
+/** Of both: they have the same meaning and the same name in 3.0. */
+const shared = {
+  iso_image: text,
+  vnc_console: flag,
+  system_serial: text,
+  gpu_passthrough: flag,
+  tag: text,
+  tag_required: flag,
+  scheduler: text,
+}
+
+const createFields = {
+  ...shared,
+  orka_vm_name: text,
+  orka_base_image: text,
+  orka_image: text,
+  orka_cpu_core: integer,
+  vcpu_count: integer,
+  attached_disk: text,
+  io_boost: flag,
+  net_boost: flag,
+  memory: number,
+}
+
+const deployFields = {
+  ...shared,
+  orka_vm_name: text,
+  orka_node_name: text,
+  replicas: integer,
+  reserved_ports: texts,
+  vm_metadata: metadata,
+}
+
+const maxNameLength = 38
+const maxReplicas = 100
+
+type Shared = { readonly [Name in keyof typeof shared]: string | boolean | undefined }
+const shapeOf = (read: Shared) => ({
+  iso: read.iso_image as string | undefined,
+  vncConsole: read.vnc_console as boolean | undefined,
+  systemSerial: read.system_serial as string | undefined,
+  gpuPassthrough: read.gpu_passthrough as boolean | undefined,
+  tag: read.tag as string | undefined,
+  tagRequired: read.tag_required as boolean | undefined,
+  scheduler: read.scheduler as string | undefined,
+})
+
+/** What was not said is not sent. */
+type Given<T> = { [Name in keyof T]: Exclude<T[Name], undefined> }
+const withoutUnset = <T extends object>(body: T): Given<T> =>
+  Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)) as Given<T>
+
+const problem = (field: string, message: string): ApiError =>
+  badRequest([{ field, reason: 'FieldValueInvalid', message }], `correct ${field}`)
+
+const create: LegacyHandler = async (context) => {
+  const read = readFields(context.fields, createFields, ['orka_vm_name'])
+  const { orka_vm_name: name, orka_base_image: base, orka_image: image } = read
+  if (name.length > maxNameLength)
+    throw problem('orka_vm_name', `orka_vm_name has more than ${maxNameLength} characters`)
+  if (base === undefined && image === undefined) throw problem('orka_base_image', 'orka_base_image is missing')
+  if (read.attached_disk !== undefined) throw problem('attached_disk', 'attached_disk: attached disks no longer exist')
+  await context.run(createVmConfig, {
+    body: withoutUnset({
+      name,
+      image: base ?? image ?? '',
+      cpu: read.orka_cpu_core ?? read.vcpu_count,
+      memory: read.memory,
+      netBoost: read.net_boost,
+      ...shapeOf(read),
+    }),
+  })
+  return { status: 201, message: 'Successfully Created' }
+}
+
+const noConfigurations = 'No VM configurations exist'
+
+const configs: LegacyHandler = (context) => {
+  const all = context.list(listVmConfigs)
+  const shown = { configs: all.map(shownConfig) }
+  return all.length > 0 ? shown : { status: 404, ...shown, errors: [{ message: noConfigurations }] }
+}
+
+const config: LegacyHandler = async (context) => {
+  const name = context.params.vmconfig ?? ''
+  return { configs: [shownConfig(await configCalled(context, name))] }
+}
+
+async function configCalled(context: LegacyContext, name: string): Promise<VmConfig> {
+  try {
+    return await context.run(getVmConfig, { params: { vmconfig: name } })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.options.kind !== 'vmconfigs') throw error
+    const what = `${noConfigurations} with the name "${name.slice(0, 100)}": it was not found`
+    throw new ApiError('NotFound', what, { ...error.options, hint: 'POST /resources/vm/create makes one' })
+  }
+}
+
+/** 3.0 keeps a VM that fits nowhere waiting. In 2.4.x it was refused at once, and clients look for these words. */
+function checkRoom(context: LegacyContext, { cpu, type }: VmConfig, nodeName: string | undefined): void {
+  const isCandidate = (node: Node): boolean =>
+    node.architecture === type && node.phase === 'READY' && !node.cordoned && (nodeName ?? node.name) === node.name
+  const candidates = context.list(listNodes).filter(isCandidate)
+  if (candidates.every(({ allocatableCpu }) => allocatableCpu < cpu))
+    throw noRoom('Requested CPU is not available in the cluster')
+  if (candidates.every(({ availableCpu }) => availableCpu < cpu)) throw noRoom(noNode)
+}
+
+const noNode = 'No available nodes with sufficient CPU.'
+const noRoom = (message: string): ApiError =>
+  new ApiError('Conflict', message, { kind: 'vms', hint: 'GET /resources/node/list shows what nodes have free' })
+
+const deploy: LegacyHandler = async (context) => {
+  const read = readFields(context.fields, deployFields, ['orka_vm_name'])
+  const { orka_vm_name: name, orka_node_name: node, reserved_ports: ports, vm_metadata: values } = read
+  const replicas = read.replicas || 1
+  if (replicas > maxReplicas) throw problem('replicas', `replicas is more than ${maxReplicas}`)
+  const from = await configCalled(context, name)
+  checkRoom(context, from, node)
+  const body = withoutUnset({
+    vmConfig: name,
+    node,
+    ...(ports && { reservedPorts: ports.join(',') }),
+    metadata: values,
+    labels: { [configLabel]: name },
+    ...shapeOf(read),
+  })
+  const deployed: Vm[] = []
+  try {
+    while (deployed.length < replicas) deployed.push(await deployOne(context, name, body))
+  } catch (error) {
+    // All or none: who asked for three has no use for the ids of one.
+    for (const { name: vm } of deployed) await context.run(deleteVm, { params: { vm } }).catch(() => undefined)
+    throw error instanceof ApiError && error.reason === 'Timeout' && /cores free/.test(error.message)
+      ? noRoom(noNode)
+      : error
+  }
+  const [first] = deployed as [Vm]
+  const answers = deployed.map((vm) => deployment(vm, from))
+  const message = 'Successfully deployed VM'
+  return { message, ...deployment(first, from), ...(replicas > 1 && { replicas: answers }) }
+}
+
+/** It takes the name of its configuration when that is free, otherwise one that is made from it. */
+async function deployOne(context: LegacyContext, config: string, body: object): Promise<Vm> {
+  const prefix = isVmName(config) ? config : `vm-${config}`
+  const isTaken = context.list(listVms).some(({ name }) => name === prefix)
+  const generated = { name: prefix, shouldGenerateName: true }
+  try {
+    return await context.run(deployVm, { body: { ...body, ...(isTaken ? generated : { name: prefix }) } })
+  } catch (error) {
+    if (isTaken || !(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error
+    return context.run(deployVm, { body: { ...body, ...generated } })
+  }
+}
+
+export const deployCalls: LegacyHandlers = {
+  'POST /resources/vm/create': create,
+  'GET /resources/vm/configs': configs,
+  'GET /resources/vm/configs/{vmconfig}': config,
+  'POST /resources/vm/deploy': deploy,
+}

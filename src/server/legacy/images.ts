@@ -1,0 +1,170 @@
+// Images and ISOs as 2.4.x knows them. What takes time in 3.0 (save, commit, copy, pull) was done when 2.4.x answered, so
+// the gateway waits for it.
+import { ApiError } from '../../api/errors.ts'
+import { copyImage, deleteImage, downloadImage, generateImage, listImages, uploadImage } from '../../api/images.ts'
+import { copyIso, deleteIso, listIsos, uploadIso } from '../../api/isos.ts'
+import type { Operation } from '../../api/operation.ts'
+import { listRemoteImages, pullRemoteImage } from '../../api/remote-images.ts'
+import { listRemoteIsos, pullRemoteIso } from '../../api/remote-isos.ts'
+import { commitVm, saveVm } from '../../api/vms.ts'
+import type { ImageRecord } from '../../store/fleet-records.ts'
+import type { Services } from '../services.ts'
+import { Waits } from '../waits.ts'
+import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
+import { readFields, text } from './fields.ts'
+import { shownImage, shownIso } from './shapes.ts'
+import { oneVmCalled } from './vms.ts'
+
+/** As long as a large disk may take. */
+const patienceMs = 2 * 3_600_000
+
+interface Kind {
+  readonly word: 'image' | 'iso'
+  readonly waits: Waits<ImageRecord>
+  readonly key: (name: string) => string
+}
+
+/** Answers when the image is Ready; throws what it failed for. */
+async function ready({ word, waits, key }: Kind, name: string, { services, reply }: LegacyContext): Promise<void> {
+  const gone = new AbortController()
+  reply.raw.once('close', () => gone.abort())
+  const signal = AbortSignal.any([AbortSignal.timeout(patienceMs), gone.signal, services.stopping])
+  const look = (entry: { readonly value: ImageRecord } | undefined): ImageRecord | null | undefined =>
+    entry?.value.state === 'Updating' ? undefined : (entry?.value ?? null)
+  const record = await waits.until(key(name), look, signal).catch(() => {
+    throw new ApiError('Timeout', `${word} "${name}" is still being made`, {
+      hint: `it goes on: svc3 ${word} list ${name} shows how far it is`,
+    })
+  })
+  // A commit that failed leaves the image as it was, with the reason.
+  if (record && record.state !== 'Failed' && record.errorMessage === undefined) return
+  const why = record?.errorMessage ?? 'it was deleted meanwhile'
+  throw new ApiError('InternalError', `${word} "${name}" could not be made: ${why}`, {
+    hint: `svc3 ${word} list ${name} -o wide shows how it stands`,
+  })
+}
+
+const named = { image: text, iso: text, new_name: text }
+const vmFields = { orka_vm_name: text, new_name: text, description: text }
+
+const namesOf = async (
+  context: LegacyContext,
+  operation: typeof listRemoteImages | typeof listRemoteIsos,
+): Promise<string[]> => (await context.run(operation)).items.map(({ name }) => name)
+
+const listAll: LegacyHandler = (context) => {
+  const images = context.list(listImages)
+  return { image_attributes: images.map(shownImage), images: images.map(({ name }) => name) }
+}
+
+const listAllIsos: LegacyHandler = (context) => {
+  const isos = context.list(listIsos)
+  return { iso_attributes: isos.map(shownIso), isos: isos.map(({ name }) => name) }
+}
+
+const generate: LegacyHandler = async (context) => {
+  const read = readFields(context.fields, { file_name: text, file_size: text }, ['file_name', 'file_size'])
+  await context.run(generateImage, { body: { name: read.file_name, size: read.file_size } })
+  return { message: 'Successfully generated image' }
+}
+
+const download: LegacyHandler = async (context) => {
+  const image = context.params.image ?? ''
+  try {
+    return await context.download(downloadImage, { image })
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.reason !== 'NotFound' || error.options.kind !== 'images') throw error
+    throw new ApiError('NotFound', `image file not found: ${image.slice(0, 200)}`, error.options)
+  }
+}
+
+export function imageCalls({ collections }: Services): LegacyHandlers {
+  const images: Kind = {
+    word: 'image',
+    waits: new Waits(collections.images.view),
+    key: (name) => collections.images.key('', name),
+  }
+  const isos: Kind = {
+    word: 'iso',
+    waits: new Waits(collections.isos.view),
+    key: (name) => collections.isos.key('', name),
+  }
+
+  const copy =
+    (kind: Kind, operation: Operation, message: string): LegacyHandler =>
+    async (context) => {
+      const { [kind.word]: source, new_name: name } = readFields(context.fields, named, [kind.word, 'new_name'])
+      const made = await context.run(operation, { params: { [kind.word]: source } as never, body: { name } as never })
+      await ready(kind, (made as { name: string }).name, context)
+      return { message }
+    }
+
+  const pull =
+    (kind: Kind, operation: Operation): LegacyHandler =>
+    async (context) => {
+      const { [kind.word]: source, new_name: name } = readFields(context.fields, named, [kind.word])
+      const params = { [`remote${kind.word}`]: source } as never
+      const made = await context.run(operation, { params, body: (name === undefined ? {} : { name }) as never })
+      await ready(kind, (made as { name: string }).name, context)
+      return { message: `Successfully copied ${kind.word}.` }
+    }
+
+  const remove =
+    ({ word }: Kind, operation: Operation): LegacyHandler =>
+    async (context) => {
+      const { [word]: name } = readFields(context.fields, named, [word])
+      await context.run(operation, { params: { [word]: name } as never })
+      return { message: `Successfully deleted: ${name}` }
+    }
+
+  const upload =
+    (operation: Operation): LegacyHandler =>
+    async (context) => {
+      const { name } = (await context.run(operation)) as { name: string }
+      return { message: `Successfully uploaded ${name}` }
+    }
+
+  const save: LegacyHandler = async (context) => {
+    const { orka_vm_name: called, new_name: imageName } = readFields(context.fields, vmFields, [
+      'orka_vm_name',
+      'new_name',
+    ])
+    const { name: vm } = oneVmCalled(context, called)
+    await context.run(saveVm, { params: { vm }, body: { imageName } })
+    await ready(images, imageName, context)
+    return { message: 'saved' }
+  }
+
+  const commit: LegacyHandler = async (context) => {
+    const { orka_vm_name: called } = readFields(context.fields, vmFields, ['orka_vm_name'])
+    const { name: vm, image } = oneVmCalled(context, called)
+    await context.run(commitVm, { params: { vm }, body: {} })
+    await ready(images, image, context)
+    return { message: 'committed' }
+  }
+
+  return {
+    'GET /resources/image/list': listAll,
+    'GET /resources/image/list-remote': async (context) => ({
+      images: await namesOf(context, listRemoteImages),
+    }),
+    'POST /resources/image/copy': copy(images, copyImage, 'Successfully copied'),
+    'POST /resources/image/pull': pull(images, pullRemoteImage),
+    'POST /resources/image/delete': remove(images, deleteImage),
+    'POST /resources/image/commit': commit,
+    'POST /resources/image/save': save,
+    'POST /resources/image/generate': generate,
+    'POST /resources/image/upload': upload(uploadImage),
+    'GET /resources/image/download/{image}': download,
+    'GET /resources/iso/list': listAllIsos,
+    // The document maps it to the remote images; who asks for ISOs wants those.
+    'GET /resources/iso/list-remote': async (context) => ({
+      isos: await namesOf(context, listRemoteIsos),
+      images: await namesOf(context, listRemoteImages),
+    }),
+    'POST /resources/iso/pull': pull(isos, pullRemoteIso),
+    'POST /resources/iso/copy': copy(isos, copyIso, 'Successfully copied iso.'),
+    'POST /resources/iso/delete': remove(isos, deleteIso),
+    'POST /resources/iso/upload': upload(uploadIso),
+  }
+}

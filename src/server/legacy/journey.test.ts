@@ -1,0 +1,471 @@
+// Journeys as clients of 2.4.x make them, against nodes that do what they are told: names and ids, forms and JSON, strict
+// types, the words that clients look for.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileForm, makePair } from '../../../test/support/certificates.ts'
+import { eventually } from '../../../test/support/eventually.ts'
+import { addImage, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
+import { startRemote } from '../../../test/support/remote-folder.ts'
+import { type Answer, type CallOptions, startService, type TestService } from '../../../test/support/service.ts'
+import { loadIssuerKeys } from '../../auth/issuer-keys.ts'
+import { makeKeyring } from '../../auth/keyring.ts'
+import { createLocalIssuer, type LocalIssuer } from '../../auth/local-issuer.ts'
+import { LocalUsers } from '../../auth/local-users.ts'
+import { Secrets } from '../../auth/secrets.ts'
+import { pullImages } from '../../controllers/pull-images.ts'
+import { createLog } from '../../platform/log.ts'
+import { changeCaptured, failImage, withoutCapture } from '../../store/captures.ts'
+import { openCollections } from '../../store/collections.ts'
+import type { ImageCapture } from '../../store/fleet-records.ts'
+import { openMemory } from '../../store/memory.ts'
+import { createPulls } from '../image-pulls.ts'
+
+const password = 'correct horse'
+let folder: string
+let service: TestService
+let scheduler: AsyncDisposable
+
+async function localIssuer(): Promise<LocalIssuer> {
+  const users = new LocalUsers(folder)
+  await users.add('ada@example.com', { admin: true, password })
+  const collections = await openCollections(openMemory())
+  const secrets = new Secrets(makeKeyring([randomBytes(32)]))
+  const clock = { now: () => new Date() }
+  const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
+  const storage = { logins: collections.logins, secrets, keys, clock }
+  return createLocalIssuer({ apiUrl: () => 'http://127.0.0.1:1', users, keys, storage, log: createLog('silent') })
+}
+
+before(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-legacy-'))
+  service = await startService({ settings: { legacy: { enabled: true } }, localIssuer: await localIssuer() })
+  scheduler = startScheduler(service)
+  await addImage(service, 'ventura', 'amd64')
+  await startNode(service, { name: 'macpro-1', report: { cpu: 12 } })
+})
+after(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+  await fs.rm(folder, { recursive: true })
+})
+
+const form = { 'content-type': 'application/x-www-form-urlencoded' }
+async function ok(method: string, url: string, options?: CallOptions, status = 200): Promise<Answer['body']> {
+  const answer = await service.call(method, url, options)
+  assert.equal(answer.status, status, answer.text)
+  assert.deepEqual(answer.body.errors, [])
+  assert.deepEqual(answer.body.help, {})
+  return answer.body
+}
+async function refused(status: number, text: RegExp, method: string, url: string, options?: CallOptions) {
+  const answer = await service.call(method, url, options)
+  assert.equal(answer.status, status, answer.text)
+  assert.match(answer.body.errors[0].message, text)
+  return answer
+}
+
+describe('logging in', () => {
+  it('takes a form or JSON, with any Content-Type or none, and gives a token that works', async () => {
+    const asForm = `email=${encodeURIComponent('ada@example.com')}&password=${encodeURIComponent(password)}`
+    const asJson = JSON.stringify({ email: 'ada@example.com', password })
+    for (const options of [
+      { body: asForm, headers: form },
+      { body: asJson },
+      // curl -d says that JSON is a form.
+      { body: asJson, headers: form },
+      { body: asForm, headers: { 'content-type': 'text/plain' } },
+    ]) {
+      const { token } = await ok('POST', '/token', { ...options, token: null })
+      assert.equal(typeof token, 'string')
+      await ok('GET', '/resources/vm/list', { token, headers: { 'orka-licensekey': 'obsolete' } })
+    }
+  })
+
+  it('is refused with a wrong password, and slowed down together with the login form', async () => {
+    const wrong = { token: null, body: { email: 'eve@example.com', password: 'wrong password' } }
+    for (let attempt = 1; attempt <= 5; attempt++) await refused(401, /password is wrong/, 'POST', '/token', wrong)
+    const answer = await refused(429, /Too many wrong passwords/, 'POST', '/token', wrong)
+    assert.ok(Number(answer.headers['retry-after']) >= 1)
+    await refused(400, /password is missing/, 'POST', '/token', { token: null, body: { email: 'a@b.c' } })
+  })
+
+  it('has the version that Jenkins asks for', async () => {
+    assert.equal((await ok('GET', '/health-check', { token: null })).api_version, '2.4.0')
+  })
+})
+
+describe('a VM from its configuration to its end', () => {
+  const name = 'ios-build'
+  let id: string
+
+  it('begins without configurations', async () => {
+    const answer = await refused(404, /^No VM configurations exist$/, 'GET', '/resources/vm/configs')
+    assert.deepEqual(answer.body.configs, [])
+    await refused(404, /No VM configurations exist/, 'GET', '/resources/vm/configs/none')
+    await refused(404, /No VM configurations exist/, 'POST', '/resources/vm/deploy', { body: { orka_vm_name: 'none' } })
+  })
+
+  it('creates a configuration', async () => {
+    const body = {
+      orka_vm_name: name, orka_base_image: 'ventura', orka_image: name, orka_cpu_core: 6, vcpu_count: 6,
+      iso_image: 'None', attached_disk: 'None', vnc_console: true, memory: 0.0, tag: '', tag_required: false,
+    } // biome-ignore format: as clients write it
+    const created = await ok('POST', '/resources/vm/create', { body }, 201)
+    assert.equal(created.message, 'Successfully Created')
+    await refused(409, /exists already/, 'POST', '/resources/vm/create', { body })
+    const { configs } = await ok('GET', `/resources/vm/configs/${name}`)
+    assert.deepEqual(configs, (await ok('GET', '/resources/vm/configs')).configs)
+    assert.deepEqual(configs, [
+      {
+        owner: 'admin@example.com', orka_vm_name: name, orka_base_image: 'ventura', orka_cpu_core: 6, vcpu_count: 6,
+        iso_image: 'None', attached_disk: 'None', vnc_console: true, io_boost: true, net_boost: true,
+        use_saved_state: false, gpu_passthrough: false, system_serial: 'N/A', tag: '', tag_required: false,
+        scheduler: 'default', memory: 'automatic',
+      }, // biome-ignore format: a record
+    ])
+  })
+
+  it('says what is wrong with a configuration, all of it', async () => {
+    const long = 'x'.repeat(39)
+    await refused(400, /more than 38/, 'POST', '/resources/vm/create', {
+      body: { orka_vm_name: long, orka_base_image: 'ventura' },
+    })
+    await refused(404, /"none" not found/, 'POST', '/resources/vm/create', {
+      body: { orka_vm_name: 'x', orka_base_image: 'none' },
+    })
+    const both = { body: { orka_cpu_core: 'six', vnc_console: 'perhaps' } }
+    const answer = await refused(400, /orka_cpu_core must be a whole number/, 'POST', '/resources/vm/create', both)
+    assert.match(answer.body.errors[0].message, /vnc_console must be true or false; orka_vm_name is missing/)
+  })
+
+  it('is listed while it is not deployed', async () => {
+    const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/list')
+    assert.equal(all.length, 1)
+    assert.equal(all[0].vm_deployment_status, 'Not Deployed')
+    assert.deepEqual([all[0].cpu, all[0].vcpu, all[0].owner], [6, 6, 'admin@example.com'])
+    assert.deepEqual((await ok('GET', `/resources/vm/status/${name}`)).virtual_machine_resources, all)
+  })
+
+  it('deploys it', async () => {
+    const body = `orka_vm_name=${name}&reserved_ports[]=8000:80&vm_metadata=${encodeURIComponent('{"items":[{"key":"k","value":"v"}]}')}`
+    const deployed = await ok('POST', '/resources/vm/deploy', { body, headers: form })
+    id = deployed.vm_id
+    assert.deepEqual(
+      { ...deployed, vm_id: '' },
+      {
+        message: 'Successfully deployed VM', help: {}, errors: [], ram: '6.4G', vcpu: '6', host_cpu: '6', ip: '127.0.0.1',
+        ssh_port: '8822', screen_share_port: '5900', vnc_port: '5999', vm_id: '', port_warnings: [], io_boost: true,
+        use_saved_state: false, gpu_passthrough: false,
+      }, // biome-ignore format: a record
+    )
+  })
+
+  it('shows its status by name and by id, with strict types', async () => {
+    const { virtual_machine_resources: byName } = await ok('GET', `/resources/vm/status/${name}`)
+    assert.deepEqual((await ok('GET', `/resources/vm/status/${id}`)).virtual_machine_resources, byName)
+    const [{ status, ...group }] = byName
+    assert.deepEqual(group, { virtual_machine_name: name, vm_deployment_status: 'Deployed' })
+    assert.deepEqual(status, [
+      {
+        owner: 'admin@example.com', virtual_machine_name: name, virtual_machine_id: id, node_location: 'macpro-1',
+        node_status: 'UP', virtual_machine_ip: '127.0.0.1', vnc_port: '5999', screen_sharing_port: '5900',
+        ssh_port: '8822', cpu: 6, vcpu: 6, gpu: 'N/A', RAM: '6.4G', base_image: 'ventura', image: 'ventura',
+        configuration_template: 'default', vm_status: 'running', io_boost: true, use_saved_state: false,
+        reserved_ports: [{ host_port: '8000', guest_port: '80', protocol: 'tcp' }],
+        creation_timestamp: '2026-11-15T09:00:00Z', tag: '', tag_required: false, replicas: 1,
+      }, // biome-ignore format: a record
+    ])
+    await refused(404, /not found/, 'GET', '/resources/vm/status/none')
+  })
+
+  it('powers it by name and by id', async () => {
+    const words: readonly (readonly [string, string, string])[] = [
+      ['stop', name, `${name} has stopped on macpro-1`],
+      ['start', name, `${name} has started on macpro-1`],
+      ['suspend', 'id', 'ID has been suspended on macpro-1'],
+      ['resume', 'id', 'ID has resumed on macpro-1'],
+      ['revert', name, `Successfully reverted ${name} on macpro-1`],
+    ]
+    for (const [verb, called, said] of words) {
+      const body = { orka_vm_name: called === 'id' ? id : called, orka_node_name: 'macpro-1' }
+      const { message } = await ok('POST', `/resources/vm/exec/${verb}`, { body })
+      assert.equal(message, said.replace('ID', id))
+    }
+    const elsewhere = { body: { orka_vm_name: name, orka_node_name: 'macpro-2' } }
+    await refused(404, /No VMs with that name/, 'POST', '/resources/vm/exec/stop', elsewhere)
+  })
+
+  it('saves and commits: the answer comes when it is done, or says what it failed for', async () => {
+    const { collections } = service.services
+    const captured = async (image: string, end: (capture: ImageCapture) => Promise<unknown>) => {
+      await eventually(async () => assert.ok(collections.images.get('', image)?.value.capture))
+      await end(collections.images.get('', image)?.value.capture as ImageCapture)
+    }
+    const fails =
+      (image: string) =>
+      ({ id: capture, kind }: ImageCapture) =>
+        failImage(collections, { id: capture, image, kind }, 'the disk of the node is full', '2026-11-15T09:00:00Z')
+    const succeeds =
+      (image: string) =>
+      ({ id: capture }: ImageCapture) =>
+        changeCaptured(collections, { id: capture, image }, withoutCapture)
+    const byId = { orka_vm_name: id }
+    const steps = [
+      ['save', { ...byId, new_name: 'kept' }, 'kept', succeeds, 'saved'],
+      [
+        'save',
+        { ...byId, new_name: 'lost' },
+        'lost',
+        fails,
+        /image "lost" could not be made: the disk of the node is full/,
+      ],
+      ['commit', { orka_vm_name: name }, 'ventura', fails, /image "ventura" could not be made: the disk of the node/],
+      ['commit', byId, 'ventura', succeeds, 'committed'],
+    ] as const
+    for (const [verb, body, image, end, said] of steps) {
+      const answering = service.call('POST', `/resources/image/${verb}`, { body })
+      await captured(image, end(image))
+      const { status, body: answer, text } = await answering
+      assert.equal(status, typeof said === 'string' ? 200 : 500, text)
+      if (typeof said === 'string') assert.equal(answer.message, said)
+      else assert.match(answer.errors[0].message, said)
+    }
+    for (const image of ['kept', 'lost']) await ok('POST', '/resources/image/delete', { body: { image } })
+  })
+
+  it('deploys a second of the same configuration under a generated name', async () => {
+    const { vm_id: second } = await ok('POST', '/resources/vm/deploy', { body: { orka_vm_name: name } })
+    const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/list/all')
+    assert.equal(all.length, 1)
+    assert.deepEqual(
+      all[0].status.map((vm: { virtual_machine_id: string }) => vm.virtual_machine_id).sort(),
+      [id, second].sort(),
+    )
+    assert.deepEqual(
+      all[0].status.map((vm: { replicas: number }) => vm.replicas),
+      [2, 2],
+    )
+    const names = service.services.collections.vms.list('svc-default').map(({ value }) => value.name)
+    assert.ok(names.includes(name) && names.some((each) => /^ios-build-[a-z0-9]{5}$/.test(each)), names.join())
+    const one = await ok('GET', `/resources/vm/status/${second}`)
+    assert.equal(one.virtual_machine_resources[0].status.length, 1)
+    await refused(409, /2 VMs go by the name/, 'POST', '/resources/image/save', {
+      body: { orka_vm_name: name, new_name: 'x' },
+    })
+  })
+
+  it('refuses at once what no node can take, in the words that clients look for', async () => {
+    await refused(409, /^No available nodes with sufficient CPU\.$/, 'POST', '/resources/vm/deploy', {
+      body: { orka_vm_name: name },
+    })
+    await ok(
+      'POST',
+      '/resources/vm/create',
+      { body: { orka_vm_name: 'huge', orka_base_image: 'ventura', orka_cpu_core: 64 } },
+      201,
+    )
+    await refused(409, /^Requested CPU is not available in the cluster$/, 'POST', '/resources/vm/deploy', {
+      body: { orka_vm_name: 'huge' },
+    })
+    const { message } = await ok('DELETE', '/resources/vm/purge', { body: { orka_vm_name: 'huge' } })
+    assert.equal(message, 'Successfully purged VM')
+  })
+
+  it('lists what a user owns', async () => {
+    assert.equal((await ok('GET', '/resources/vm/list/admin@example.com')).virtual_machine_resources.length, 1)
+    assert.deepEqual((await ok('GET', '/resources/vm/list/bob@example.com')).virtual_machine_resources, [])
+  })
+
+  it('leaves the VMs of others to their owners', async () => {
+    const answer = await service.call('DELETE', '/resources/vm/delete', {
+      token: service.devToken,
+      body: { orka_vm_name: id },
+    })
+    assert.equal(answer.status, 403, answer.text)
+  })
+
+  it('deletes one by id, with a body on DELETE that has no Content-Type', async () => {
+    const { statusCode, payload } = await service.app.inject({
+      method: 'DELETE',
+      url: '/resources/vm/delete',
+      headers: { authorization: `Bearer ${service.adminToken}` },
+      payload: Buffer.from(JSON.stringify({ orka_vm_name: id })),
+    })
+    assert.equal(statusCode, 200, payload)
+    assert.equal(JSON.parse(payload).message, 'Successfully deleted VM')
+    const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/list', { body: '{"ignored": true}' })
+    assert.equal(all[0].status.length, 1)
+    await refused(404, /^No VMs with that name are currently deployed$/, 'DELETE', '/resources/vm/delete', {
+      body: { orka_vm_name: id },
+    })
+  })
+
+  it('deploys replicas, all or none', async () => {
+    const { replicas } = await ok(
+      'POST',
+      '/resources/vm/create',
+      { body: { orka_vm_name: 'small', orka_base_image: 'ventura', orka_cpu_core: 2 } },
+      201,
+    ).then(() => ok('POST', '/resources/vm/deploy', { body: { orka_vm_name: 'small', replicas: 3 } }))
+    assert.equal(new Set(replicas.map((each: { vm_id: string }) => each.vm_id)).size, 3)
+    const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/status/small')
+    assert.equal(all[0].status.length, 3)
+    await ok('DELETE', '/resources/vm/delete', { body: { orka_vm_name: 'small' } })
+    assert.equal(
+      (await ok('GET', '/resources/vm/status/small')).virtual_machine_resources[0].vm_deployment_status,
+      'Not Deployed',
+    )
+  })
+
+  it('purges VMs and configuration', async () => {
+    for (const each of [name, 'small'])
+      assert.equal(
+        (await ok('DELETE', '/resources/vm/purge', { body: { orka_vm_name: each } })).message,
+        'Successfully purged VM',
+      )
+    assert.deepEqual((await ok('GET', '/resources/vm/list')).virtual_machine_resources, [])
+    await refused(404, /No VMs with that name/, 'DELETE', '/resources/vm/purge', { body: { orka_vm_name: name } })
+  })
+
+  it('leaves events behind, as the requests of 3.0 do', async () => {
+    const { body } = await service.call('GET', '/api/v1/namespaces/svc-default/events')
+    const reasons = new Set(body.items.map((event: { reason: string }) => event.reason))
+    for (const reason of ['CreateVmConfig', 'DeployVm', 'ExecVm', 'DeleteVm', 'DeleteVmConfig'])
+      assert.ok(reasons.has(reason), reason)
+  })
+})
+
+describe('nodes', () => {
+  it('are listed, tagged and untagged', async () => {
+    const { message } = await ok('POST', '/resources/node/tag/ios', { body: { orka_node_name: 'macpro-1' } })
+    assert.equal(message, "Successfully tagged node 'macpro-1' with a tag 'ios'")
+    const { nodes } = await ok('GET', '/resources/node/list')
+    assert.deepEqual(nodes, [
+      {
+        name: 'macpro-1', host_name: 'macpro-1', address: '127.0.0.1', hostIP: '127.0.0.1', available_cpu: 12,
+        allocatable_cpu: 12, available_gpu: 'N/A', allocatable_gpu: 'N/A', available_memory: '16.00G', total_cpu: 12,
+        total_memory: '16.00G', node_type: 'WORKER', state: 'READY', orka_tags: ['ios'],
+      }, // biome-ignore format: a record
+    ])
+    const untagged = await ok('DELETE', '/resources/node/tag/ios', { body: 'orka_node_name=macpro-1', headers: form })
+    assert.equal(untagged.message, "Successfully untagged node 'macpro-1'")
+    await refused(404, /not found/, 'POST', '/resources/node/tag/ios', { body: { orka_node_name: 'none' } })
+  })
+})
+
+describe('images and ISOs', () => {
+  it('are generated, uploaded, copied, downloaded, listed and deleted', async () => {
+    assert.equal(
+      (await ok('POST', '/resources/image/generate', { body: { file_name: 'empty.img', file_size: '1G' } })).message,
+      'Successfully generated image',
+    )
+    const upload = await fileForm({ image: 'the bytes of a disk' })
+    assert.match((await ok('POST', '/resources/image/upload', upload)).message, /^Successfully uploaded /)
+    const name = (await ok('POST', '/resources/image/copy', { body: { image: 'ventura', new_name: 'ventura-2.img' } }))
+      .message
+    assert.equal(name, 'Successfully copied')
+    const { images, image_attributes: attributes } = await ok('GET', '/resources/image/list')
+    assert.deepEqual(images.sort(), ['empty.img', 'ventura', 'ventura-2.img', 'x.pem'])
+    const empty = attributes.find((each: { image: string }) => each.image === 'empty.img')
+    assert.deepEqual(empty, {
+      image: 'empty.img',
+      image_size: '1G',
+      modified: '2026-11-15T09:00:00Z',
+      date_added: '2026-11-15T09:00:00Z',
+      owner: 'all',
+    })
+    for (const image of images) {
+      // Without a Content-Type, as one client does.
+      const { statusCode, payload } = await service.app.inject({
+        method: 'POST', url: '/resources/image/delete', headers: { authorization: `Bearer ${service.adminToken}` },
+        payload: Buffer.from(JSON.stringify({ image })),
+      }) // biome-ignore format: a request
+      assert.equal(statusCode, 200, payload)
+      assert.equal(JSON.parse(payload).message, `Successfully deleted: ${image}`)
+    }
+    const answer = await refused(404, /^image file not found: none$/, 'GET', '/resources/image/download/none')
+    assert.ok(answer.headers.deprecation)
+  })
+
+  it('come back as they went', async () => {
+    const bytes = 'the bytes of an installer'
+    const uploaded = await ok('POST', '/resources/iso/upload', await fileForm({ iso: bytes }))
+    const [, name = ''] = /^Successfully uploaded (.+)$/.exec(uploaded.message) ?? []
+    assert.equal(
+      (await ok('POST', '/resources/iso/copy', { body: { iso: name, new_name: 'b.iso' } })).message,
+      'Successfully copied iso.',
+    )
+    const { isos, iso_attributes: attributes } = await ok('GET', '/resources/iso/list')
+    assert.deepEqual(isos.sort(), [name, 'b.iso'].sort())
+    assert.deepEqual(Object.keys(attributes[0]), ['iso', 'iso_size', 'modified'])
+    await ok('POST', '/resources/image/upload', await fileForm({ image: bytes }))
+    const { images } = await ok('GET', '/resources/image/list')
+    const answer = await service.call('GET', `/resources/image/download/${images[0]}`)
+    assert.equal(answer.status, 200)
+    assert.ok(answer.text.startsWith(bytes))
+    assert.equal(answer.headers['content-disposition'], `attachment; filename="${images[0]}"`)
+    assert.equal(Number(answer.headers['content-length']), Buffer.byteLength(answer.text))
+    assert.match(String(answer.headers.link), new RegExp(`/images/${images[0]}/download`))
+    for (const iso of isos) await ok('POST', '/resources/iso/delete', { body: { iso } })
+  })
+})
+
+describe('remote images and ISOs', () => {
+  it('are listed and pulled: the answer comes when the image is ready, or says why there is none', async () => {
+    await using remote = await startRemote()
+    const remotes = [{ name: 'lab', url: remote.url, allowInsecure: true }]
+    await using own = await startService({ settings: { legacy: { enabled: true }, remotes } })
+    const pulls = pullImages(own.services, createPulls(own.services))
+    remote.items.set('sonoma', { bytes: randomBytes(2 ** 16) })
+    remote.items.set('disc.iso', { bytes: randomBytes(2 ** 12), kind: 'iso' })
+    remote.items.set('broken', { bytes: randomBytes(2 ** 12), index: { sha256: '0'.repeat(64) } })
+    const get = async (url: string) => (await own.call('GET', url)).body
+    const images = ['broken', 'sonoma']
+    assert.deepEqual((await get('/resources/image/list-remote')).images.sort(), images)
+    const both = await get('/resources/iso/list-remote')
+    assert.deepEqual([both.isos, both.images.sort()], [['disc.iso'], images])
+
+    const pulled = await own.call('POST', '/resources/image/pull', { body: { image: 'sonoma', new_name: 'mine' } })
+    assert.deepEqual([pulled.status, pulled.body.message], [200, 'Successfully copied image.'], pulled.text)
+    assert.equal(own.services.collections.images.get('', 'mine')?.value.state, undefined)
+    const disc = await own.call('POST', '/resources/iso/pull', { body: 'iso=disc.iso', headers: form })
+    assert.deepEqual([disc.status, disc.body.message], [200, 'Successfully copied iso.'], disc.text)
+    assert.deepEqual((await get('/resources/iso/list')).isos, ['disc.iso'])
+    const broken = await own.call('POST', '/resources/image/pull', { body: { image: 'broken', new_name: 'never' } })
+    assert.equal(broken.status, 500)
+    assert.match(broken.body.errors[0].message, /image "never" could not be made: ./)
+    await pulls.stop()
+  })
+})
+
+describe('the certificate', () => {
+  it('is set as by its own operation', async () => {
+    const { cert, key } = await makePair()
+    const { message } = await ok('POST', '/resources/cert/set', await fileForm({ certPath: cert, keyPath: key }))
+    assert.equal(message, 'Successfully set certificate')
+    await refused(400, /not multipart/, 'POST', '/resources/cert/set', { body: {} })
+  })
+})
+
+describe('who calls', () => {
+  it('is counted by endpoint, subject and client, and survives a restart', async () => {
+    await service.call('GET', '/resources/ports', { headers: { 'user-agent': 'old-script/1.0' } })
+    await service.call('GET', '/resources/ports', { headers: { 'user-agent': 'old-script/1.0' } })
+    const { body } = await service.call('GET', '/api/v1/legacy/usage')
+    assert.equal(body.enabled, true)
+    const row = body.items.find((item: { client: string }) => item.client === 'old-script/1.0')
+    assert.deepEqual(row, {
+      endpoint: 'GET /resources/ports', subject: 'admin@example.com', client: 'old-script/1.0', calls: 2, refused: 2,
+      firstAt: '2026-11-15T09:00:00Z', lastAt: '2026-11-15T09:00:00Z',
+    }) // biome-ignore format: a record
+    const again = await openCollections(service.services.store)
+    assert.ok(again.legacyUsage.list().some(({ value }) => value.client === 'old-script/1.0' && value.calls === 2))
+    await again[Symbol.asyncDispose]()
+    const metrics = await service.call('GET', '/metrics')
+    assert.match(metrics.text, /svc3_legacy_requests_total\{endpoint="GET \/resources\/ports",status="410"\} 2/)
+  })
+})

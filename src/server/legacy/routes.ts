@@ -1,0 +1,203 @@
+// The gateway for 2.4.x clients: a route for every call of the rows, and an answer in their envelope for everything else
+// under their paths. Off, all of it answers 410.
+import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from 'fastify'
+import { uploadCertificate } from '../../api/certificates.ts'
+import type { ApiError } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
+import { displayName, type Principal } from '../../auth/principal.ts'
+import { reasonFor } from '../../legacy/advice.ts'
+import { callsAt, type Found } from '../../legacy/find.ts'
+import { legacyRows } from '../../legacy/map.ts'
+import { realNamespace } from '../../rules/names.ts'
+import { mayCall } from '../../rules/permissions.ts'
+import { bearer, forbidden, unauthorized } from '../authenticate.ts'
+import type { Handlers } from '../handlers.ts'
+import { readForm, registerForms, registerUploads } from '../multipart.ts'
+import { refusalOf } from '../refusals.ts'
+import type { Services } from '../services.ts'
+import { dropBodies, type Fields, parseLegacyBodies } from './bodies.ts'
+import type { LegacyHandler } from './call.ts'
+import { legacyCalls, openCalls } from './calls.ts'
+import { type Envelope, envelopeOf, goneEnvelope, type LegacyAnswer, refusalEnvelope } from './envelope.ts'
+import { markDeprecated } from './headers.ts'
+import { createPerformers, type Performer } from './perform.ts'
+
+const json = 'application/json; charset=utf-8'
+const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'] as const
+const unknownEndpoint = '(unknown path)'
+
+const founds: readonly Found[] = legacyRows.flatMap((row) => row.calls.map((call) => ({ row, call })))
+const nameOf = ({ call: { method, path } }: Found): string => `${method} ${path}`
+/** Also for what differs in its query only, which is no path of its own here. */
+const routeOf = (path: string): string => (path.split('?')[0] ?? '').replaceAll(/\{(\w+)\}/g, ':$1')
+
+export function serveLegacy(app: FastifyInstance, services: Services, table: Handlers): void {
+  const { settings } = services
+  const namespace = realNamespace(settings.legacy.namespace, settings.compat.namespaceAliases)
+  const isOn = settings.legacy.enabled === true
+  const handlers = legacyCalls(services)
+  const performers = createPerformers(services, table)
+  const served = isOn ? founds.filter((found) => handlers[nameOf(found)]) : []
+  const gone = founds.filter((found) => !served.includes(found))
+
+  const route = (
+    scope: FastifyInstance,
+    found: Found,
+    handler: LegacyHandler,
+    more: Partial<RouteOptions> = {},
+  ): void => {
+    const operation = openCalls.has(nameOf(found)) ? undefined : (found.row.operations[0] as Operation | undefined)
+    scope.route({
+      method: found.call.method,
+      url: routeOf(found.call.path),
+      onRequest: admit(found, operation ?? (openCalls.has(nameOf(found)) ? undefined : anyDeveloper)),
+      handler: async (request, reply) => {
+        const performer: Performer = performers(request, reply)
+        const params = request.params as Record<string, string>
+        const fields = (request.body ?? {}) as Fields
+        const answer = await handler({ ...performer, params, fields, services })
+        if (isReply(answer)) return answer
+        return send(reply, answer.status ?? 200, envelopeOf(answer))
+      },
+      ...more,
+    })
+  }
+
+  /** As for every route: before the body is read, and charged to who asks. */
+  function admit(found: Found | undefined, operation: Operation | undefined): onRequestHookHandler {
+    const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
+      request.namespace = namespace
+      request.principal = principal
+      const spent = services.limits.charge(request, principal, operation?.id)
+      if (spent || !operation) return spent
+      if (!principal) return unauthorized()
+      const role = services.roles.roleOf(principal, namespace)
+      return mayCall(role, operation.allow) ? undefined : forbidden(operation, namespace)
+    }
+    return (request, reply, done) => {
+      request.legacyEndpoint = found ? nameOf(found) : unknownEndpoint
+      markDeprecated(reply, found?.row, { sunset: settings.legacy.sunset, namespace })
+      reply.header('x-request-id', request.id)
+      const token = bearer(request)
+      if (token === undefined) return done(judge(request, undefined))
+      services.tokens.verify(token).then(
+        (principal) => done(judge(request, principal)),
+        (error: Error) => done(error),
+      )
+    }
+  }
+
+  app.decorateRequest('legacyEndpoint', '')
+  app.register(async (all) => {
+    all.setErrorHandler((error, request, reply) => sendRefusal(services, refusalOf(error), request, reply))
+    all.addHook('onResponse', (request, reply, done) => {
+      const isRefused = reply.statusCode >= 400
+      const subject = request.principal ? displayName(request.principal) : 'anonymous'
+      const client = request.headers['user-agent'] ?? '-'
+      services.legacyUsage.count({ endpoint: request.legacyEndpoint, subject, client, isRefused })
+      services.metrics.legacy(request.legacyEndpoint, reply.statusCode)
+      done()
+    })
+    const kindOf = ({ row: { operations } }: Found): 'upload' | 'form' | 'plain' => {
+      const [first] = operations as readonly Operation[]
+      return first?.isUpload ? 'upload' : first?.consumes ? 'form' : 'plain'
+    }
+    const each = (kind: string, scope: FastifyInstance, more: (found: Found) => Partial<RouteOptions>): void => {
+      for (const found of served.filter((one) => kindOf(one) === kind))
+        route(scope, found, handlers[nameOf(found)] as LegacyHandler, more(found))
+    }
+    all.register(async (scope) => {
+      parseLegacyBodies(scope)
+      each('plain', scope, () => ({}))
+    })
+    registerUploads(all, (scope) =>
+      each('upload', scope, ({ row }) => ({ config: { operation: row.operations[0]?.id ?? '' } })),
+    )
+    registerForms(all, (scope) =>
+      each('form', scope, () => ({ preValidation: readForm(uploadCertificate, settings.limits.bodyBytes) })),
+    )
+    all.register(async (scope) => {
+      dropBodies(scope)
+      const why = (row: Found['row']): string =>
+        isOn
+          ? `is no more: ${reasonFor(row) ?? row.advice}`
+          : `is not answered: the gateway for 2.4.x clients is switched off here${row.fate === 'replaced' ? '' : `, and it is ${reasonFor(row)}`}`
+      for (const found of gone.filter(isFirstAtItsRoute))
+        scope.route({
+          method: found.call.method,
+          url: routeOf(found.call.path),
+          onRequest: admit(found, undefined),
+          handler: (_request, reply) => send(reply, 410, goneEnvelope(found, why(found.row))),
+        })
+      for (const { url, left } of leftOver())
+        scope.route({
+          method: [...left],
+          url,
+          onRequest: admit(undefined, undefined),
+          handler: (request, reply) => refuseUnknown(isOn, request, reply),
+        })
+    })
+  })
+}
+
+/** Two rows of the document may differ in a query alone. */
+const isFirstAtItsRoute = (found: Found, index: number, all: readonly Found[]): boolean =>
+  all.findIndex(({ call }) => call.method === found.call.method && routeOf(call.path) === routeOf(found.call.path)) ===
+  index
+
+/** Rows without an operation that are answered all the same: who may list VMs may see them. */
+const anyDeveloper = founds.find(({ call }) => call.path === '/resources/vm/list')?.row.operations[0] as Operation
+
+/** What nobody has a route for under the roots of 2.4.x. */
+function leftOver(): { readonly url: string; readonly left: readonly (typeof methods)[number][] }[] {
+  const roots = [...new Set(founds.map(({ call }) => `/${call.path.split('/')[1]}`))]
+  const taken = new Set(founds.map(({ call }) => `${call.method} ${routeOf(call.path)}`))
+  return roots.flatMap((root) => [
+    { url: root, left: methods.filter((method) => !taken.has(`${method} ${root}`)) },
+    { url: `${root}/*`, left: methods },
+  ])
+}
+
+function refuseUnknown(isOn: boolean, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const path = request.url.split('?')[0] ?? ''
+  const possible = [...new Set(callsAt(decodeURI(path)).map(({ call }) => call.method))]
+  const [status, message] = !isOn
+    ? [410, `the gateway for 2.4.x clients is switched off here: ${request.method} ${path} is not answered`]
+    : possible.length > 0
+      ? [405, `${request.method} is not possible here, but ${possible.join(', ')} is`]
+      : [404, `not found: 2.4.x had no ${request.method} ${path.slice(0, 200)}`]
+  if (status === 405) reply.header('allow', possible.join(', '))
+  const help = { documentation: 'docs/legacy.md', hint: 'svc3 migrate map shows every call and what replaces it' }
+  return send(reply, status, { message: '', help, errors: [{ message }] })
+}
+
+function sendRefusal(
+  services: Services,
+  refusal: ApiError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  if (refusal.code >= 500)
+    services.log.error(
+      'a request failed',
+      { requestId: request.id, route: request.routeOptions.url ?? '', status: refusal.code },
+      refusal.options.cause ?? refusal,
+    )
+  const { retryAfterSeconds } = refusal.options
+  if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
+  if (refusal.code === 401) reply.header('www-authenticate', 'Bearer realm="svc3"')
+  return send(reply, refusal.code, refusalEnvelope(refusal))
+}
+
+const send = (reply: FastifyReply, status: number, envelope: Envelope): FastifyReply =>
+  reply.code(status).type(json).send(JSON.stringify(envelope))
+
+const isReply = (answer: LegacyAnswer | FastifyReply): answer is FastifyReply =>
+  typeof (answer as FastifyReply).send === 'function'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The call of 2.4.x that it is, as the rows name it. */
+    legacyEndpoint: string
+  }
+}

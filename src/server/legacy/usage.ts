@@ -1,0 +1,105 @@
+// How often whose program called which path of 2.4.x. Counted in memory and written in batches, as what was added since:
+// several servers may count into the same records. A kill loses what came since the last batch.
+import { createHash } from 'node:crypto'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Collections, LegacyUsageRecord } from '../../store/collections.ts'
+import { isFault } from '../../store/store.ts'
+
+export interface LegacyRequestSeen {
+  readonly endpoint: string
+  readonly subject: string
+  readonly client: string
+  readonly isRefused: boolean
+}
+
+/** User-Agent is anybody's text: more than this many are not told apart. */
+const maxRecords = 5_000
+const others = '(others)'
+const maxClientLength = 120
+const keptMs = 180 * 86_400_000
+
+export class LegacyUsage {
+  readonly #collections: Pick<Collections, 'legacyUsage'>
+  readonly #clock: Clock
+  #added = new Map<string, LegacyUsageRecord>()
+  #flushing: Promise<void> = Promise.resolve()
+
+  constructor(collections: Pick<Collections, 'legacyUsage'>, clock: Clock) {
+    this.#collections = collections
+    this.#clock = clock
+  }
+
+  count({ endpoint, subject, client, isRefused }: LegacyRequestSeen): void {
+    const at = timestamp(this.#clock.now())
+    const who = { endpoint, subject, client: client.slice(0, maxClientLength) }
+    const isNew = !this.#added.has(nameOf(who)) && !this.#collections.legacyUsage.get('', nameOf(who))
+    const isFull = this.#added.size + this.#collections.legacyUsage.view.size >= maxRecords
+    const known = isNew && isFull ? { endpoint, subject: others, client: others } : who
+    const once = { ...known, calls: 1, refused: isRefused ? 1 : 0, firstAt: at, lastAt: at }
+    this.#added.set(nameOf(known), sum(this.#added.get(nameOf(known)), once))
+  }
+
+  /** One at a time. What cannot be written now is tried again with the next batch. */
+  flush(): Promise<void> {
+    const next = this.#flushing.then(() => this.#write())
+    this.#flushing = next.catch(() => undefined)
+    return next
+  }
+
+  async #write(): Promise<void> {
+    const batch = this.#added
+    this.#added = new Map()
+    try {
+      for (const [name, added] of batch) if (await this.#add(name, added)) batch.delete(name)
+    } finally {
+      for (const [name, left] of batch) this.#added.set(name, sum(this.#added.get(name), left))
+    }
+    await this.#forgetOld()
+  }
+
+  /** False: another server was first, and our view has not seen it yet. */
+  async #add(name: string, added: LegacyUsageRecord): Promise<boolean> {
+    const { legacyUsage } = this.#collections
+    const entry = legacyUsage.get('', name)
+    try {
+      if (entry) await legacyUsage.update(entry, sum(entry.value, added))
+      else await legacyUsage.create('', name, added)
+      return true
+    } catch (error) {
+      if (isFault(error, 'Conflict') || isFault(error, 'AlreadyExists') || isFault(error, 'NotFound')) return false
+      throw error
+    }
+  }
+
+  async #forgetOld(): Promise<void> {
+    const oldest = timestamp(new Date(this.#clock.now().getTime() - keptMs))
+    for (const entry of this.#collections.legacyUsage.list()) {
+      if (entry.value.lastAt >= oldest) continue
+      await this.#collections.legacyUsage.delete(entry).catch((error: unknown) => {
+        if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
+      })
+    }
+  }
+
+  /** What has been written: the most frequent first. */
+  items(): LegacyUsageRecord[] {
+    const records = this.#collections.legacyUsage.list().map(({ value }) => value)
+    return records.toSorted((a, b) => b.calls - a.calls || (a.endpoint < b.endpoint ? -1 : 1))
+  }
+}
+
+const nameOf = ({ endpoint, subject, client }: Pick<LegacyUsageRecord, 'endpoint' | 'subject' | 'client'>): string =>
+  createHash('sha256')
+    .update(JSON.stringify([endpoint, subject, client]))
+    .digest('base64url')
+
+const sum = (a: LegacyUsageRecord | undefined, b: LegacyUsageRecord): LegacyUsageRecord =>
+  a
+    ? {
+        ...a,
+        calls: a.calls + b.calls,
+        refused: a.refused + b.refused,
+        firstAt: a.firstAt < b.firstAt ? a.firstAt : b.firstAt,
+        lastAt: a.lastAt > b.lastAt ? a.lastAt : b.lastAt,
+      }
+    : b

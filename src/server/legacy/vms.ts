@@ -1,0 +1,153 @@
+// VMs as 2.4.x knows them: found by the name of their configuration, by their own, or by their id; looked at, powered,
+// deleted.
+import { ApiError } from '../../api/errors.ts'
+import { listNodes } from '../../api/nodes.ts'
+import { deleteVmConfig, listVmConfigs } from '../../api/vm-configs.ts'
+import { deleteVm, execVm, listVms, type Vm, type vmCommands } from '../../api/vms.ts'
+import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
+import type { LegacyAnswer } from './envelope.ts'
+import { readFields, text } from './fields.ts'
+import { configNameOf, deployedVm, notDeployedVm } from './shapes.ts'
+
+const oneVm = { orka_vm_name: text, orka_node_name: text }
+
+const isCalled = (vm: Vm, name: string): boolean => vm.uid === name || vm.name === name || configNameOf(vm) === name
+
+/** Those that a name or an id stands for. An exact id or name of its own leaves no choice. */
+export function vmsCalled(context: LegacyContext, name: string, node?: string): Vm[] {
+  const all = context.list(listVms).filter((vm) => node === undefined || vm.node === node)
+  const exact = all.find((vm) => vm.uid === name)
+  return exact ? [exact] : all.filter((vm) => isCalled(vm, name))
+}
+
+export const noneDeployed = (): ApiError =>
+  new ApiError('NotFound', 'No VMs with that name are currently deployed', {
+    kind: 'vms',
+    hint: 'GET /resources/vm/list shows what is there',
+  })
+
+/** The one VM of a name or an id. */
+export function oneVmCalled(context: LegacyContext, name: string): Vm {
+  const [vm, ...others] = vmsCalled(context, name)
+  if (!vm) throw noneDeployed()
+  if (others.length === 0) return vm
+  const ids = [vm, ...others].map(({ uid }) => uid)
+  throw new ApiError('Conflict', `${ids.length} VMs go by the name "${name}": use the id of one, ${ids.join(', ')}`, {
+    kind: 'vms',
+    hint: 'GET /resources/vm/status shows their ids',
+  })
+}
+
+type Resource = ReturnType<typeof notDeployedVm> | ReturnType<typeof deployedGroup>
+
+const deployedGroup = (name: string, status: readonly ReturnType<typeof deployedVm>[]) => ({
+  virtual_machine_name: name,
+  vm_deployment_status: 'Deployed',
+  status,
+})
+
+/** Every configuration with the VMs that go by its name, and VMs that go by no configuration's. */
+function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) => boolean): Resource[] {
+  const configs = new Map(context.list(listVmConfigs).map((config) => [config.name, config]))
+  const nodes = new Map(context.list(listNodes).map((node) => [node.name, node]))
+  const groups = Map.groupBy(context.list(listVms), configNameOf)
+  const names = [...new Set([...configs.keys(), ...groups.keys()])].toSorted()
+  return names.flatMap((name): Resource[] => {
+    const config = configs.get(name)
+    const all = groups.get(name) ?? []
+    if (config && all.length === 0) return isWanted(config.owner) ? [notDeployedVm(config)] : []
+    const vms = all.filter((vm) => isWanted(vm.owner, vm))
+    const facts = (vm: Vm) => ({ config, node: nodes.get(vm.node ?? ''), replicas: all.length })
+    return vms.length === 0
+      ? []
+      : [
+          deployedGroup(
+            name,
+            vms.map((vm) => deployedVm(vm, facts(vm))),
+          ),
+        ]
+  })
+}
+
+const list: LegacyHandler = (context) => ({ virtual_machine_resources: resources(context, () => true) })
+
+const listOfUser: LegacyHandler = (context) => {
+  const user = context.params.user?.toLowerCase()
+  return { virtual_machine_resources: resources(context, (owner) => owner === user) }
+}
+
+const status: LegacyHandler = (context) => {
+  const name = context.params.vm ?? ''
+  const ids = new Set(vmsCalled(context, name).map(({ uid }) => uid))
+  const found = resources(context, (_owner, vm) => vm === undefined || ids.has(vm.uid)).filter(
+    (each) => 'status' in each || each.virtual_machine_name === name,
+  )
+  if (found.length > 0) return { virtual_machine_resources: found }
+  throw new ApiError(
+    'NotFound',
+    `VM "${name.slice(0, 100)}" not found: no VM and no configuration has that name or id`,
+    {
+      kind: 'vms',
+      hint: 'GET /resources/vm/list shows what is there',
+    },
+  )
+}
+
+async function removeAll(context: LegacyContext, vms: readonly Vm[]): Promise<void> {
+  for (const { name: vm } of vms) await context.run(deleteVm, { params: { vm } })
+}
+
+const remove: LegacyHandler = async (context) => {
+  const { orka_vm_name: name, orka_node_name: node } = readFields(context.fields, oneVm, ['orka_vm_name'])
+  const vms = vmsCalled(context, name, node)
+  if (vms.length === 0) throw noneDeployed()
+  await removeAll(context, vms)
+  return { message: 'Successfully deleted VM' }
+}
+
+const purge: LegacyHandler = async (context) => {
+  const { orka_vm_name: name } = readFields(context.fields, oneVm, ['orka_vm_name'])
+  const vms = vmsCalled(context, name)
+  const called = new Set([name, ...vms.map(configNameOf)])
+  const configs = context.list(listVmConfigs).filter((config) => called.has(config.name))
+  if (vms.length === 0 && configs.length === 0) throw noneDeployed()
+  // An id may stand for one of several: with the configuration all of them go.
+  await removeAll(context, [...called].flatMap((each) => vmsCalled(context, each)).filter(isFirst))
+  for (const { name: vmconfig } of configs) await context.run(deleteVmConfig, { params: { vmconfig } })
+  return { message: 'Successfully purged VM' }
+}
+
+const isFirst = (vm: Vm, index: number, all: readonly Vm[]): boolean =>
+  all.findIndex(({ uid }) => uid === vm.uid) === index
+
+type Command = (typeof vmCommands)[number]
+
+const done: Readonly<Record<Command, (name: string, node: string) => string>> = {
+  start: (name, node) => `${name} has started on ${node}`,
+  stop: (name, node) => `${name} has stopped on ${node}`,
+  suspend: (name, node) => `${name} has been suspended on ${node}`,
+  resume: (name, node) => `${name} has resumed on ${node}`,
+  revert: (name, node) => `Successfully reverted ${name} on ${node}`,
+}
+
+const exec =
+  (command: Command): LegacyHandler =>
+  async (context): Promise<LegacyAnswer> => {
+    const { orka_vm_name: name, orka_node_name: node } = readFields(context.fields, oneVm, ['orka_vm_name'])
+    const vms = vmsCalled(context, name, node)
+    if (vms.length === 0) throw noneDeployed()
+    for (const { name: vm } of vms) await context.run(execVm, { params: { vm }, body: { command } })
+    return { message: vms.map((vm) => done[command](name, vm.node ?? 'N/A')).join('; ') }
+  }
+
+export const vmCalls: LegacyHandlers = {
+  'GET /resources/vm/list': list,
+  'GET /resources/vm/list/all': list,
+  'GET /resources/vm/list/{user}': listOfUser,
+  'GET /resources/vm/status/{vm}': status,
+  'DELETE /resources/vm/delete': remove,
+  'DELETE /resources/vm/purge': purge,
+  ...Object.fromEntries(
+    (Object.keys(done) as Command[]).map((command) => [`POST /resources/vm/exec/${command}`, exec(command)]),
+  ),
+}
