@@ -15,6 +15,7 @@ import {
 import { activeOf, type Chain, type Layer, layerNode, requireChain, settledLayers, writeChain } from './chain.ts'
 import { statusOf } from './control.ts'
 import { newLayer } from './disks.ts'
+import { flushGuest } from './guest-agent.ts'
 import { endSaving, saveMemory } from './memory.ts'
 import { makeOverlay, readHeader, syncFile } from './overlays.ts'
 import type { Qmp } from './qmp.ts'
@@ -47,13 +48,15 @@ const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 export async function takeCapture(
   folder: string,
   living: Living | undefined,
-  request: CaptureRequest,
+  wanted: CaptureRequest,
   signal: AbortSignal,
 ): Promise<CaptureRecord> {
-  const known = await readCapture(folder, request.id)
+  const known = await readCapture(folder, wanted.id)
   if (known) return known
   await makeCaptureFolder(folder)
   await removeStrays(folder)
+  const request = living ? await flushed(living, wanted, signal) : wanted
+  failpoint('capture-flushed')
   signal.throwIfAborted()
   try {
     const { chain, next } = await prepare(folder, living)
@@ -69,6 +72,13 @@ export async function takeCapture(
     await fs.rm(memoryFile(folder, request.id), { force: true })
     throw explained(error)
   }
+}
+
+/** What the guest had not written yet is on its disk, where a guest agent answers; all others are captured as they are. */
+async function flushed({ qmp, runtime }: Living, request: CaptureRequest, signal: AbortSignal): Promise<CaptureRequest> {
+  if ((await statusOf(qmp)) !== 'running') return request
+  if ((await flushGuest(qmp, runtime, signal)) !== 'stuck' || !request.shape) return request
+  return { id: request.id, note: 'its memory was not saved: the guest does not say that its file systems are thawed' }
 }
 
 function explained(error: unknown): unknown {
