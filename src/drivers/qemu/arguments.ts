@@ -17,11 +17,16 @@ export interface Surroundings {
   readonly diskNode: Readonly<Record<string, unknown>>
   /** Where the disk boots by UEFI. */
   readonly uefiCode?: string
+  /** Without the guest agent's port: memory that was saved before there was one can go on in such a machine only. */
+  readonly isWithoutAgent?: boolean
 }
 
 /** Relative to the VM's folder, where QEMU runs. */
 export const consoleFile = 'console.log'
 export const qmpSocket = (runtime: string): string => path.join(runtime, 'qmp')
+export const agentSocket = (runtime: string): string => path.join(runtime, 'agent')
+/** What QEMU calls our end of the guest agent's port. */
+export const agentDevice = 'agent'
 
 /**
  * What a guest that breaks into QEMU is not to do. Its children are let live: the metadata script is one, and it begins
@@ -59,6 +64,7 @@ export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string
     ...iso(vm),
     ...network(vm, around),
     ...screen(vm, around),
+    ...(around.isWithoutAgent ? [] : guestAgent(around)),
   ]
 }
 
@@ -151,6 +157,13 @@ function network(vm: VmSpec, { network: kind }: Surroundings): readonly string[]
     ...device(`${model},netdev=metadata,mac=${macAddress(vm.uid, 1)},romfile=`),
   ]
 }
+
+/** The last, so that all other devices keep their places. Two ports: the first of every such device is for a console. */
+const guestAgent = ({ runtime }: Surroundings): readonly string[] => [
+  ...['-chardev', `socket,id=${agentDevice},path=${agentSocket(runtime)},server=on,wait=off`],
+  ...device('virtio-serial-pci,max_ports=2'),
+  ...device(`virtserialport,chardev=${agentDevice},name=org.qemu.guest_agent.0`),
+]
 
 function screen({ screen, ip, architecture }: VmSpec, { network: kind }: Surroundings): readonly string[] {
   if (!screen) return ['-display', 'none']

@@ -10,6 +10,13 @@ import { type Doors, doorsOf, type NetworkKind } from './network.ts'
 import { runtimeFolder } from './run.ts'
 import { difference, type Shape, shapeOf } from './shape.ts'
 
+export interface VmOptions {
+  readonly accelerator?: Accelerator
+  readonly network: NetworkKind
+  /** Throws when guests cannot have that network here. */
+  requireNetwork(): Promise<void>
+}
+
 export interface Launch {
   readonly runtime: string
   readonly command: readonly string[]
@@ -25,7 +32,7 @@ export interface Launch {
 export async function planLaunch(
   folder: string,
   vm: VmSpec,
-  { network, accelerator: forced }: { readonly network: NetworkKind; readonly accelerator?: Accelerator },
+  { network, accelerator: forced }: VmOptions,
   signal: AbortSignal,
 ): Promise<Launch> {
   const runtime = runtimeFolder(folder)
@@ -34,7 +41,9 @@ export async function planLaunch(
   const { boot } = vm.image
   const isUefi = boot.kind === 'firmware' && (boot.firmware ?? defaultFirmware[vm.architecture]) === 'uefi'
   const accelerator = await acceleratorFor(vm.architecture, forced)
+  const saved = await savedMemory(folder, vm)
   const command = qemuArguments(vm, {
+    isWithoutAgent: saved !== undefined && !String(saved.description.devices).includes('virtserialport'),
     accelerator,
     network,
     runtime,
@@ -43,20 +52,19 @@ export async function planLaunch(
   })
   const input = { vm, command, accelerator, network, diskBytes: await diskBytes(folder) }
   const shape = await shapeOf(input).catch(() => undefined)
-  return { runtime, command, doors: doorsOf(network, vm), shape, ...(await memoryFor(folder, vm, shape)) }
+  return { runtime, command, doors: doorsOf(network, vm), shape, ...(saved && memoryFor(saved, shape)) }
 }
 
+type Memory = NonNullable<VmSpec['image']['memory']>
+
 /** Only a disk that never ran is what the memory knows of it. */
-async function memoryFor(
-  folder: string,
-  { image, isCold }: VmSpec,
-  shape: Shape | undefined,
-): Promise<Pick<Launch, 'memory' | 'note'>> {
-  if (!image.memory || isCold || !(await readChain(folder))?.isFresh) return {}
-  const problem = shape
-    ? difference(image.memory.description, shape)
-    : 'it cannot be told what this host would make of it'
-  return problem === undefined ? { memory: image.memory.file } : { note: coldNote(problem) }
+async function savedMemory(folder: string, { image, isCold }: VmSpec): Promise<Memory | undefined> {
+  return isCold || !(await readChain(folder))?.isFresh ? undefined : image.memory
+}
+
+function memoryFor({ file, description }: Memory, shape: Shape | undefined): Pick<Launch, 'memory' | 'note'> {
+  const problem = shape ? difference(description, shape) : 'it cannot be told what this host would make of it'
+  return problem === undefined ? { memory: file } : { note: coldNote(problem) }
 }
 
 export const coldNote = (problem: string): string =>

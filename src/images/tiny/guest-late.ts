@@ -8,6 +8,7 @@ echo 4 > /proc/sys/kernel/printk; echo 0 > /proc/sys/kernel/dmesg_restrict
 [ -e /etc/grow-at-boot ] && grow-root
 /etc/rc.modules
 setsid /etc/rc.resumed </dev/null >/run/rc.resumed.log 2>&1 &
+[ -e /sys/class/virtio-ports ] && setsid /etc/rc.agent </dev/null >/run/rc.agent.log 2>&1 &
 mkdir -p /dev/shm; mount -t tmpfs -o mode=1777 shm /dev/shm
 udhcpc -i eth0 -b -S -t 3 -T 1 -s /usr/share/udhcpc/default.script -p /run/udhcpc.pid
 wait $metadata
@@ -60,6 +61,40 @@ while :; do
   read -r -t 0.5 never <&3
   read -r now < $id
   [ "$now" = "$known" ] || { /etc/rc.identity resumed && known=$now && read up rest < /proc/uptime && echo "rc.resumed: $now, at $up"; }
+done
+`
+
+/**
+ * As much of QEMU's guest agent as the host needs before it captures the disk: what was written goes there. Nothing is frozen.
+ * While nobody is at the other end, a read ends at once: then it waits a moment. Only a flush starts a process.
+ */
+export const agentScript = `#!/bin/sh
+umask 077
+mkfifo /run/agent; exec 4<> /run/agent
+pause() { read -r -t 0.2 never <&4; }
+# The port gets its name a moment after its driver is there.
+port=; tries=0
+until [ -n "$port" ]; do
+  for place in /sys/class/virtio-ports/*; do
+    name=; read -r name < $place/name
+    [ "$name" = org.qemu.guest_agent.0 ] && port=/dev/\${place##*/}
+  done 2>/dev/null
+  [ $((tries+=1)) -gt 50 ] && exit 0
+  [ -n "$port" ] || pause
+done
+exec 3<> $port || exit 1
+while :; do
+  read -r line <&3 || { pause; continue; }
+  name=\${line#*'"execute"'}; name=\${name#*'"'}; name=\${name%%'"'*}
+  id=\${line##*'"id"'}; id=\${id#*:}; id=\${id# }; id=\${id%%[!0-9]*}
+  case $name in
+    guest-sync) printf '{"return": %s}\\n' "\${id:-0}" ;;
+    guest-sync-delimited) printf '\\377{"return": %s}\\n' "\${id:-0}" ;;
+    guest-ping) echo '{"return": {}}' ;;
+    guest-fsfreeze-freeze) sync; echo '{"return": 1}' ;;
+    guest-fsfreeze-thaw) echo '{"return": 0}' ;;
+    *) echo '{"error": {"class": "CommandNotFound", "desc": "this guest only flushes its disks"}}' ;;
+  esac >&3
 done
 `
 

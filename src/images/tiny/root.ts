@@ -4,6 +4,7 @@ import { type Architecture, traits } from './architectures.ts'
 import { copyWithLibraries } from './elf.ts'
 import { bootScript, inittab, modulesScript } from './guest-boot.ts'
 import {
+  agentScript,
   dhcpScript,
   growScript,
   identityScript,
@@ -75,6 +76,7 @@ export function rootTree(architecture: Architecture, packages: Tree, kernel: Ker
   tree.file('etc/inittab', inittab(serial))
   tree.script('etc/rc.boot', bootScript).script('etc/rc.modules', modulesScript).script('etc/rc.late', lateScript)
   tree.script('etc/rc.identity', identityScript).script('etc/rc.resumed', resumedScript)
+  tree.script('etc/rc.agent', agentScript)
   tree.script('etc/rc.metadata', metadataScript).script('etc/rc.shutdown', shutdownScript)
   tree.script('etc/acpi/PWRF/00000080', powerScript)
   tree.script('usr/share/udhcpc/default.script', dhcpScript)
