@@ -18,10 +18,12 @@ const early: Readonly<Record<string, boolean>> = {
   '--help': false,
   '--quiet': false,
   '--no-color': false,
+  '--debug': false,
   '-n': true,
   '--namespace': true,
   '-o': true,
   '--output': true,
+  '--context': true,
 }
 
 export const isLeaf = (entry: Leaf | Entry | CommandTable): entry is Leaf =>

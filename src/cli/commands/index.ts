@@ -159,6 +159,7 @@ export const commands: CommandTable = {
     commands: {
       set: { summary: 'Change where, and which certificates are trusted', load: () => import('./config/set.ts') },
       view: { summary: 'Show the contexts', load: () => import('./config/view.ts') },
+      'use-context': { summary: 'Work with another context', load: () => import('./config/use-context.ts') },
     },
   },
   dev: { summary: 'Run the whole service on this machine, for development', load: () => import('./dev.ts') },

@@ -1,11 +1,11 @@
 // svc3 namespace delete
 import { deleteNamespace } from '../../../api/namespaces.ts'
-import { defineCommand, printed, waiting } from '../../command.ts'
+import { connected, defineCommand, printed, waiting } from '../../command.ts'
 
 export const command = defineCommand({
   description: 'Its credentials, service accounts and role bindings go with it. Refused while VMs or nodes are in it.',
   arguments: { name: { value: 'NAME', description: 'the namespace', required: true } },
-  options: { ...waiting, ...printed },
+  options: { ...waiting, ...connected, ...printed },
   examples: [{ line: 'svc3 namespace delete svc-ios', does: 'Delete a namespace that is not needed any more' }],
   async run(context, { args: { name }, options }) {
     const { client } = await context.connect({ timeoutMs: options.timeout * 60_000 })

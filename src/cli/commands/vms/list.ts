@@ -64,7 +64,7 @@ async function follow(
   const { host, format, signal } = context
   const { watch } = await import('../../../client/watch.ts')
   const { growingTable } = await import('../../output.ts')
-  const row = growingTable(columns, { format, isTerminal: host.stdout.isTerminal, color: false, now: host.now() })
+  const row = await growingTable(columns, context.rendering())
   const textOf = (type: string, vm: Vm): string => {
     if (format === 'json' || format === 'yaml') return `${JSON.stringify({ type, object: vm })}\n`
     return row(type === 'DELETED' ? { ...vm, status: 'Deleted' } : vm)
