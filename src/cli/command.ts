@@ -12,7 +12,6 @@ export type Names =
   | 'namespaces'
   | 'service-accounts'
   | 'registry-credentials'
-  | 'involved'
   | 'contexts'
   | 'commands'
   | 'files'

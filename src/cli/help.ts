@@ -30,7 +30,9 @@ export function tableHelp(calledAs: string, path: readonly string[], table: Comm
 }
 
 const commandRows = (table: CommandTable): Row[] =>
-  Object.entries(table).map(([name, entry]): Row => [names(name, entry.aliases), entry.summary])
+  Object.entries(table)
+    .filter(([, entry]) => !entry.hidden)
+    .map(([name, entry]): Row => [names(name, entry.aliases), entry.summary])
 const names = (name: string, aliases: readonly string[] = []): string => [name, ...aliases].join(', ')
 
 /** Help of one command, which may be the word of a group, too. */

@@ -19,7 +19,7 @@ const folder = path.join(import.meta.dirname, 'commands')
 
 /** The words after the program's name, as a shell would pass them. */
 function wordsOf(line: string): string[] {
-  const match = /(?:^|\| )svc3 ([^<|>]*)/.exec(line)
+  const match = /(?:^|\| |\$\()svc3 ([^<|>)]*)/.exec(line)
   assert.ok(match, `"${line}" does not call svc3`)
   return (match[1] ?? '').trim().split(/\s+/)
 }

@@ -11,7 +11,7 @@ const columns: readonly Column<Namespace>[] = [
 ]
 
 export const command = defineCommand({
-  arguments: { names: { value: 'NAME', description: 'only these namespaces', repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'only these namespaces', names: 'namespaces', repeatable: true } },
   options: { ...connected, ...printed },
   examples: [{ line: 'svc3 namespace list', does: 'The namespaces that you may use' }],
   async run(context, { args: { names } }) {

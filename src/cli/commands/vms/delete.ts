@@ -8,7 +8,7 @@ const timeoutMs = 5 * 60_000
 
 export const command = defineCommand({
   description: 'Its disk goes with it. When one of several cannot be deleted, the others are all the same.',
-  arguments: { names: { value: 'NAME', description: 'VMs to delete', required: true, repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'VMs to delete', names: 'vms', required: true, repeatable: true } },
   options: {
     force: { type: 'boolean', description: 'Administrators: forget a VM whose node does not answer' },
     ...namespaced,

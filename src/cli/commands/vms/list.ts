@@ -9,7 +9,7 @@ import { ownerOf } from './owner.ts'
 import { noteReasons } from './reasons.ts'
 
 export const command = defineCommand({
-  arguments: { names: { value: 'NAME', description: 'only these VMs', repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'only these VMs', names: 'vms', repeatable: true } },
   options: {
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Only those with these labels' },
     owner: { type: 'string', value: 'EMAIL', description: 'Only those of this person; "me" is you' },
