@@ -9,6 +9,7 @@ const packages: readonly DebianProgram[] = [
   { name: 'bash', program: 'bash', why: 'completion of commands and names' },
   { name: 'zsh', program: 'zsh', why: 'the same' },
   { name: 'fish', program: 'fish', why: 'the same' },
+  { name: 'groff-base', program: 'groff', why: 'checking the man pages' },
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },
   { name: 'chromium', program: 'chromium', why: 'looking at pages as a person does' },

@@ -19,13 +19,12 @@ export async function main(words: readonly string[], world: Host): Promise<numbe
       return 0
     }
     usage = `"${name} --help" shows how it is used`
-    const [{ command }, { parse, asksForHelp, argumentsText }] = await Promise.all([found.load(), import('./parse.ts')])
+    const [{ command }, { parse, asksForHelp, usageOf }] = await Promise.all([found.load(), import('./parse.ts')])
     if (asksForHelp(command, rest)) {
       await showHelp(host, located)
       return 0
     }
-    const form = [name, argumentsText(command.arguments), '[OPTIONS]'].filter(Boolean).join(' ')
-    usage = `usage: ${form}; --help shows more`
+    usage = `usage: ${usageOf(name, command.arguments)}; --help shows more`
     const parsed = parse(command, rest)
     const given = [
       ...Object.entries(command.options).map(([name, { secret }]) => [secret, parsed.options[name]] as const),

@@ -16,7 +16,9 @@ import { readUserdata } from './userdata.ts'
 
 export const command = defineCommand({
   description: 'Answers when the VM runs. One that fails, or is not placed in time, leaves nothing behind.',
-  arguments: { name: { value: 'NAME', description: `${vmNameRule.split(',')[0]}; made up when left out` } },
+  arguments: {
+    name: { value: 'NAME', description: 'at most 63 lowercase letters, digits and dashes; made up when left out' },
+  },
   options: {
     image: { type: 'string', short: 'i', value: 'IMAGE', description: 'An image, or for arm64 an OCI reference' },
     config: { type: 'string', value: 'CONFIG', description: 'A VM configuration; other options go before its values' },
