@@ -153,6 +153,12 @@ export const waiting = {
   },
 } as const satisfies Options
 
+/** Of commands that wait unless they are told not to. */
+export const waitsByItself = {
+  wait: { type: 'boolean', description: 'Answer when it is done; so it is anyhow' },
+  'no-wait': { type: 'boolean', description: 'Answer at once' },
+} as const satisfies Options
+
 export const formats = ['table', 'wide', 'json', 'yaml'] as const
 export type Format = (typeof formats)[number]
 

@@ -21,8 +21,8 @@ const contextOf = (isTerminal: boolean, isTalking = true): Context => {
   return { host: { stderr, calledAs: 'svc3' }, isTalking } as unknown as Context
 }
 
-const escape = '\x1b'
-const sequences = new RegExp(`${escape}\\[\\d*[AK]|\\r|\\n|[^${escape}\\r\\n]+`, 'g')
+const esc = '\x1b'
+const sequences = new RegExp(`${esc}\\[\\d*[AK]|\\r|\\n|[^${esc}\\r\\n]+`, 'g')
 
 /** The lines of a terminal after all of this was written to it. */
 function screen(text: string): string[] {

@@ -4,7 +4,7 @@ import { deployVm, type Vm, type VmDeployment } from '../../../api/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
-import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
+import { defineCommand, namespaced, printed, waiting, waitsByItself } from '../../command.ts'
 import type { Context, Session } from '../../context.ts'
 import { longRequest } from '../../long-request.ts'
 import { UsageError } from '../../usage.ts'
@@ -36,6 +36,7 @@ export const command = defineCommand({
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels to find it by' },
     ttl: { type: 'string', value: 'DURATION', description: 'Delete it after so long, such as 2h' },
     ...waiting,
+    ...waitsByItself,
     'no-wait': { type: 'boolean', description: 'Answer at once; a VM that fails stays, to be looked at' },
     ...namespaced,
     ...printed,
@@ -49,6 +50,7 @@ export const command = defineCommand({
     const { image, config: vmConfig, ttl } = options
     if (image === undefined && vmConfig === undefined)
       throw new UsageError('what to deploy is missing', 'add --image IMAGE or --config CONFIG')
+    if (options.wait && options['no-wait']) throw new UsageError('--wait and --no-wait exclude each other')
     if (options['tag-required'] && options.tag === undefined && vmConfig === undefined)
       throw new UsageError('--tag-required needs a tag', 'add --tag TAG')
     if (ttl !== undefined && !parseDuration(ttl))
