@@ -80,6 +80,10 @@ describe('completion', () => {
     'server users ': ['list', 'add', 'remove', 'reset'],
     'server --plain': ['--plain-http'],
     'vm resize demo ': [],
+    'events --for v': ['vm/', 'vm-config/'],
+    'events --for vm/d': ['vm/demo'],
+    'events --for=node/mini-1': ['--for=node/mini-1'],
+    'events --for nothing/': [],
   }
   for (const [line, wanted] of Object.entries(cases))
     it(`svc3 ${line}⇥ → ${wanted.join(' ') || 'nothing'}`, async () => {

@@ -37,6 +37,18 @@ const byValue: Readonly<Record<string, Names>> = {
   DIR: 'folders',
 }
 
+/** The same for KIND in KIND/NAME. */
+const byKind: Readonly<Record<string, Names>> = {
+  vm: 'vms',
+  'vm-config': 'vm-configs',
+  image: 'images',
+  iso: 'isos',
+  node: 'nodes',
+  namespace: 'namespaces',
+  serviceaccount: 'service-accounts',
+  registrycredential: 'registry-credentials',
+}
+
 /** Of a line that names no command yet. */
 const early: Options = {
   ...everywhere,
@@ -126,11 +138,24 @@ function fitting(
   before = '',
 ): Pick<Place, 'words' | 'names' | 'prefix' | 'without'> {
   const { names, value = '', choices } = valued as Valued
+  if (value === 'KIND/NAME') return involved(current, before)
   const isList = value.endsWith('[,…]')
   const list = isList ? current.slice(0, current.lastIndexOf(',') + 1) : ''
   const words = (choices ?? []).map((choice) => ({ value: choice, description: '' }))
   const kind = names ?? byValue[value.replace(/\[,…\]$/, '')]
   return { words, names: words.length > 0 ? undefined : kind, prefix: before + list, without: list.split(',') }
+}
+
+function involved(current: string, before: string): Pick<Place, 'words' | 'names' | 'prefix' | 'without'> {
+  const [kind, name] = splitAt(current, '/')
+  const words = Object.keys(byKind).map((word) => ({ value: `${word}/`, description: '' }))
+  if (name === undefined) return { words, names: undefined, prefix: before, without: [] }
+  return {
+    words: [],
+    names: Object.hasOwn(byKind, kind) ? byKind[kind] : undefined,
+    prefix: `${before}${kind}/`,
+    without: [],
+  }
 }
 
 function argumentAt(args: Arguments, index: number): Arguments[string] | undefined {

@@ -9,7 +9,7 @@ import fc from 'fast-check'
 import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
 import { run } from '../../test/support/cli-host.ts'
 import { serve } from '../../test/support/fleet-stand-in.ts'
-import { everywhere } from './command.ts'
+import { everywhere, type Options } from './command.ts'
 import { pagesOf } from './pages.ts'
 
 let service: FakeService
@@ -48,7 +48,8 @@ const commands = (await pagesOf()).flatMap(({ words, command }) => (command ? [{
 
 /** An option with a value, without one, or glued to it; a word; now and then something that belongs nowhere. */
 const line = fc.constantFrom(...commands).chain(({ words, command }) => {
-  const names = Object.entries({ ...command.options, ...everywhere }).filter(([name]) => name !== 'debug')
+  const options: Options = { ...command.options, ...everywhere }
+  const names = Object.entries(options).filter(([name]) => name !== 'debug')
   const option = fc
     .tuple(fc.constantFrom(...names), value, fc.integer({ min: 0, max: 4 }))
     .map(([[name, { type, secret: isSecret, short }], text, form]) => {

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { run } from '../../test/support/cli-host.ts'
 import { type CommandTable, commands, type Leaf } from './commands/index.ts'
+import { tour } from './help.ts'
 import { isLeaf, locate } from './locate.ts'
 import { parse } from './parse.ts'
 
@@ -44,6 +45,16 @@ describe('the table of commands', () => {
     for (const table of tables) {
       const words = Object.entries(table).flatMap(([name, entry]) => [name, ...(entry.aliases ?? [])])
       assert.equal(new Set(words).size, words.length)
+    }
+  })
+
+  it('leads from the first help to the last step: every line of the tour parses', async () => {
+    assert.ok(tour().length >= 6)
+    for (const { line } of tour()) {
+      const { found, rest } = locate(wordsOf(line))
+      assert.ok(isLeaf(found))
+      const { command } = await found.load()
+      assert.doesNotThrow(() => parse(command, rest), line)
     }
   })
 

@@ -7,6 +7,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { tour } from '../../src/cli/help.ts'
 import { pagesOf } from '../../src/cli/pages.ts'
 import { makePair } from '../support/certificates.ts'
 import { run } from '../support/cli-host.ts'
@@ -181,6 +182,28 @@ async function shellOf(line: string): Promise<{ words: string[]; input: string }
   const input = match[2] === undefined ? '' : await fs.readFile(path.join(folder, match[2]), 'utf8')
   return { words: (match[1] ?? '').trim().split(/\s+/), input }
 }
+
+/** What stands for something else in the first help. */
+const here: Readonly<Record<string, string>> = {
+  IMAGE: 'tiny-amd64',
+  USER: 'ci-bot',
+  'https://REGISTRY': 'https://ghcr.io',
+}
+
+describe('the first steps of "svc3 --help"', () => {
+  // Pushing takes a registry: test/e2e has tests of its own for it.
+  for (const { line } of tour().filter(({ line }) => !line.startsWith('svc3 vm push')))
+    it(line, { timeout: 20_000 }, async () => {
+      const words = line.split(' ').slice(1)
+      const asks = line.includes('regcred add') ? { typed: 'secret\r' } : line === 'svc3 login' ? login : {}
+      const { exitCode, stderr } = await svc3(
+        words.map((word) => here[word] ?? word),
+        asks,
+      )
+      assert.equal(exitCode, 'exit' in asks ? asks.exit : 0, stderr)
+    })
+  after(() => svc3(['regcred', 'remove', 'https://ghcr.io']))
+})
 
 describe('every example of every help text', () => {
   for (const line of lines)
