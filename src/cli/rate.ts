@@ -50,7 +50,7 @@ export function transferText({ bytes, totalBytes, startBytes, seconds }: Transfe
   }
 }
 
-const timeLeft = (seconds: number): string =>
+export const timeLeft = (seconds: number): string =>
   seconds < 90
     ? `${Math.ceil(seconds)} s`
     : seconds < 5_400

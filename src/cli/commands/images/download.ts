@@ -6,7 +6,7 @@ import { saved } from './options.ts'
 
 export const command = defineCommand({
   description: 'Its disk, raw. Cut off, the same command goes on where it was.',
-  arguments: { name: { value: 'NAME', description: 'image to download', names: 'images', required: true } },
+  arguments: { name: { value: 'NAME', description: 'image to download', required: true } },
   options: { ...saved, ...namespaced },
   examples: [
     { line: 'svc3 image download sonoma', does: 'Into this folder' },
