@@ -107,7 +107,7 @@ export function commandHelp(calledAs: string, path: readonly string[], command: 
     '',
     `Usage: ${line}`,
     ...(others.length > 0 ? [`       ${[calledAs, ...path].join(' ')} COMMAND [OPTIONS]`] : []),
-    ...(command.description ? ['', command.description] : []),
+    ...(command.description ? ['', ...command.description.split('\n').flatMap(wrapped)] : []),
     ...section('Commands', others),
     ...section('Arguments', args),
     ...section('Options', [...own, ...shared]),
@@ -115,6 +115,14 @@ export function commandHelp(calledAs: string, path: readonly string[], command: 
     'Examples:',
     ...command.examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line.replaceAll('svc3', calledAs)}`]),
   ])
+}
+
+const lineLength = 120
+
+/** A line as several that are not too long to read. */
+function wrapped(line: string): string[] {
+  const end = line.length <= lineLength ? -1 : line.lastIndexOf(' ', lineLength)
+  return end <= 0 ? [line] : [line.slice(0, end), ...wrapped(line.slice(end + 1))]
 }
 
 export function optionRow([name, option]: readonly [string, Option]): Row {
