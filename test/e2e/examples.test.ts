@@ -95,6 +95,7 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 remote-image pull sonoma mine --wait': { exit: 5 },
   'svc3 remote-iso pull ventura.iso': { exit: 5 },
   'svc3 remote-iso pull ventura.iso mine --wait': { exit: 5 },
+  'svc3 migrate scan /var/log/nginx --summary': { as: { '/var/log/nginx': 'scripts/' } },
   'svc3 events --for vm/demo --watch': { until: /vms\/demo/, exit: 130 },
   'svc3 node namespace mini-arm-13 svc-ios': {},
   'svc3 node list mini-arm-13 -o wide': { given: ['node namespace mini-arm-13 svc-default -n svc-ios'] },
@@ -195,6 +196,9 @@ before(async () => {
   await fs.writeFile(path.join(folder, 'ca.pem'), (await makePair({ isAuthority: true })).cert)
   await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20, 'disk'))
   await fs.writeFile(path.join(folder, 'ventura.iso'), Buffer.alloc(2 ** 16, 'disc'))
+  await fs.mkdir(path.join(folder, 'scripts'))
+  await fs.writeFile(path.join(folder, 'scripts/build.sh'), 'make\n')
+  await fs.writeFile(path.join(folder, '.gitlab-ci.yml'), 'build: make\n')
   await fs.writeFile(path.join(folder, 'ssh'), '#!/bin/sh\necho "ssh $*"\n', { mode: 0o755 })
   const words = 'agent --name mini-arm-13 --driver simulated --architecture arm64 --join-token-file token.txt'.split(
     ' ',
