@@ -2,6 +2,9 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import about from '../package.json' with { type: 'json' }
+import { manPages } from '../src/cli/man-pages.ts'
+import { pagesOf } from '../src/cli/pages.ts'
+import { referencePage } from '../src/cli/reference-page.ts'
 import { legacyPage } from '../src/legacy/page.ts'
 import { openApiDocument } from '../src/server/openapi.ts'
 import { root } from './build.ts'
@@ -11,14 +14,27 @@ export interface GeneratedFile {
   readonly make: () => string | Promise<string>
 }
 
+const manFolder = 'docs/man'
+const pages = await pagesOf()
+
 export const generatedFiles: readonly GeneratedFile[] = [
   { file: 'docs/openapi.json', make: () => `${JSON.stringify(openApiDocument(about.version), null, 2)}\n` },
   { file: 'docs/legacy.md', make: legacyPage },
+  { file: 'docs/cli.md', make: () => referencePage(pages) },
+  ...manPages(pages, about.version).map(({ file, text }) => ({ file: `${manFolder}/${file}`, make: () => text })),
 ]
+
+/** A page of a command that is gone is no page. */
+export const strayPages = async (): Promise<string[]> =>
+  (await fs.readdir(path.join(root, manFolder)).catch((): string[] => []))
+    .map((name) => `${manFolder}/${name}`)
+    .filter((file) => !generatedFiles.some((generated) => generated.file === file))
 
 export const currentText = (file: string): Promise<string> => fs.readFile(path.join(root, file), 'utf8').catch(() => '')
 
 if (import.meta.main) {
+  await fs.mkdir(path.join(root, manFolder), { recursive: true })
+  for (const file of await strayPages()) await fs.rm(path.join(root, file))
   for (const { file, make } of generatedFiles) {
     await fs.writeFile(path.join(root, file), await make())
     console.log(`wrote ${file}`)

@@ -2,6 +2,7 @@
 import { notFound } from '../api/errors.ts'
 import type { Context } from './context.ts'
 import type { Column } from './output.ts'
+import { nearestName } from './suggest.ts'
 
 export interface Chosen<T> {
   readonly kind: string
@@ -22,5 +23,8 @@ export async function printChosen<T>(context: Context, chosen: Chosen<T>): Promi
   const missing = wanted.filter((name) => !found.some((item) => nameOf(item) === name))
   if (found.length > 0 || missing.length === 0) await context.print(found, columns, none)
   if (missing.length === 0) return 0
-  throw notFound(kind, missing.join('", "'), `"${context.host.calledAs} ${listCommand}" shows what is there`)
+  const [first = ''] = missing
+  const near = missing.length === 1 ? nearestName(first, items.map(nameOf)) : undefined
+  const meant = near === undefined ? '' : `did you mean "${near}"? `
+  throw notFound(kind, missing.join('", "'), `${meant}"${context.host.calledAs} ${listCommand}" shows what is there`)
 }

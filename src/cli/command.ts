@@ -1,8 +1,26 @@
 // What a command is: data that the parser, the help and the reference read, and a function that does the work.
 import type { Context } from './context.ts'
 
+/** What completion offers for a value: names that the service or the configuration knows, or what is on the disk. */
+export type Names =
+  | 'vms'
+  | 'vm-configs'
+  | 'images'
+  | 'isos'
+  | 'nodes'
+  | 'tags'
+  | 'namespaces'
+  | 'service-accounts'
+  | 'registry-credentials'
+  | 'contexts'
+  | 'commands'
+  | 'files'
+  | 'folders'
+
 interface OptionText {
   readonly description: string
+  /** Where `value` does not say it already (src/cli/complete.ts). */
+  readonly names?: Names
   /** One letter. */
   readonly short?: string
   /** Its value is never repeated in a message. */
@@ -37,6 +55,9 @@ export type Option = BooleanOption | StringOption | IntegerOption | ChoiceOption
 export type Options = Readonly<Record<string, Option>>
 
 export interface Argument {
+  readonly names?: Names
+  /** The words that it may be. */
+  readonly choices?: readonly string[]
   /** The name in help, in capitals. */
   readonly value: string
   readonly description: string
@@ -95,6 +116,18 @@ export const everywhere = {
   help: { type: 'boolean', short: 'h', description: 'Show this help' },
   quiet: { type: 'boolean', description: 'Only the answer and errors: no notes, no warnings, no confirmations' },
   'no-color': { type: 'boolean', description: 'No colours, as with NO_COLOR in the environment' },
+  debug: { type: 'boolean', description: 'Show requests and answers on stderr, without their secrets' },
+} as const satisfies Options
+
+/** Of every command that talks to the service. */
+export const connected = {
+  context: {
+    type: 'string',
+    value: 'CONTEXT',
+    names: 'contexts',
+    defaultText: '$SVC3_CONTEXT, or the one in use',
+    description: 'Configured context to work with',
+  },
 } as const satisfies Options
 
 export const namespaced = {
@@ -105,6 +138,7 @@ export const namespaced = {
     defaultText: '$SVC3_DEFAULT_NAMESPACE, the context, or svc-default',
     description: 'Namespace to work in',
   },
+  ...connected,
 } as const satisfies Options
 
 export const waiting = {
@@ -117,6 +151,12 @@ export const waiting = {
     default: 10,
     description: 'How long to wait for the service',
   },
+} as const satisfies Options
+
+/** Of commands that wait unless they are told not to. */
+export const waitsByItself = {
+  wait: { type: 'boolean', description: 'Answer when it is done; so it is anyhow' },
+  'no-wait': { type: 'boolean', description: 'Answer at once' },
 } as const satisfies Options
 
 export const formats = ['table', 'wide', 'json', 'yaml'] as const

@@ -74,7 +74,7 @@ export async function withConfigLock<T>(host: Host, purpose: string, work: () =>
   }
 }
 
-const unwritable = new Set(['EACCES', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOSPC'])
+const unwritable = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENOSPC'])
 
 function parse(text: string, file: string): Config {
   try {

@@ -1,5 +1,7 @@
-// Who to talk to, and as whom: environment > config file > the local server's own note of where it is.
+// Who to talk to, and as whom: --context > environment > config file > the local server's own note of where it is.
+import { ApiError } from '../api/errors.ts'
 import type { Host } from './host.ts'
+import { didYouMean } from './suggest.ts'
 import { Failure, UsageError } from './usage.ts'
 
 export interface Connection {
@@ -99,7 +101,9 @@ export function dataDir(host: Host, flag?: string): string {
 function contextConnection(host: Host, apiUrlWanted: string | undefined): Connection | undefined {
   const { file, config } = readConfig(host)
   const contexts = fieldsOf(config?.contexts) ?? {}
-  const name = contextOf(contexts, apiUrlWanted) ?? textOf(config?.currentContext)
+  const asked = apiUrlWanted === undefined ? textOf(host.env.SVC3_CONTEXT) : undefined
+  if (asked !== undefined && !Object.hasOwn(contexts, asked)) throw unknownContext(asked, Object.keys(contexts), file)
+  const name = asked ?? contextOf(contexts, apiUrlWanted) ?? textOf(config?.currentContext)
   if (!config || name === undefined) return undefined
   const context = fieldsOf(Object.hasOwn(contexts, name) ? contexts[name] : undefined)
   const apiUrl = textOf(context?.apiUrl)
@@ -120,6 +124,12 @@ function contextConnection(host: Host, apiUrlWanted: string | undefined): Connec
     context: name,
     source,
   }
+}
+
+export const unknownContext = (name: string, known: readonly string[], file: string): ApiError => {
+  const hint =
+    known.length > 0 ? `there are ${known.join(', ')}` : '"config set --api-url URL --context NAME" makes one'
+  return new ApiError('NotFound', `context "${name}" not found in ${file}${didYouMean(name, known)}`, { hint })
 }
 
 /** What is configured, and where; nothing, where there is no such file or no place for one. */

@@ -4,7 +4,7 @@ import { isLoopback } from '../client/transport.ts'
 import type { Format } from './command.ts'
 import { type Connection, chooseNamespace, findConnection } from './connection.ts'
 import type { Host } from './host.ts'
-import type { Column } from './output.ts'
+import type { Column, Rendering } from './output.ts'
 import type { Parsed } from './parse.ts'
 
 export interface Session {
@@ -27,6 +27,8 @@ export interface Context {
   connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
   /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
   print<T>(items: readonly T[], columns: readonly Column<T>[], none: string): Promise<void>
+  /** How a table is drawn here, for answers that come bit by bit. */
+  rendering(): Rendering
   /** The answer of a change: the sentence in a table format, otherwise the record. */
   done(sentence: string, record: unknown): Promise<void>
   /** A remark on stderr, left out when only the answer is wanted. */
@@ -50,6 +52,11 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
   const isTalking = !isData && options.quiet !== true
   const note = (text: string): void => {
     if (isTalking) host.stderr.write(`${host.calledAs}: ${text}\n`)
+  }
+  const rendering = (): Rendering => {
+    const { isTerminal } = host.stdout
+    const color = isTerminal && options['no-color'] !== true && hasColor(host.env)
+    return { format, isTerminal, color, now: host.now(), ...(isTerminal && { columns: widthOf(host) }) }
   }
   let hasWarned = false
   const warnOfClearText = ({ apiUrl, token }: Connection): void => {
@@ -79,19 +86,24 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
         await (await import('./trust.ts')).meetServer(host, connection, signal)
       else warnOfClearText(connection)
       const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
-      return { client: openClient(host, connection, limits), namespace, apiUrl: connection.apiUrl }
+      return { client: openClient(host, connection, { ...limits, secrets }), namespace, apiUrl: connection.apiUrl }
     },
     async print(items, columns, none) {
       if (format === 'table' && items.length === 0 && host.stdout.isTerminal) return note(none)
       const { render } = await import('./output.ts')
-      const color = !options['no-color'] && !host.env.NO_COLOR && host.env.TERM !== 'dumb'
-      host.stdout.write(
-        await render(items, columns, { format, isTerminal: host.stdout.isTerminal, color, now: host.now() }),
-      )
+      host.stdout.write(await render(items, columns, rendering()))
     },
+    rendering,
     async done(sentence, record) {
       if (isData) return this.print([record], [], sentence)
       if (options.quiet !== true) host.stdout.write(`${sentence}\n`)
     },
   }
 }
+
+/** Only terminals have colours: scripts rely on every byte of a pipe, also where FORCE_COLOR is set for other programs. */
+const hasColor = ({ NO_COLOR, FORCE_COLOR, TERM }: Host['env']): boolean =>
+  !NO_COLOR && FORCE_COLOR !== '0' && (TERM !== 'dumb' || Boolean(FORCE_COLOR))
+
+/** Some terminals do not know their own width, and say 0. */
+const widthOf = ({ stdout, env }: Host): number | undefined => stdout.columns || Number(env.COLUMNS) || undefined

@@ -12,6 +12,8 @@ export interface Deletion {
   /** The command that shows what is left, without the program's name. */
   readonly lookAgain: string
   remove(name: string): Promise<Status>
+  /** What is said of each; scripts rely on that of VMs. */
+  readonly sentence?: (name: string) => string
 }
 
 const atOnce = 8
@@ -25,25 +27,31 @@ const badness: readonly number[] = [
   exitCodes.failed,
 ]
 
-export async function deleteEach(context: Context, { names, kind, lookAgain, remove }: Deletion): Promise<number> {
+export async function deleteEach(context: Context, deletion: Deletion): Promise<number> {
+  const { names, kind, lookAgain, remove, sentence = (name) => `Successfully deleted ${kind} ${name}` } = deletion
   const { host, secrets, isTalking } = context
   const deleted: Status[] = []
+  let failure: Error | undefined
   let worst: number = exitCodes.done
   for await (const { name, outcome } of inOrder([...new Set(names)], remove)) {
     if (!(outcome instanceof Error)) {
       deleted.push(outcome)
-      if (isTalking) host.stdout.write(`Successfully deleted ${kind} ${name}\n`)
+      if (isTalking) host.stdout.write(`${sentence(name)}\n`)
       continue
     }
     if (context.signal.aborted)
       throw new Interrupted('interrupted', `what was begun goes on; "${host.calledAs} ${lookAgain}" shows what is left`)
     // Who is not let in, or finds nobody there, need not hear it for every name.
     if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
+    failure = outcome
+    if (names.length === 1) break
     const exitCode = reportFailure(outcome, { host, helpLine: '', secrets, interrupted: false })
     if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
   }
   const isData = context.format === 'json' || context.format === 'yaml'
   if (isData) await context.print(deleted, [], '')
+  // Of one, more can be told than here.
+  if (failure && names.length === 1) throw failure
   return worst
 }
 

@@ -1,8 +1,10 @@
 // A failure → what the user reads on stderr and what the shell gets. Loaded only when something failed.
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
+import { commands } from './commands/index.ts'
 import type { Host } from './host.ts'
 import { visible } from './output.ts'
+import { withoutSecrets } from './redact.ts'
 import { Failure, Interrupted, UsageError } from './usage.ts'
 
 export const exitCodes = {
@@ -43,16 +45,19 @@ export interface FailureContext {
   readonly interrupted: boolean
 }
 
-/** Tells the failure and returns the exit code. Never a stack, unless SVC3_DEBUG asks for one. */
+/** Tells the failure and returns the exit code. Never a stack, unless --debug (or SVC3_DEBUG) asks for one. */
 export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
   const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context.helpLine)
-  for (const text of [what, next]) {
-    if (text) host.stderr.write(`${host.calledAs}: ${redact(visible(text), secrets)}\n`)
+  // The service and our tables say "svc3"; whoever called us by the other name reads that one.
+  for (const text of [what, next?.replaceAll(ownLine, `${host.calledAs} `)]) {
+    if (text) host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
   }
-  if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${redact(stackOf(error), secrets)}\n`)
+  if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${withoutSecrets(stackOf(error), secrets)}\n`)
   return exitCode
 }
+
+const ownLine = new RegExp(`\\bsvc3 (?=(?:${Object.keys(commands).join('|')})\\b)`, 'g')
 
 const interruption = (error: unknown): Told => ({
   exitCode: exitCodes.interrupted,
@@ -71,7 +76,7 @@ function tell(error: unknown, helpLine: string): Told {
   }
   if (error instanceof Failure) return { exitCode: exitCodes.failed, what: error.message, next: error.hint }
   const what = error instanceof Error ? error.message : String(error)
-  return { exitCode: exitCodes.failed, what: what || 'failed', next: 'set SVC3_DEBUG=1 to see where this comes from' }
+  return { exitCode: exitCodes.failed, what: what || 'failed', next: 'add --debug to see where this comes from' }
 }
 
 function tellRefusal(error: ApiError): Told {
@@ -93,13 +98,6 @@ const hints: Readonly<Partial<Record<Reason, string>>> = {
 /** How to give a token differs between HTTP and here; every other hint of the service is good here too. */
 const hintOf = (error: ApiError): string | undefined =>
   error.reason === 'Unauthorized' ? hints.Unauthorized : (error.options.hint ?? hints[error.reason])
-
-/** A last guard: no message is built from a secret, and none that carries one leaves. */
-function redact(text: string, secrets: ReadonlySet<string>): string {
-  let clean = text.replace(/(Bearer\s+)[\w.~+/=-]{8,}/gi, '$1[redacted]')
-  for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, '[redacted]')
-  return clean
-}
 
 function stackOf(error: Error): string {
   const cause = error.cause instanceof Error ? `\ncaused by ${stackOf(error.cause)}` : ''

@@ -18,10 +18,12 @@ const early: Readonly<Record<string, boolean>> = {
   '--help': false,
   '--quiet': false,
   '--no-color': false,
+  '--debug': false,
   '-n': true,
   '--namespace': true,
   '-o': true,
   '--output': true,
+  '--context': true,
 }
 
 export const isLeaf = (entry: Leaf | Entry | CommandTable): entry is Leaf =>
@@ -79,7 +81,7 @@ function takesValue(word: string, path: readonly string[]): boolean {
 function entryOf(table: CommandTable, word: string, path: readonly string[]): Entry {
   const known = Object.entries(table).find(([name, entry]) => name === word || entry.aliases?.includes(word))
   if (known) return known[1]
-  const names = Object.entries(table).flatMap(([name, entry]) => [name, ...(entry.aliases ?? [])])
+  const names = Object.entries(table).flatMap(([name, entry]) => (entry.hidden ? [] : [name, ...(entry.aliases ?? [])]))
   const what = path.length === 0 ? `unknown command "${word}"` : `unknown command "${word}" of "${path.join(' ')}"`
   throw new UsageError(`${what}${didYouMean(word, names)}`)
 }

@@ -17,19 +17,20 @@ export interface Issuer {
 }
 
 /** The provider that the service trusts. */
-export async function issuerOf({ host, signal }: Context, connection: Connection): Promise<Issuer> {
+export async function issuerOf({ host, signal, secrets }: Context, connection: Connection): Promise<Issuer> {
   if (connection.apiUrl.startsWith('https:')) await meetServer(host, connection, signal)
-  const client = openClient(host, { ...connection, token: undefined }, {})
+  const client = openClient(host, { ...connection, token: undefined }, { secrets })
   const { baseOauthEndpoint, appClientId } = await client.call(getClusterInfo, { signal })
   if (baseOauthEndpoint && appClientId) return { issuer: baseOauthEndpoint, clientId: appClientId }
   throw new Failure(`${connection.apiUrl} names no identity provider`, 'set SVC3_TOKEN, or run "svc3 user set-token"')
 }
 
-export function providerOf({ host, signal }: Context, connection: Connection, { issuer, clientId }: Issuer): Provider {
+export function providerOf(context: Context, connection: Connection, { issuer, clientId }: Issuer): Provider {
+  const { host, signal, secrets } = context
   const { origin, hostname } = new URL(issuer)
   // Where the service itself is reached without TLS, its own provider cannot be better.
   const isOwn = origin === new URL(connection.apiUrl).origin
-  const transport = isOwn ? transportFor(host, connection) : httpTransport()
+  const transport = isOwn ? transportFor(host, connection, secrets) : httpTransport()
   return { issuer, clientId, allowPlainHttp: isOwn || loopback.has(hostname), transport, signal }
 }
 const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
@@ -38,7 +39,7 @@ const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
 export async function exchange(context: Context, connection: Connection, tokens: ProviderTokens): Promise<UserToken> {
   const { idToken, accessToken, refreshToken } = tokens
   for (const secret of [idToken, accessToken, refreshToken]) if (secret) context.secrets.add(secret)
-  const client = openClient(context.host, { ...connection, token: undefined }, {})
+  const client = openClient(context.host, { ...connection, token: undefined }, { secrets: context.secrets })
   const answer = await client.call(exchangeToken, { body: { idToken, accessToken }, signal: context.signal })
   context.secrets.add(answer.token)
   return answer

@@ -40,6 +40,10 @@ export async function longRequest<O extends Operation & { readonly method: 'POST
     } catch (error) {
       if (signal.aborted)
         throw new Interrupted('interrupted', `what was begun goes on; "${host.calledAs} ${lookAgain}" shows it`)
+      if (error instanceof ConnectionError && error.fault === 'timeout') {
+        const hint = `what was begun goes on; "${host.calledAs} ${lookAgain}" shows it`
+        throw new ConnectionError('timeout', error.address, error.message, hint, error)
+      }
       const nowMs = performance.now()
       // A try that held for a while had reached the service: its patience begins anew.
       if (failingSinceMs === undefined || nowMs - tryMs > heldMs) failingSinceMs = nowMs

@@ -1,31 +1,38 @@
 // The command line from its first word to its exit code: find the command, parse, run, tell what went wrong.
 import type { Host } from './host.ts'
 import { asksForHelpEarly, isLeaf, locate } from './locate.ts'
+import type { Parsed } from './parse.ts'
 import { showHelp } from './show-help.ts'
 
-export async function main(words: readonly string[], host: Host): Promise<number> {
+export async function main(words: readonly string[], world: Host): Promise<number> {
   const secrets = new Set<string>()
-  let help = host.calledAs
+  let host = world
+  let usage = `"${host.calledAs} --help" lists the commands`
   let signal: AbortSignal | undefined
+  let namespace: string | undefined
   try {
     const located = locate(words)
     const { path, found, rest } = located
-    help = [host.calledAs, ...path].join(' ')
+    const name = [host.calledAs, ...path].join(' ')
     if (!isLeaf(found) || asksForHelpEarly(rest.slice(0, 1))) {
       await showHelp(host, located)
       return 0
     }
-    const [{ command }, { parse, asksForHelp }] = await Promise.all([found.load(), import('./parse.ts')])
+    usage = `"${name} --help" shows how it is used`
+    const [{ command }, { parse, asksForHelp, usageOf }] = await Promise.all([found.load(), import('./parse.ts')])
     if (asksForHelp(command, rest)) {
       await showHelp(host, located)
       return 0
     }
+    usage = `usage: ${usageOf(name, command.arguments)}; --help shows more`
     const parsed = parse(command, rest)
     const given = [
       ...Object.entries(command.options).map(([name, { secret }]) => [secret, parsed.options[name]] as const),
       ...Object.entries(command.arguments).map(([name, { secret }]) => [secret, parsed.args[name]] as const),
     ]
     for (const [secret, value] of given) if (secret && typeof value === 'string') secrets.add(value)
+    host = asAsked(world, parsed)
+    namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
     const { createContext } = await import('./context.ts')
     const context = createContext({ host, parsed, signal, secrets })
@@ -34,6 +41,15 @@ export async function main(words: readonly string[], host: Host): Promise<number
   } catch (error) {
     const { reportFailure } = await import('./failure.ts')
     const interrupted = signal?.aborted === true
-    return reportFailure(error, { host, helpLine: `"${help} --help" shows how it is used`, secrets, interrupted })
+    const explained = interrupted ? error : await (await import('./explain.ts')).explain(error, { host, namespace })
+    return reportFailure(explained, { host, helpLine: usage, secrets, interrupted })
   }
+}
+
+/** What these two options say stands in the environment for those who look there: a flag goes before all of it. */
+function asAsked(host: Host, { options: { debug, context } }: Parsed): Host {
+  if (debug !== true && context === undefined) return host
+  const elsewhere = { SVC3_CONTEXT: String(context), SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
+  const env = { ...host.env, ...(debug === true && { SVC3_DEBUG: '1' }), ...(context !== undefined && elsewhere) }
+  return { ...host, env }
 }

@@ -1,8 +1,9 @@
 // Answers in the four formats. A table is two things: aligned for eyes on a terminal, tab-separated and exact in a pipe.
+import { roughSize } from '../rules/sizes.ts'
 import type { Format } from './command.ts'
 
-/** A time stands in its wire form; a terminal shows how long ago that was. */
-export type Cell = string | number | boolean | undefined | { readonly time: string }
+/** A time stands in its wire form, a size in bytes; a terminal shows how long ago that was, and how much that is. */
+export type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
 
 export interface Column<T> {
   readonly header: string
@@ -16,57 +17,49 @@ export interface Rendering {
   readonly isTerminal: boolean
   readonly color: boolean
   readonly now: Date
+  /** Of the terminal, where that is known. */
+  readonly columns?: number | undefined
 }
 
 export async function render<T>(items: readonly T[], columns: readonly Column<T>[], how: Rendering): Promise<string> {
-  const { format, isTerminal, color, now } = how
+  const { format, isTerminal, now } = how
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`
   if (format === 'yaml') return (await import('./yaml.ts')).toYaml(items)
   const shown = columns.filter((column) => format === 'wide' || !column.wide)
   const rows = items.map((item) => shown.map((column) => cellText(column.cell(item), isTerminal ? now : undefined)))
   const headers = shown.map((column) => column.header)
-  return isTerminal ? aligned(headers, rows, color) : [headers, ...rows].map((row) => `${row.join('\t')}\n`).join('')
+  if (!isTerminal) return [headers, ...rows].map((row) => `${row.join('\t')}\n`).join('')
+  const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
+  const style = { color: how.color, columns: how.columns }
+  return `${linesOf(headers, rows, layoutOf(widthsOf([headers, ...rows]), how.columns), style).join('\n')}\n`
 }
 
 /** A table that grows: the text for one more item, under the header, which comes with the first. */
-export function growingTable<T>(columns: readonly Column<T>[], how: Rendering): (item: T) => string {
-  const { format, isTerminal, color, now } = how
+export async function growingTable<T>(columns: readonly Column<T>[], how: Rendering): Promise<(item: T) => string> {
+  const { format, isTerminal } = how
+  const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
+  const style = { color: how.color, columns: how.columns }
   const shown = columns.filter((column) => format === 'wide' || !column.wide)
   const headers = shown.map((column) => column.header)
   let widths = headers.map((header) => header.length)
   let isFirst = true
   return (item) => {
-    const row = shown.map((column) => cellText(column.cell(item), isTerminal ? now : undefined))
-    widths = widths.map((width, index) => Math.max(width, widthOf(row[index] ?? '')))
-    const head = isFirst ? [isTerminal ? headLine(headers, widths, color) : headers.join('\t')] : []
+    const row = shown.map((column) => cellText(column.cell(item), isTerminal ? how.now : undefined))
+    widths = widthsOf([row]).map((width, index) => Math.max(width, widths[index] ?? 0))
+    const lines = isTerminal
+      ? linesOf(headers, [row], layoutOf(widths, how.columns), style)
+      : [headers, row].map((cells) => cells.join('\t'))
+    const text = lines.slice(isFirst ? 0 : 1).map((line) => `${line}\n`)
     isFirst = false
-    return [...head, isTerminal ? paddedLine(row, widths) : row.join('\t')].map((line) => `${line}\n`).join('')
+    return text.join('')
   }
 }
-
-function aligned(headers: readonly string[], rows: readonly (readonly string[])[], color: boolean): string {
-  const widths = headers.map((header, index) =>
-    rows.reduce((width, row) => Math.max(width, widthOf(row[index] ?? '')), header.length),
-  )
-  const lines = [headLine(headers, widths, color), ...rows.map((row) => paddedLine(row, widths))]
-  return lines.map((text) => `${text}\n`).join('')
-}
-
-const headLine = (headers: readonly string[], widths: readonly number[], color: boolean): string =>
-  color ? `\x1b[1m${paddedLine(headers, widths)}\x1b[22m` : paddedLine(headers, widths)
-
-const paddedLine = (row: readonly string[], widths: readonly number[]): string =>
-  row
-    .map((text, index) => text + ' '.repeat((widths[index] ?? 0) - widthOf(text)))
-    .join('   ')
-    .trimEnd()
-
-const widthOf = (text: string): number => [...text].length
 
 /** `now` on a terminal only. */
 function cellText(cell: Cell, now: Date | undefined): string {
   if (cell === undefined) return now ? '-' : ''
   if (typeof cell !== 'object') return visible(String(cell))
+  if ('bytes' in cell) return now ? roughSize(cell.bytes) : String(cell.bytes)
   return now ? ago(cell.time, now) : visible(cell.time)
 }
 

@@ -156,3 +156,13 @@ const argumentText = ({ value, required, repeatable, afterDashes }: Argument): s
   return required ? text : `[${text}]`
 }
 export const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')
+
+/** How a command is called: what follows `--` stands last. */
+export function usageOf(name: string, args: Arguments): string {
+  const all = Object.values(args)
+  const [rest, before] = [
+    all.filter((argument) => argument.afterDashes),
+    all.filter((argument) => !argument.afterDashes),
+  ]
+  return [name, ...before.map(argumentText), '[OPTIONS]', ...rest.map(argumentText)].join(' ')
+}

@@ -140,3 +140,48 @@ describe('bin/svc3', () => {
     assert.equal((await shell(path.join(folder, 'linked'))).text, 'linked ["a b",""]\n')
   })
 })
+
+describe('odd surroundings', { concurrency: 2 }, () => {
+  /** By a shell: what Node cannot hand over, such as a closed stream or bytes that are no text. */
+  function shell(script: string, env: Record<string, string> = {}) {
+    const child = spawn('sh', ['-c', script, process.execPath, entry], {
+      env: { ...environment(), PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const said = { stdout: '', stderr: '' }
+    child.stdout.on('data', (chunk) => (said.stdout += chunk))
+    child.stderr.on('data', (chunk) => (said.stderr += chunk))
+    return once(child, 'close').then(([code]) => ({ code: code as number | null, ...said }))
+  }
+
+  it('ends as it should when a stream is closed from the start', async () => {
+    const closed = await shell('exec "$0" "$1" --help >&-')
+    assert.deepEqual([closed.code, closed.stderr], [0, ''])
+    const mute = await shell('exec "$0" "$1" nonsense 2>&-')
+    assert.deepEqual([mute.code, mute.stdout], [2, ''])
+  })
+
+  it('reads and completes with a HOME that cannot be written, and says what keeps it from writing there', async () => {
+    // Not even root writes there.
+    const env = { HOME: '/sys', XDG_CONFIG_HOME: '', XDG_CACHE_HOME: '' }
+    const read = await shell('"$0" "$1" regcred list -o json && "$0" "$1" __complete -- regcred remove ""', env)
+    assert.deepEqual([read.code, read.stderr], [0, ''])
+    assert.match(read.stdout, /^\[.*\]\n.*:\n$/s)
+    const written = await shell('exec "$0" "$1" config set --api-url https://svc3.example.com', env)
+    assert.equal(written.code, 1)
+    assert.match(
+      written.stderr,
+      /^svc3: cannot write \/sys\/\.config\/svc3\/config\.json \(\w+\)\nsvc3: check the folder/,
+    )
+  })
+
+  it('needs no UTF-8: neither in the locale nor in its words', async () => {
+    const env = { LC_ALL: 'de_DE.ISO-8859-1', LANG: 'C' }
+    const help = await shell('exec "$0" "$1" vm delete --help', env)
+    assert.equal(help.code, 0)
+    assert.match(help.stdout, /Usage: svc3 vm delete NAME… \[OPTIONS\]/)
+    const odd = await shell('exec "$0" "$1" regcred list "$(printf \'https://x\\377\\033[2J\')"', env)
+    assert.equal(odd.code, 2)
+    assert.ok(!odd.stderr.includes('\x1b') && odd.stderr.split('\n').length === 3, odd.stderr)
+  })
+})

@@ -10,23 +10,33 @@ import { trustFor } from './trust.ts'
 export interface SessionLimits {
   readonly timeoutMs?: number
   readonly attempts?: number
+  /** What --debug may not show. */
+  readonly secrets?: ReadonlySet<string>
 }
 
-export function openClient(host: Host, connection: Connection, { timeoutMs, attempts }: SessionLimits): Client {
+export function openClient(
+  host: Host,
+  connection: Connection,
+  { timeoutMs, attempts, secrets }: SessionLimits,
+): Client {
   return createClient({
     baseUrl: connection.apiUrl,
     token: connection.token,
     userAgent: 'svc3-cli',
     newKey: quickKey,
-    transport: transportFor(host, connection),
+    transport: transportFor(host, connection, secrets),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(attempts !== undefined && { retry: { attempts } }),
   })
 }
 
 /** How requests to the service, and to its identity provider, are carried. */
-export const transportFor = (host: Host, connection: Connection): Transport =>
-  explained(loopbackTransport(httpTransport({ trust: trustFor(host, connection) })), host, connection)
+export function transportFor(host: Host, connection: Connection, secrets: ReadonlySet<string> = new Set()): Transport {
+  const plain = explained(loopbackTransport(httpTransport({ trust: trustFor(host, connection) })), host, connection)
+  if (!host.env.SVC3_DEBUG) return plain
+  const debugging = import('./debug.ts').then(({ debugged }) => debugged(plain, host, secrets))
+  return async (request) => (await debugging)(request)
+}
 
 /** Loading crypto for one key costs 5 ms. A key is no secret, it only must not repeat. */
 const quickKey = (): string =>

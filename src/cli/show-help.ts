@@ -1,19 +1,16 @@
 // Prints help for a place in the table: the program, a group, or a command, which only then is loaded.
 import { commands } from './commands/index.ts'
-import { commandHelp, tableHelp } from './help.ts'
+import { commandHelp, groupHelp, programHelp, programSummary } from './help.ts'
 import type { Host } from './host.ts'
 import { isLeaf, type Located, locate } from './locate.ts'
-
-const programSummary = 'svc3 runs macOS virtual machines on a cluster of Apple silicon and Intel hosts.'
 
 export async function showHelp(host: Host, { path, found }: Located): Promise<void> {
   const { calledAs, stdout } = host
   if (isLeaf(found)) {
     const { command } = await found.load()
     stdout.write(commandHelp(calledAs, path, command, found))
-  } else {
-    stdout.write(tableHelp(calledAs, path, found, summaryOf(path)))
-  }
+  } else if (path.length === 0) stdout.write(programHelp(calledAs, found))
+  else stdout.write(groupHelp(calledAs, path, found, summaryOf(path)))
 }
 
 export const showHelpFor = (host: Host, words: readonly string[]): Promise<void> => showHelp(host, locate(words))

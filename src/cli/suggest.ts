@@ -33,3 +33,22 @@ function distanceBetween(a: string, b: string): number {
   }
   return at(a.length, b.length)
 }
+
+/**
+ * The name of a thing that was probably meant. Stricter than for words of ours: names that differ only in their digits
+ * are different things, and a scheme in front makes no two addresses alike.
+ */
+export function nearestName(name: string, names: readonly string[]): string | undefined {
+  const plain = (text: string): string => text.toLowerCase().replace(/^https?:\/\//, '')
+  const withoutDigits = (text: string): string => plain(text).replaceAll(/\d+/g, '#')
+  const wanted = plain(name)
+  if (wanted.length < 2 || wanted.length > 80) return undefined
+  const [best] = names
+    .filter((candidate) => candidate !== name && (!/\d/.test(name) || withoutDigits(candidate) !== withoutDigits(name)))
+    .map((candidate) => {
+      const begins = wanted.length >= 3 && plain(candidate).startsWith(wanted)
+      return { candidate, distance: begins ? 1 : distanceBetween(wanted, plain(candidate)) }
+    })
+    .sort((a, b) => a.distance - b.distance)
+  return best && best.distance <= Math.max(1, Math.floor(wanted.length / 5)) ? best.candidate : undefined
+}

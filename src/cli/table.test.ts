@@ -4,7 +4,9 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { run } from '../../test/support/cli-host.ts'
+import { exampleWords } from '../../test/support/example-words.ts'
 import { type CommandTable, commands, type Leaf } from './commands/index.ts'
+import { tour } from './help.ts'
 import { isLeaf, locate } from './locate.ts'
 import { parse } from './parse.ts'
 
@@ -19,9 +21,9 @@ const folder = path.join(import.meta.dirname, 'commands')
 
 /** The words after the program's name, as a shell would pass them. */
 function wordsOf(line: string): string[] {
-  const match = /(?:^|\| )svc3 ([^<|>]*)/.exec(line)
-  assert.ok(match, `"${line}" does not call svc3`)
-  return (match[1] ?? '').trim().split(/\s+/)
+  const found = exampleWords(line)
+  assert.ok(found, `"${line}" does not call svc3`)
+  return found.words
 }
 
 describe('the table of commands', () => {
@@ -44,6 +46,16 @@ describe('the table of commands', () => {
     for (const table of tables) {
       const words = Object.entries(table).flatMap(([name, entry]) => [name, ...(entry.aliases ?? [])])
       assert.equal(new Set(words).size, words.length)
+    }
+  })
+
+  it('leads from the first help to the last step: every line of the tour parses', async () => {
+    assert.ok(tour().length >= 6)
+    for (const { line } of tour()) {
+      const { found, rest } = locate(wordsOf(line))
+      assert.ok(isLeaf(found))
+      const { command } = await found.load()
+      assert.doesNotThrow(() => parse(command, rest), line)
     }
   })
 

@@ -1,14 +1,29 @@
 // What is generated and checked in is what the source would generate now, and is well formed.
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import path from 'node:path'
 import { describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { createConfig, lintFromString } from '@redocly/openapi-core'
-import { currentText, generatedFiles } from '../../scripts/generate.ts'
+import { root } from '../../scripts/build.ts'
+import { currentText, generatedFiles, strayPages } from '../../scripts/generate.ts'
+
+const exec = promisify(execFile)
 
 describe('generated files', () => {
   for (const { file, make } of generatedFiles) {
     it(`${file} is current (npm run generate writes it)`, async () =>
       assert.equal(await currentText(file), await make()))
   }
+
+  it('leaves no page of a command that is gone', async () => assert.deepEqual(await strayPages(), []))
+
+  it('the man pages are what groff expects of them', async () => {
+    for (const { file } of generatedFiles.filter(({ file }) => file.endsWith('.1'))) {
+      const { stderr } = await exec('groff', ['-man', '-Tutf8', '-ww', '-z', path.join(root, file)])
+      assert.equal(stderr, '', file)
+    }
+  })
 
   it('the API document passes the OpenAPI linter', async () => {
     const source = await currentText('docs/openapi.json')

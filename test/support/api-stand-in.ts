@@ -19,6 +19,8 @@ export interface FakeService extends AsyncDisposable {
   /** The passwords as they arrived, by server. */
   readonly passwords: Map<string, string>
   readonly requests: Seen[]
+  /** Other answers, by path. */
+  readonly pages: Map<string, unknown>
   /** Answers every request in place of the service while it is set. */
   override: ((request: Seen, response: ServerResponse) => void) | undefined
 }
@@ -49,6 +51,7 @@ export async function startFakeService(token = 'test-token-1234'): Promise<FakeS
     stored: new Map(),
     passwords: new Map(),
     requests: [],
+    pages: new Map(),
     override: undefined,
     async [Symbol.asyncDispose]() {
       server.closeAllConnections()
@@ -65,6 +68,8 @@ export function send(response: ServerResponse, status: number, body: unknown): v
 function answer(service: FakeService, { method, path, headers, body }: Seen): [number, unknown] {
   if (path === '/api/v1/cluster-info') return [200, { version: '3.0.0-test' }]
   if (headers.authorization !== `Bearer ${service.token}`) throw new ApiError('Unauthorized', 'Unauthorized: bad token')
+  if (method === 'GET' && service.pages.has(path)) return [200, service.pages.get(path)]
+  if (`${method} ${path}` === 'GET /api/v1/namespaces') return [200, { items: [] }]
   const [namespace = '', ...rest] = path.slice(base.length).split('/')
   if (namespace === 'svc-missing') throw notFound('namespaces', namespace, 'list the namespaces')
   if (namespace === 'svc-closed') throw new ApiError('Forbidden', 'only administrators manage registry credentials')
@@ -73,6 +78,7 @@ function answer(service: FakeService, { method, path, headers, body }: Seen): [n
     const items = [...service.stored].filter(([key]) => key.startsWith(`${namespace} `)).map((entry) => entry[1])
     return [200, { items }]
   }
+  if (method === 'GET') throw new ApiError('NotFound', 'path not found: there is no such operation')
   const input = JSON.parse(body) as RegistryCredentialInput
   const key = `${namespace} ${input.server}`
   const present = service.stored.get(key)

@@ -2,7 +2,7 @@
 import { type Event, listEvents } from '../../api/events.ts'
 import { watch } from '../../client/watch.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
-import type { Column } from '../output.ts'
+import { type Column, growingTable } from '../output.ts'
 import { UsageError } from '../usage.ts'
 
 const columns: readonly Column<Event>[] = [
@@ -25,6 +25,7 @@ export const command = defineCommand({
   },
   examples: [
     { line: 'svc3 events', does: 'What was changed in the default namespace, and by whom' },
+    { line: 'svc3 events --for vm/demo --watch', does: 'What becomes of a VM, until Ctrl-C' },
     { line: 'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide', does: 'The history of one thing' },
   ],
   async run(context, { options }) {
@@ -36,17 +37,14 @@ export const command = defineCommand({
       await context.print(items, columns, `Nothing has been changed in namespace ${namespace}.`)
       return 0
     }
+    const isData = context.format === 'json' || context.format === 'yaml'
+    const row = await growingTable(columns, context.rendering())
     for await (const { type, object } of watch(client, listEvents, input, { signal: context.signal })) {
-      if (type === 'ADDED') context.host.stdout.write(lineOf(object, context.format))
+      if (type === 'ADDED') context.host.stdout.write(isData ? `${JSON.stringify(object)}\n` : row(object))
     }
     return context.signal.aborted ? 130 : 0
   },
 })
-
-const lineOf = (event: Event, format: string): string =>
-  format === 'json' || format === 'yaml'
-    ? `${JSON.stringify(event)}\n`
-    : `${event.at}\t${event.reason}\t${event.involved.kind}/${event.involved.name}\t${event.actor}\n`
 
 /** What people call things on this command line → what the API calls them. */
 const kinds: Readonly<Record<string, string>> = {

@@ -3,7 +3,9 @@ import { defineCommand } from '../command.ts'
 import { showHelpFor } from '../show-help.ts'
 
 export const command = defineCommand({
-  arguments: { words: { value: 'COMMAND', description: 'the command to explain', repeatable: true } },
+  arguments: {
+    words: { value: 'COMMAND', description: 'the command to explain', repeatable: true, names: 'commands' },
+  },
   options: {},
   examples: [{ line: 'svc3 help regcred add', does: 'The same as svc3 regcred add --help' }],
   async run({ host }, { args }) {

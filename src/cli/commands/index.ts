@@ -4,11 +4,14 @@ import type { Command } from '../command.ts'
 export interface Leaf {
   readonly summary: string
   readonly aliases?: readonly string[]
+  /** For programs: not in help, not suggested. */
+  readonly hidden?: true
   load(): Promise<{ readonly command: Command }>
 }
 export interface Group {
   readonly summary: string
   readonly aliases?: readonly string[]
+  readonly hidden?: true
   readonly commands: CommandTable
   /** What the group's own word does when no other follows. */
   load?(): Promise<{ readonly command: Command }>
@@ -196,6 +199,7 @@ export const commands: CommandTable = {
     commands: {
       set: { summary: 'Change where, and which certificates are trusted', load: () => import('./config/set.ts') },
       view: { summary: 'Show the contexts', load: () => import('./config/view.ts') },
+      'use-context': { summary: 'Work with another context', load: () => import('./config/use-context.ts') },
     },
   },
   dev: { summary: 'Run the whole service on this machine, for development', load: () => import('./dev.ts') },
@@ -222,6 +226,8 @@ export const commands: CommandTable = {
     summary: 'Run a node: join a cluster and run VMs on this host',
     load: () => import('./agent.ts'),
   },
+  completion: { summary: 'Let a shell complete commands and names', load: () => import('./completion.ts') },
   version: { summary: 'Show the versions of this program and of the server', load: () => import('./version.ts') },
   help: { summary: 'Show help for a command', load: () => import('./help.ts') },
+  __complete: { summary: 'What may come next on a line', hidden: true, load: () => import('./complete.ts') },
 }

@@ -1,17 +1,20 @@
 // svc3 version
 import { getClusterInfo } from '../../api/service.ts'
-import { defineCommand, printed } from '../command.ts'
+import { versionAdvice } from '../../rules/versions.ts'
+import { connected, defineCommand, printed } from '../command.ts'
 import type { Context } from '../context.ts'
 
 const limits = { timeoutMs: 3_000, attempts: 1 }
 
 export const command = defineCommand({
   arguments: {},
-  options: { ...printed },
+  options: { ...connected, ...printed },
   examples: [{ line: 'svc3 version', does: 'The versions of this program and of the server it talks to' }],
   async run(context) {
     const client = context.host.version
     const server = await serverVersion(context)
+    const advice = server === undefined ? undefined : versionAdvice(client, server)
+    if (advice !== undefined) context.note(advice)
     const text = server === undefined ? `client ${client}` : `client ${client}\nserver ${server}`
     if (context.format === 'json' || context.format === 'yaml')
       await context.done('', { client, server: server ?? null })

@@ -28,6 +28,8 @@ export const command = defineCommand({
       const [namespace, ca] = [textOf(fields.namespace) ?? '', textOf(fields.ca) ?? '']
       return { name, current: name === current, apiUrl, namespace, ca, fingerprint }
     })
+    for (const name of ['SVC3_API_URL', 'SVC3_CONTEXT'])
+      if (context.host.env[name]) context.note(`${name} is set and goes before the context in use`)
     await context.print(items, columns, 'nothing is configured; "config set --api-url URL" does that')
     return 0
   },

@@ -6,7 +6,7 @@ import { checkName, described } from './options.ts'
 export const command = defineCommand({
   description: 'The same content under another name: it takes no time and no space.',
   arguments: {
-    source: { value: 'SOURCE', description: 'image to copy', required: true },
+    source: { value: 'SOURCE', description: 'image to copy', names: 'images', required: true },
     target: { value: 'NAME', description: 'name of the copy', required: true },
   },
   options: { ...described, ...namespaced, ...printed },

@@ -5,7 +5,7 @@ import { columns, imageKind } from './kind.ts'
 
 export const command = defineCommand({
   description: 'Images belong to the cluster: every namespace sees the same ones.',
-  arguments: { names: { value: 'NAME', description: 'only these images', repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'only these images', names: 'images', repeatable: true } },
   options: { ...namespaced, ...printed },
   examples: [
     { line: 'svc3 image list', does: 'What can be deployed' },

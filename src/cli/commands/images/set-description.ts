@@ -4,7 +4,7 @@ import { imageKind } from './kind.ts'
 
 export const command = defineCommand({
   arguments: {
-    name: { value: 'NAME', description: 'image to describe', required: true },
+    name: { value: 'NAME', description: 'image to describe', names: 'images', required: true },
     description: { value: 'TEXT', description: 'any text of at most 1,024 characters', required: true },
   },
   options: { ...namespaced, ...printed },

@@ -6,7 +6,7 @@ import { isoKind } from './kind.ts'
 export const command = defineCommand({
   description: 'The same content under another name: it takes no time and no space.',
   arguments: {
-    source: { value: 'SOURCE', description: 'ISO to copy', required: true },
+    source: { value: 'SOURCE', description: 'ISO to copy', names: 'isos', required: true },
     target: { value: 'NAME', description: 'name of the copy', required: true },
   },
   options: { ...described, ...namespaced, ...printed },

@@ -5,7 +5,9 @@ import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
   description: 'Refused while VMs use it. When one of several cannot be deleted, the others are all the same.',
-  arguments: { names: { value: 'NAME', description: 'ISOs to delete', required: true, repeatable: true } },
+  arguments: {
+    names: { value: 'NAME', description: 'ISOs to delete', names: 'isos', required: true, repeatable: true },
+  },
   options: { ...namespaced, ...printed },
   examples: [{ line: 'svc3 iso delete ventura.iso', does: 'Its content goes when nothing else has it' }],
   async run(context, { args: { names } }) {

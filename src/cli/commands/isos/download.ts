@@ -6,7 +6,7 @@ import { isoKind } from './kind.ts'
 
 export const command = defineCommand({
   description: 'Cut off, the same command goes on where it was.',
-  arguments: { name: { value: 'NAME', description: 'ISO to download', required: true } },
+  arguments: { name: { value: 'NAME', description: 'ISO to download', names: 'isos', required: true } },
   options: { ...saved, ...namespaced },
   examples: [
     { line: 'svc3 iso download ventura.iso', does: 'Into this folder' },

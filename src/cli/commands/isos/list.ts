@@ -6,7 +6,7 @@ import { isoKind } from './kind.ts'
 
 export const command = defineCommand({
   description: 'ISOs belong to the cluster: every namespace sees the same ones.',
-  arguments: { names: { value: 'NAME', description: 'only these ISOs', repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'only these ISOs', names: 'isos', repeatable: true } },
   options: { ...namespaced, ...printed },
   examples: [
     { line: 'svc3 iso list', does: 'All of them' },

@@ -4,7 +4,7 @@ import { isoKind } from './kind.ts'
 
 export const command = defineCommand({
   arguments: {
-    name: { value: 'NAME', description: 'ISO to describe', required: true },
+    name: { value: 'NAME', description: 'ISO to describe', names: 'isos', required: true },
     description: { value: 'TEXT', description: 'any text of at most 1,024 characters', required: true },
   },
   options: { ...namespaced, ...printed },

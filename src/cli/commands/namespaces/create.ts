@@ -1,6 +1,6 @@
 // svc3 namespace create
 import { createNamespace } from '../../../api/namespaces.ts'
-import { defineCommand, printed, waiting } from '../../command.ts'
+import { connected, defineCommand, printed, waiting } from '../../command.ts'
 
 export const command = defineCommand({
   arguments: {
@@ -9,6 +9,7 @@ export const command = defineCommand({
   options: {
     'enable-custom-pods': { type: 'boolean', description: 'Keep it for other workloads: VMs are refused there' },
     ...waiting,
+    ...connected,
     ...printed,
   },
   examples: [{ line: 'svc3 namespace create svc-ios', does: 'A namespace for a team' }],

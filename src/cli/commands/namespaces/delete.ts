@@ -1,16 +1,29 @@
 // svc3 namespace delete
 import { deleteNamespace } from '../../../api/namespaces.ts'
-import { defineCommand, printed, waiting } from '../../command.ts'
+import { connected, defineCommand, printed, waiting } from '../../command.ts'
+import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
   description: 'Its credentials, service accounts and role bindings go with it. Refused while VMs or nodes are in it.',
-  arguments: { name: { value: 'NAME', description: 'the namespace', required: true } },
-  options: { ...waiting, ...printed },
+  arguments: {
+    names: {
+      value: 'NAME',
+      description: 'namespaces to delete',
+      names: 'namespaces',
+      required: true,
+      repeatable: true,
+    },
+  },
+  options: { ...waiting, ...connected, ...printed },
   examples: [{ line: 'svc3 namespace delete svc-ios', does: 'Delete a namespace that is not needed any more' }],
-  async run(context, { args: { name }, options }) {
+  async run(context, { args: { names }, options }) {
     const { client } = await context.connect({ timeoutMs: options.timeout * 60_000 })
-    const status = await client.call(deleteNamespace, { params: { namespace: name }, signal: context.signal })
-    await context.done(`Namespace ${name} deleted.`, status)
-    return 0
+    return deleteEach(context, {
+      names,
+      kind: 'namespace',
+      lookAgain: 'namespace list',
+      remove: (namespace) => client.call(deleteNamespace, { params: { namespace }, signal: context.signal }),
+      sentence: (name) => `Namespace ${name} deleted.`,
+    })
   },
 })

@@ -1,7 +1,7 @@
 // svc3 namespace list
 import { listNamespaces, type Namespace } from '../../../api/namespaces.ts'
 import { printChosen } from '../../chosen.ts'
-import { defineCommand, printed } from '../../command.ts'
+import { connected, defineCommand, printed } from '../../command.ts'
 import type { Column } from '../../output.ts'
 
 const columns: readonly Column<Namespace>[] = [
@@ -11,8 +11,8 @@ const columns: readonly Column<Namespace>[] = [
 ]
 
 export const command = defineCommand({
-  arguments: { names: { value: 'NAME', description: 'only these namespaces', repeatable: true } },
-  options: { ...printed },
+  arguments: { names: { value: 'NAME', description: 'only these namespaces', names: 'namespaces', repeatable: true } },
+  options: { ...connected, ...printed },
   examples: [{ line: 'svc3 namespace list', does: 'The namespaces that you may use' }],
   async run(context, { args: { names } }) {
     const { client } = await context.connect()

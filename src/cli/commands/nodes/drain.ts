@@ -1,4 +1,5 @@
 // svc3 node drain
+import { ApiError } from '../../../api/errors.ts'
 import { drainNode, listNodes, type Node } from '../../../api/nodes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import type { Context, Session } from '../../context.ts'
@@ -13,6 +14,14 @@ export const command = defineCommand({
   options: {
     'delete-vms': { type: 'boolean', description: 'Delete the VMs on it, with their disks' },
     wait: { type: 'boolean', description: 'Answer when it is empty' },
+    timeout: {
+      type: 'integer',
+      short: 't',
+      value: 'MINUTES',
+      min: 1,
+      max: 100_000,
+      description: 'With --wait: give up after so long; never when left out',
+    },
     ...namespaced,
     ...printed,
   },
@@ -26,7 +35,8 @@ export const command = defineCommand({
     const params = { namespace: session.namespace, name }
     const body = { ...(options['delete-vms'] && { deleteVms: true }) }
     const drained = await session.client.call(drainNode, { params, body, signal })
-    const node = options.wait && drained.vms.length > 0 ? await untilEmpty(context, session, name) : drained
+    const node =
+      options.wait && drained.vms.length > 0 ? await untilEmpty(context, session, name, options.timeout) : drained
     const { vms } = node
     if (vms.length > 0) context.note(`still on it: ${vms.join(', ')}`)
     await context.done(`Node ${name} takes no new VMs${vms.length === 0 ? ', and none is on it' : ''}.`, node)
@@ -34,12 +44,18 @@ export const command = defineCommand({
   },
 })
 
-async function untilEmpty(context: Context, { client, namespace }: Session, name: string): Promise<Node> {
+async function untilEmpty(
+  context: Context,
+  { client, namespace }: Session,
+  name: string,
+  minutes: number | undefined,
+): Promise<Node> {
   const { watch } = await import('../../../client/watch.ts')
   const over = new AbortController()
   const stop = (): void => over.abort()
   context.signal.addEventListener('abort', stop, { once: true })
   if (context.signal.aborted) stop()
+  const timer = minutes === undefined ? undefined : setTimeout(stop, minutes * 60_000)
   const progress = startProgress(context, `node ${name}`)
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
   try {
@@ -49,12 +65,12 @@ async function untilEmpty(context: Context, { client, namespace }: Session, name
       progress.show({ text: `waits for ${object.vms.join(', ')}` })
     }
   } finally {
+    clearTimeout(timer)
     progress.end()
     context.signal.removeEventListener('abort', stop)
     over.abort()
   }
-  throw new Interrupted(
-    'interrupted',
-    `it goes on being emptied; "${context.host.calledAs} node list ${name}" shows it`,
-  )
+  const hint = `it goes on being emptied; "${context.host.calledAs} node list ${name}" shows it`
+  if (context.signal.aborted) throw new Interrupted('interrupted', hint)
+  throw new ApiError('Timeout', `VMs are still on node ${name} after ${minutes} min`, { hint })
 }

@@ -6,7 +6,7 @@ import { visible } from '../../output.ts'
 import { columns } from './columns.ts'
 
 export const command = defineCommand({
-  arguments: { names: { value: 'NAME', description: 'only these nodes', repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'only these nodes', names: 'nodes', repeatable: true } },
   options: { ...namespaced, ...printed },
   examples: [
     { line: 'svc3 node list', does: 'The nodes of the default namespace, and what they have left' },

@@ -3,27 +3,22 @@ import { getPushJob, listPushJobs, type PushJob } from '../../../api/push-jobs.t
 import { roughSize } from '../../../rules/sizes.ts'
 import type { Context, Session } from '../../context.ts'
 import { startProgress } from '../../progress.ts'
-import { stepOf } from '../../transfer.ts'
 import { Interrupted } from '../../usage.ts'
 
 export async function followJob(context: Context, { client, namespace }: Session, name: string): Promise<PushJob> {
   const { host, signal } = context
   const { watch } = await import('../../../client/watch.ts')
   const progress = startProgress(context, `push ${name}`)
-  const startMs = performance.now()
-  let startBytes: number | undefined
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
   try {
     for await (const { type, object: job } of watch(client, listPushJobs, input, { signal })) {
       if (type === 'BOOKMARK') continue
       if (type === 'DELETED') break
       if (isOver(job)) return job
-      const { bytesDone: bytes, bytesTotal: totalBytes, bytesSkipped } = job.progress
-      startBytes ??= totalBytes > 0 ? bytes : undefined
-      const seconds = (performance.now() - startMs) / 1_000
-      const sending = stepOf({ bytes, totalBytes, startBytes: startBytes ?? bytes, seconds })
-      const skipped = bytesSkipped > 0 ? `, ${roughSize(bytesSkipped)} were there` : ''
-      progress.show(totalBytes === 0 ? { text: job.phase ?? 'waiting' } : { ...sending, text: sending.text + skipped })
+      const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = job.progress
+      const isSending = total > 0
+      const text = !isSending ? (job.phase ?? 'waiting') : from > 0 ? `${roughSize(from)} are there already` : ''
+      progress.show({ text, ...(isSending && { bytes: { done, total, from } }) })
     }
   } finally {
     progress.end()

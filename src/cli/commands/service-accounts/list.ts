@@ -12,7 +12,9 @@ const columns: readonly Column<ServiceAccount>[] = [
 ]
 
 export const command = defineCommand({
-  arguments: { names: { value: 'NAME', description: 'only these accounts', repeatable: true } },
+  arguments: {
+    names: { value: 'NAME', description: 'only these accounts', names: 'service-accounts', repeatable: true },
+  },
   options: { ...namespaced, ...printed },
   examples: [{ line: 'svc3 sa list -n svc-ios', does: 'The service accounts of a namespace' }],
   async run(context, { args: { names } }) {

@@ -6,7 +6,7 @@ import { UsageError } from '../../usage.ts'
 
 export const command = defineCommand({
   description: 'Prints the token and nothing else. It is shown once and stored nowhere.',
-  arguments: { name: { value: 'NAME', description: 'the account', required: true } },
+  arguments: { name: { value: 'NAME', description: 'the account', names: 'service-accounts', required: true } },
   options: {
     duration: {
       type: 'string',

@@ -1,6 +1,6 @@
 // svc3 login, svc3 user login
 import { hasBrowser, openBrowser } from '../../browser.ts'
-import { defineCommand } from '../../command.ts'
+import { connected, defineCommand } from '../../command.ts'
 import { findConnection } from '../../connection.ts'
 import type { Context } from '../../context.ts'
 import { exchange, issuerOf, keep, providerOf, settled } from '../../login.ts'
@@ -12,6 +12,7 @@ export const command = defineCommand({
   options: {
     device: { type: 'boolean', description: 'Show a code to enter in a browser on another machine' },
     'no-browser': { type: 'boolean', description: 'Print the address of the login page instead of opening it' },
+    ...connected,
   },
   examples: [
     { line: 'svc3 login', does: 'Log in with the browser of this machine' },

@@ -1,6 +1,6 @@
 // svc3 user logout
 
-import { defineCommand } from '../../command.ts'
+import { connected, defineCommand } from '../../command.ts'
 import { editContext } from '../../config.ts'
 import { type Connection, findConnection } from '../../connection.ts'
 import type { Context } from '../../context.ts'
@@ -11,7 +11,7 @@ export const command = defineCommand({
   description:
     'Forgets the stored token and ends the login at the identity provider. The token itself runs out within the hour.',
   arguments: {},
-  options: {},
+  options: { ...connected },
   examples: [{ line: 'svc3 user logout', does: 'Forget who you are to the service' }],
   async run(context) {
     const { host } = context

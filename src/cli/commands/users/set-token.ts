@@ -1,6 +1,6 @@
 // svc3 user set-token
 
-import { defineCommand } from '../../command.ts'
+import { connected, defineCommand } from '../../command.ts'
 import { editContext } from '../../config.ts'
 import { findConnection } from '../../connection.ts'
 import { readPassword } from '../../password.ts'
@@ -16,7 +16,7 @@ export const command = defineCommand({
       secret: true,
     },
   },
-  options: {},
+  options: { ...connected },
   examples: [{ line: 'svc3 user set-token - < token.txt', does: 'The token from a file' }],
   async run(context, { args }) {
     const { host } = context

@@ -5,7 +5,15 @@ import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
   description: 'VMs that were deployed from it stay.',
-  arguments: { names: { value: 'NAME', description: 'configurations to delete', required: true, repeatable: true } },
+  arguments: {
+    names: {
+      value: 'NAME',
+      description: 'configurations to delete',
+      names: 'vm-configs',
+      required: true,
+      repeatable: true,
+    },
+  },
   options: { ...namespaced, ...printed },
   examples: [{ line: 'svc3 vm-config delete ios-build', does: 'One that is not needed any more' }],
   async run(context, { args: { names } }) {

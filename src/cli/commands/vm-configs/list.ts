@@ -5,7 +5,9 @@ import { defineCommand, namespaced, printed } from '../../command.ts'
 import { columns } from './columns.ts'
 
 export const command = defineCommand({
-  arguments: { names: { value: 'NAME', description: 'only these configurations', repeatable: true } },
+  arguments: {
+    names: { value: 'NAME', description: 'only these configurations', names: 'vm-configs', repeatable: true },
+  },
   options: { ...namespaced, ...printed },
   examples: [{ line: 'svc3 vm-config list -o wide', does: 'The configurations of the default namespace' }],
   async run(context, { args: { names } }) {

@@ -1,16 +1,15 @@
 // svc3 vm delete
 import { deleteVm } from '../../../api/vms.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
 import { deleteEach } from '../../delete-each.ts'
-
-/** A guest that does not end by itself is given some time by its node. */
-const timeoutMs = 5 * 60_000
 
 export const command = defineCommand({
   description: 'Its disk goes with it. When one of several cannot be deleted, the others are all the same.',
-  arguments: { names: { value: 'NAME', description: 'VMs to delete', required: true, repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'VMs to delete', names: 'vms', required: true, repeatable: true } },
   options: {
     force: { type: 'boolean', description: 'Administrators: forget a VM whose node does not answer' },
+    // A guest that does not end by itself is given some time by its node.
+    timeout: { ...waiting.timeout, default: 5 },
     ...namespaced,
     ...printed,
   },
@@ -19,7 +18,7 @@ export const command = defineCommand({
     { line: 'svc3 vm delete ci-1 ci-2 ci-3 -n svc-ios', does: 'Several at once' },
   ],
   async run(context, { args: { names }, options }) {
-    const { client, namespace } = await context.connect({ timeoutMs })
+    const { client, namespace } = await context.connect({ timeoutMs: options.timeout * 60_000 })
     return deleteEach(context, {
       names,
       kind: 'vm',

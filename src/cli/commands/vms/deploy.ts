@@ -5,7 +5,7 @@ import { deployVm, type Vm } from '../../../api/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
-import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
+import { defineCommand, namespaced, printed, waiting, waitsByItself } from '../../command.ts'
 import type { Context, Session } from '../../context.ts'
 import { longRequest } from '../../long-request.ts'
 import { UsageError } from '../../usage.ts'
@@ -17,7 +17,9 @@ import { readUserdata } from './userdata.ts'
 
 export const command = defineCommand({
   description: 'Answers when the VM runs. One that fails, or is not placed in time, leaves nothing behind.',
-  arguments: { name: { value: 'NAME', description: `${vmNameRule.split(',')[0]}; made up when left out` } },
+  arguments: {
+    name: { value: 'NAME', description: 'at most 63 lowercase letters, digits and dashes; made up when left out' },
+  },
   options: {
     image: { type: 'string', short: 'i', value: 'IMAGE', description: 'An image, or for arm64 an OCI reference' },
     config: { type: 'string', value: 'CONFIG', description: 'A VM configuration; other options go before its values' },
@@ -36,6 +38,7 @@ export const command = defineCommand({
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels to find it by' },
     ttl: { type: 'string', value: 'DURATION', description: 'Delete it after so long, such as 2h' },
     ...waiting,
+    ...waitsByItself,
     'no-wait': { type: 'boolean', description: 'Answer at once; a VM that fails stays, to be looked at' },
     ...namespaced,
     ...printed,
@@ -49,6 +52,7 @@ export const command = defineCommand({
     const { image, config: vmConfig, ttl } = options
     if (image === undefined && vmConfig === undefined)
       throw new UsageError('what to deploy is missing', 'add --image IMAGE or --config CONFIG')
+    if (options.wait && options['no-wait']) throw new UsageError('--wait and --no-wait exclude each other')
     if (options['tag-required'] && options.tag === undefined && vmConfig === undefined)
       throw new UsageError('--tag-required needs a tag', 'add --tag TAG')
     if (ttl !== undefined && !parseDuration(ttl))

@@ -9,7 +9,7 @@ import { ownerOf } from './owner.ts'
 import { noteReasons } from './reasons.ts'
 
 export const command = defineCommand({
-  arguments: { names: { value: 'NAME', description: 'only these VMs', repeatable: true } },
+  arguments: { names: { value: 'NAME', description: 'only these VMs', names: 'vms', repeatable: true } },
   options: {
     label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Only those with these labels' },
     owner: { type: 'string', value: 'EMAIL', description: 'Only those of this person; "me" is you' },
@@ -64,7 +64,7 @@ async function follow(
   const { host, format, signal } = context
   const { watch } = await import('../../../client/watch.ts')
   const { growingTable } = await import('../../output.ts')
-  const row = growingTable(columns, { format, isTerminal: host.stdout.isTerminal, color: false, now: host.now() })
+  const row = await growingTable(columns, context.rendering())
   const textOf = (type: string, vm: Vm): string => {
     if (format === 'json' || format === 'yaml') return `${JSON.stringify({ type, object: vm })}\n`
     return row(type === 'DELETED' ? { ...vm, status: 'Deleted' } : vm)

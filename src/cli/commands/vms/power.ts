@@ -6,7 +6,6 @@ import { whileFollowing } from './follow.ts'
 
 type PowerCommand = (typeof vmCommands)[number]
 
-const timeoutMs = 10 * 60_000
 const outcomes: Readonly<Record<PowerCommand, string>> = {
   start: 'started',
   stop: 'stopped; it still lists as Running',
@@ -15,10 +14,16 @@ const outcomes: Readonly<Record<PowerCommand, string>> = {
   revert: 'reverted to its image',
 }
 
-export async function changePower(context: Context, name: string, power: PowerCommand): Promise<number> {
+/** `minutes` is how long the answer is waited for. */
+export async function changePower(
+  context: Context,
+  name: string,
+  power: PowerCommand,
+  minutes: number,
+): Promise<number> {
   const { client, namespace } = await context.connect({ attempts: 1 })
   const input = { params: { namespace, vm: name }, body: { command: power } }
-  const request = { timeoutMs, lookAgain: `vm list ${name} -o wide -n ${namespace}` }
+  const request = { timeoutMs: minutes * 60_000, lookAgain: `vm list ${name} -o wide -n ${namespace}` }
   const vm = await whileFollowing(context, { client, namespace, name }, () =>
     longRequest(context, client, execVm, input, request),
   )

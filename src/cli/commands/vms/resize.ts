@@ -1,6 +1,6 @@
 // svc3 vm resize
 import { resizeVm, type Vm } from '../../../api/vms.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
 import type { Context } from '../../context.ts'
 import { exitCodes } from '../../failure.ts'
 import { longRequest } from '../../long-request.ts'
@@ -9,8 +9,6 @@ import { choosePassword } from '../../password.ts'
 import { UsageError } from '../../usage.ts'
 import { whileFollowing } from './follow.ts'
 import { vmArgument } from './vm-argument.ts'
-
-const timeoutMs = 15 * 60_000
 
 export const command = defineCommand({
   description: 'Enlarges the disk of a running VM and restarts it. Disks only grow.',
@@ -28,6 +26,7 @@ export const command = defineCommand({
       description: 'Intel: SSH password; others can see it in the list of processes',
     },
     'password-stdin': { type: 'boolean', description: 'Intel: read the SSH password from standard input' },
+    timeout: { ...waiting.timeout, default: 15 },
     ...namespaced,
     ...printed,
   },
@@ -42,7 +41,7 @@ export const command = defineCommand({
     const credentials = await credentialsOf(context, name, options)
     const { client, namespace } = await context.connect({ attempts: 1 })
     const input = { params: { namespace, vm: name }, body: { size, ...credentials } }
-    const request = { timeoutMs, lookAgain: `vm list ${name} -o json -n ${namespace}` }
+    const request = { timeoutMs: options.timeout * 60_000, lookAgain: `vm list ${name} -o json -n ${namespace}` }
     const vm = await whileFollowing(context, { client, namespace, name }, () =>
       longRequest(context, client, resizeVm, input, request),
     )

@@ -1,0 +1,54 @@
+// svc3 __complete: what shells ask while somebody types. Quick, and silent whatever goes wrong.
+import { defineCommand, type Names } from '../command.ts'
+import { type Candidate, type Place, placeOf } from '../complete.ts'
+import { fieldsOf, readConfig } from '../connection.ts'
+import type { Host } from '../host.ts'
+
+/** With the start of the program, less than the second after which somebody goes on typing. */
+const patienceMs = 600
+
+export const command = defineCommand({
+  description:
+    'For the scripts of "svc3 completion". Prints what may stand in place of the last WORD, each with a tab and what it is;\nthe last line is ":files", ":folders" or ":", for what else the shell itself may offer.',
+  arguments: {
+    words: {
+      value: 'WORD',
+      description: 'what is typed so far, the word under the cursor last',
+      repeatable: true,
+      afterDashes: true,
+    },
+  },
+  options: {},
+  examples: [{ line: 'svc3 __complete -- vm de', does: 'What the shell is told when somebody has typed "svc3 vm de"' }],
+  async run({ host }, { args: { words } }) {
+    const current = words.at(-1) ?? ''
+    try {
+      const place = await placeOf(words.slice(0, -1), current)
+      const candidates = (await candidatesOf(host, place))
+        .map(({ value, description }) => ({ value: place.prefix + value, description }))
+        .filter(({ value }) => value.startsWith(current) && /^[\x21-\x7e]+$/.test(value))
+      const lines = candidates.map(({ value, description }) => `${value}\t${description.split('\n')[0]}\n`)
+      const directive = place.names === 'files' || place.names === 'folders' ? place.names : ''
+      host.stdout.write(`${lines.join('')}:${directive}\n`)
+    } catch {
+      host.stdout.write(':\n')
+    }
+    return 0
+  },
+})
+
+async function candidatesOf(host: Host, place: Place): Promise<readonly Candidate[]> {
+  if (place.names === undefined) return place.words
+  const { without } = place
+  const names = await namesOf(host, place, place.names)
+  return names.filter((value) => !without.includes(value)).map((value) => ({ value, description: '' }))
+}
+
+async function namesOf(host: Host, { namespace, context }: Place, names: Names): Promise<readonly string[]> {
+  if (names === 'contexts') return Object.keys(fieldsOf(readConfig(host).config?.contexts) ?? {})
+  const [{ isLive }, { cachedNames }] = await Promise.all([import('../names.ts'), import('../name-cache.ts')])
+  if (!isLive(names)) return []
+  const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
+  const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }
+  return cachedNames(there, { kind: names, namespace, timeoutMs: patienceMs })
+}

@@ -1,0 +1,28 @@
+// svc3 completion
+import { defineCommand } from '../command.ts'
+import { completionScripts, type Shell, shells } from '../completion-scripts.ts'
+import { didYouMean } from '../suggest.ts'
+import { UsageError } from '../usage.ts'
+
+export const command = defineCommand({
+  description:
+    'Prints a script that completes commands, options, and the names of VMs, images, nodes and namespaces as the service\n' +
+    'knows them. Put the line of your shell into its start-up file: ~/.bashrc, ~/.zshrc (after compinit),\n' +
+    '~/.config/fish/config.fish, $PROFILE.',
+  arguments: {
+    shell: { value: 'SHELL', description: shells.join(', '), required: true, choices: shells },
+  },
+  options: {},
+  examples: [
+    { line: 'eval "$(svc3 completion bash)"', does: 'bash' },
+    { line: 'eval "$(svc3 completion zsh)"', does: 'zsh' },
+    { line: 'svc3 completion fish | source', does: 'fish' },
+    { line: 'svc3 completion powershell | Out-String | Invoke-Expression', does: 'PowerShell' },
+  ],
+  async run({ host }, { args: { shell } }) {
+    if (!Object.hasOwn(completionScripts, shell))
+      throw new UsageError(`"${shell}" is not one of ${shells.join(', ')}${didYouMean(shell, shells)}`)
+    host.stdout.write(completionScripts[shell as Shell])
+    return 0
+  },
+})

@@ -1,0 +1,196 @@
+// What scripts rely on, byte for byte: texts that public CI integrations look for, columns, arrays, exit codes, names.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { type FakeService, send, startFakeService } from '../../test/support/api-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { changes, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { ApiError, codes, notFound, type Reason, success } from '../api/errors.ts'
+import { isImageName } from '../rules/image-names.ts'
+import {
+  isNamespaceName,
+  isServiceAccountName,
+  isTag,
+  isVmConfigName,
+  isVmName,
+  realNamespace,
+} from '../rules/names.ts'
+import { pagesOf } from './pages.ts'
+
+let service: FakeService
+before(async () => {
+  service = await startFakeService()
+})
+after(() => service[Symbol.asyncDispose]())
+const vm = vmOf({ name: 'demo' })
+beforeEach(() =>
+  serve(service, {
+    'POST vms': () => vm,
+    'GET vms': () => ({ items: [vm] }),
+    'WATCH vms': changes(),
+    'DELETE vms/demo': () => success('deleted', { kind: 'vms', name: 'demo' }),
+    'GET vms/nobody': () => {
+      throw notFound('vms', 'nobody', 'list them')
+    },
+  }),
+)
+
+const svc3 = (line: string, options: FakeHostOptions = {}) =>
+  run(line.split(' '), {
+    ...options,
+    env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token, ...options.env },
+  })
+
+describe('vm deploy', () => {
+  it('with -o json prints the array, and nothing else on either stream', async () => {
+    const { exitCode, stdout, stderr } = await svc3('vm deploy demo -i sonoma -o json')
+    assert.deepEqual([exitCode, stderr], [0, ''])
+    assert.equal(stdout, `${JSON.stringify([vm], null, 2)}\n`)
+    const [printed] = JSON.parse(stdout + stderr)
+    for (const field of ['name', 'node', 'memory', 'ip', 'ssh', 'vnc', 'screenshare', 'status'])
+      assert.ok(field in printed, field)
+  })
+
+  it('in table mode says that it waits, on stderr, as the first line', async () => {
+    for (const options of [{}, { terminal: { stdout: true } }, { calledAs: 'orka3' }] as const) {
+      const { stdout, stderr } = await svc3('vm deploy demo -i sonoma', options)
+      assert.ok(stderr.startsWith('Waiting for VM demo to be deployed.\n'), stderr)
+      assert.ok(!stdout.includes('Waiting'))
+    }
+    assert.equal((await svc3('vm deploy demo -i sonoma --quiet')).stderr, '')
+  })
+})
+
+describe('other texts', () => {
+  it('vm delete', async () => {
+    const { exitCode, stdout, stderr } = await svc3('vm delete demo')
+    assert.deepEqual([exitCode, stdout, stderr], [0, 'Successfully deleted vm demo\n', ''])
+  })
+
+  it('user get-token prints the token and nothing else', async () => {
+    const { exitCode, stdout, stderr } = await svc3('user get-token')
+    assert.deepEqual([exitCode, stdout, stderr], [0, `${service.token}\n`, ''])
+  })
+
+  it('a bad token: not 0, and the text contains Unauthorized', async () => {
+    service.override = (_, response) =>
+      send(response, 401, new ApiError('Unauthorized', 'the token is not valid').toStatus('r'))
+    for (const line of ['vm list', 'vm list -o json', 'vm delete demo', 'vm deploy demo -i x -o json']) {
+      const { exitCode, stdout, stderr } = await svc3(line)
+      assert.equal(exitCode, 3, line)
+      assert.ok(stderr.includes('Unauthorized') && stdout === '', line)
+    }
+  })
+
+  it('a missing VM: not 0, and the text contains not found', async () => {
+    for (const line of ['vm list nobody', 'vm ssh nobody', 'vm delete nobody', 'vm list nobody -o json']) {
+      const { exitCode, stderr } = await svc3(line)
+      assert.equal(exitCode, 5, `${line}: ${stderr}`)
+      assert.match(stderr, /not found/, line)
+    }
+  })
+
+  it('"me" and orka3: help shows the name that it was called by', async () => {
+    const { stdout } = await svc3('--help', { calledAs: 'orka3' })
+    assert.ok(stdout.includes('Usage: orka3 COMMAND') && !stdout.includes('  svc3 '))
+    serve(service, {
+      'GET vms/demo': () => {
+        throw new ApiError('Conflict', 'vm "demo" is suspended', { hint: 'svc3 vm resume lets it go on' })
+      },
+    })
+    assert.match((await svc3('vm ssh demo', { calledAs: 'orka3' })).stderr, /\norka3: orka3 vm resume lets it go on\n/)
+  })
+})
+
+describe('exit codes', () => {
+  const wanted: Readonly<Partial<Record<Reason, number>>> = {
+    Unauthorized: 3,
+    Forbidden: 4,
+    NotFound: 5,
+    AlreadyExists: 6,
+    Conflict: 6,
+    Timeout: 7,
+  }
+  for (const reason of Object.keys(codes) as Reason[])
+    it(`${reason}: ${wanted[reason] ?? 1}`, async () => {
+      // Some are tried again first.
+      const retry = codes[reason] === 429 || codes[reason] === 503 ? { 'retry-after': '3600' } : {}
+      service.override = (_, response) => {
+        response.writeHead(codes[reason], { 'content-type': 'application/json', ...retry })
+        response.end(JSON.stringify(new ApiError(reason, 'refused').toStatus('r')))
+      }
+      const { exitCode, stdout, stderr } = await svc3('vm list')
+      assert.deepEqual([exitCode, stdout], [wanted[reason] ?? 1, ''])
+      assert.ok(stderr.split('\n').length <= 3, stderr)
+    })
+
+  it('wrong usage: 2, with nothing sent and the one line of usage', async () => {
+    service.requests.length = 0
+    const { exitCode, stdout, stderr } = await svc3('vm list --nope')
+    assert.deepEqual([exitCode, stdout, service.requests.length], [2, '', 0])
+    assert.equal(
+      stderr,
+      'svc3: unknown option --nope\nsvc3: usage: svc3 vm list [NAME…] [OPTIONS]; --help shows more\n',
+    )
+    assert.equal(
+      (await svc3('vm ssh')).stderr,
+      'svc3: VM is missing: name of the VM\nsvc3: usage: svc3 vm ssh VM [OPTIONS] [-- COMMAND…]; --help shows more\n',
+    )
+  })
+})
+
+describe('lists', () => {
+  const columns: Readonly<Record<string, readonly [string, string]>> = {
+    'vm list': ['NAME IP SSH VNC SCREENSHARE STATUS', 'IMAGE CPU MEMORY NODE ARCHITECTURE POWER OWNER DEPLOY-DATE'],
+    'image list': ['NAME DESCRIPTION SIZE TYPE STATE', 'STORAGE-SIZE SOURCE OWNER ERROR'],
+    'iso list': ['NAME DESCRIPTION SIZE TYPE STATE', 'STORAGE-SIZE SOURCE OWNER ERROR'],
+    'node list': [
+      'NAME AVAILABLE-CPU AVAILABLE-MEMORY STATUS',
+      'IP ALLOCATABLE-CPU ALLOCATABLE-MEMORY VERSION OS ARCHITECTURE TAGS',
+    ],
+    'vm-config list': ['NAME IMAGE CPU MEMORY', 'ISO VNC SCHEDULER TAG TAG-REQUIRED NODE GPU NET-BOOST SERIAL OWNER'],
+    'regcred list': ['SERVER USERNAME', 'INSECURE UPDATED BY'],
+  }
+  beforeEach(() => {
+    service.override = (_, response) => send(response, 200, { items: [] })
+  })
+  for (const [line, [table, wide]] of Object.entries(columns))
+    it(`${line}: the columns`, async () => {
+      assert.equal((await svc3(line)).stdout, `${table.replaceAll(' ', '\t')}\n`)
+      assert.equal((await svc3(`${line} -o wide`)).stdout, `${`${table} ${wide}`.replaceAll(' ', '\t')}\n`)
+    })
+
+  it('with -o json, an empty one is [] for every kind, and nothing else', async () => {
+    const lists = (await pagesOf()).filter(
+      ({ words, command }) => command && 'output' in command.options && words.at(-1)?.startsWith('list'),
+    )
+    assert.ok(lists.length >= 9)
+    for (const { words } of lists) {
+      const { exitCode, stdout, stderr } = await svc3(`${words.join(' ')} -o json`)
+      assert.deepEqual([exitCode, stdout, stderr], [0, '[]\n', ''], words.join(' '))
+      assert.equal((await svc3(`${words.join(' ')} -o yaml`)).stdout, '[]\n')
+    }
+    assert.equal((await svc3('events -o json')).stdout, '[]\n')
+  })
+})
+
+describe('names', () => {
+  const a = (length: number): string => 'a'.repeat(length)
+  const rules: readonly (readonly [string, (name: string) => boolean, readonly string[], readonly string[]])[] = [
+    ['VM', isVmName, [a(63), 'ci-1'], [a(64), 'Demo', '']],
+    ['VM config', isVmConfigName, [a(50), 'ios-build'], [a(51), 'a_b', '-a']],
+    ['image', isImageName, [a(63), 'macos-14.5', 'x'], [a(64), 'A', 'a b', 'a_b']],
+    [
+      'namespace',
+      (name) => isNamespaceName(realNamespace(name)),
+      [`svc-${a(59)}`, 'orka-ios'],
+      [`svc-${a(60)}`, 'ios'],
+    ],
+    ['service account', isServiceAccountName, [a(253), 'a.b-c'], [a(254), 'A', 'a_b']],
+    ['tag', isTag, [a(63), 'a.B_c-1'], [a(64), '-a', 'a.', '_']],
+  ]
+  for (const [kind, isName, good, bad] of rules)
+    it(kind, () => {
+      for (const name of good) assert.ok(isName(name), name)
+      for (const name of bad) assert.ok(!isName(name), name)
+    })
+})

@@ -1,0 +1,109 @@
+// What a refusal is told beside its own words: the name that was meant, and versions that do not fit.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { type FakeService, send, startFakeService } from '../../test/support/api-stand-in.ts'
+import { run } from '../../test/support/cli-host.ts'
+import { serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { ApiError, notFound } from '../api/errors.ts'
+import { nearestName } from './suggest.ts'
+
+let service: FakeService
+before(async () => {
+  service = await startFakeService()
+})
+after(() => service[Symbol.asyncDispose]())
+const svc3 = (line: string) =>
+  run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token } })
+
+describe('a name that is not there', () => {
+  const missing = (kind: string, name: string) => () => {
+    throw notFound(kind, name, 'svc3 vm list shows what is there')
+  }
+  beforeEach(() =>
+    serve(service, {
+      'GET vms': () => ({ items: [vmOf({ name: 'demo' }), vmOf({ name: 'builder-12' })] }),
+      'GET vms/dmeo': missing('vms', 'dmeo'),
+      'DELETE vms/dmeo': missing('vms', 'dmeo'),
+      'DELETE vms/x': missing('vms', 'x'),
+      'POST vms': missing('images', 'sonma'),
+      'GET images': () => ({ items: [{ name: 'sonoma' }] }),
+    }),
+  )
+  const cases = {
+    'vm ssh dmeo': 'demo',
+    'vm delete dmeo': 'demo',
+    'vm list dmeo': 'demo',
+    'vm deploy x -i sonma --no-wait': 'sonoma',
+  }
+  for (const [line, meant] of Object.entries(cases))
+    it(`${line} → ${meant}`, async () => {
+      const { exitCode, stderr } = await svc3(line)
+      assert.equal(exitCode, 5)
+      const pattern = new RegExp(`not found\\nsvc3: did you mean "${meant}"\\? .*vm list.* shows what is there\\n$`)
+      assert.match(stderr, pattern)
+    })
+
+  it('of several, each is told by itself, without a guess', async () => {
+    const { exitCode, stderr } = await svc3('vm delete dmeo x')
+    assert.equal(exitCode, 5)
+    assert.ok(!stderr.includes('did you mean'))
+  })
+
+  it('is told as it is when the service does not list in time', async () => {
+    service.override = (request, response) => {
+      if (request.path.endsWith('/dmeo')) send(response, 404, notFound('vms', 'dmeo', 'list them').toStatus('r'))
+    }
+    const startMs = performance.now()
+    const { stderr } = await svc3('vm ssh dmeo')
+    assert.equal(stderr, 'svc3: vms "dmeo" not found\nsvc3: list them\n')
+    assert.ok(performance.now() - startMs < 2_000)
+  })
+})
+
+describe('names that are near', () => {
+  const names = ['demo', 'builder-12', 'https://ghcr.io', 'svc-ios']
+  const cases: Readonly<Record<string, string | undefined>> = {
+    dmeo: 'demo',
+    dem: 'demo',
+    'builder-13': undefined,
+    'bulider-12': 'builder-12',
+    'https://quay.io': undefined,
+    'https://ghrc.io': 'https://ghcr.io',
+    'svc-tv': undefined,
+    d: undefined,
+  }
+  for (const [name, wanted] of Object.entries(cases))
+    it(`${name} → ${wanted}`, () => assert.equal(nearestName(name, names), wanted))
+})
+
+describe('versions that do not fit', () => {
+  const serveVersion = (version: string, refusal: ApiError): void => {
+    service.override = (request, response) => {
+      if (request.path === '/api/v1/cluster-info') return send(response, 200, { version })
+      return send(response, refusal.code, refusal.toStatus('r'))
+    }
+  }
+  const unknownPath = new ApiError('NotFound', 'path not found: there is no such operation', { hint: 'see the API' })
+
+  it('are named when the server does not know what was asked', async () => {
+    serveVersion('2.9.0', unknownPath)
+    const { stderr } = await svc3('vm list')
+    assert.match(
+      stderr,
+      /\nsvc3: this program is version 3\.0\.0-here and the server 2\.9\.0: they do not fit; use the/,
+    )
+  })
+
+  it('are not blamed when they fit', async () => {
+    serveVersion('3.0.0', unknownPath)
+    assert.match((await svc3('vm list')).stderr, /\nsvc3: see the API\n$/)
+  })
+
+  it('are noted by "version"', async () => {
+    serveVersion('4.0.0', unknownPath)
+    const { exitCode, stdout, stderr } = await svc3('version')
+    assert.deepEqual([exitCode, stdout], [0, 'client 3.0.0-here\nserver 4.0.0\n'])
+    assert.match(stderr, /they do not fit/)
+    assert.equal((await svc3('version -o json')).stderr, '')
+  })
+})

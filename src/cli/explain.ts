@@ -1,0 +1,67 @@
+// What a refusal does not say by itself: the name that was probably meant, or that client and server are too far apart.
+// A courtesy with little patience: where the service does not answer at once, the refusal is told as it is.
+import { ApiError } from '../api/errors.ts'
+import { getClusterInfo } from '../api/service.ts'
+import { versionAdvice } from '../rules/versions.ts'
+import { findConnection } from './connection.ts'
+import type { Host } from './host.ts'
+import { type LiveNames, liveNames } from './names.ts'
+import { openClient } from './session.ts'
+import { nearestName } from './suggest.ts'
+
+const patienceMs = 700
+
+/** What the service calls kinds → what can be asked for. */
+const kinds: Readonly<Record<string, LiveNames>> = {
+  vms: 'vms',
+  vmconfigs: 'vm-configs',
+  images: 'images',
+  isos: 'isos',
+  nodes: 'nodes',
+  namespaces: 'namespaces',
+  serviceaccounts: 'service-accounts',
+  registrycredentials: 'registry-credentials',
+}
+
+export interface Asked {
+  readonly host: Host
+  readonly namespace: string | undefined
+}
+
+/** The error, or one that says more. */
+export async function explain(error: unknown, asked: Asked): Promise<unknown> {
+  // Only what the service said: it has named the request.
+  if (!(error instanceof ApiError) || error.requestId === undefined) return error
+  const more = await (error.reason === 'NotFound' && error.options.kind
+    ? meant(error.options.kind, error.options.name, asked)
+    : strange.has(error.reason)
+      ? apart(asked)
+      : undefined)
+  if (more === undefined) return error
+  const { hint } = error.options
+  return new ApiError(error.reason, error.message, { ...error.options, hint: more(hint) }, error.requestId)
+}
+
+type More = (hint: string | undefined) => string
+
+/** What somebody gets who asks for what the other does not know. */
+const strange: ReadonlySet<string> = new Set(['NotFound', 'BadRequest', 'MethodNotAllowed', 'UnsupportedMediaType'])
+
+async function meant(kind: string, name: string | undefined, { host, namespace }: Asked): Promise<More | undefined> {
+  const known = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
+  if (known === undefined || name === undefined) return undefined
+  const names = await liveNames(host, { kind: known, namespace, timeoutMs: patienceMs }).catch(() => [])
+  const near = nearestName(name, names)
+  return near === undefined ? undefined : (hint) => `did you mean "${near}"?${hint ? ` ${hint}` : ''}`
+}
+
+async function apart({ host }: Asked): Promise<More | undefined> {
+  try {
+    const client = openClient(host, findConnection(host), { timeoutMs: patienceMs, attempts: 1 })
+    const { version } = await client.call(getClusterInfo, { signal: AbortSignal.timeout(patienceMs) })
+    const advice = versionAdvice(host.version, version)
+    return advice === undefined ? undefined : () => advice
+  } catch {
+    return undefined
+  }
+}

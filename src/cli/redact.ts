@@ -1,0 +1,65 @@
+// What may be shown of requests and answers: by allow-list. A field that is not named here may carry a password, a token
+// or a customer's data, and is only said to be there.
+
+export const hidden = '[redacted]'
+
+const headers: ReadonlySet<string> = new Set([
+  'accept',
+  'content-length',
+  'content-range',
+  'content-type',
+  'etag',
+  'idempotency-key',
+  'if-range',
+  'range',
+  'retry-after',
+  'user-agent',
+  'x-request-id',
+])
+
+export const shownHeader = (name: string, value: string): string => (headers.has(name.toLowerCase()) ? value : hidden)
+
+/** Fields whose texts are shown, and whose objects are gone into. Everything else of theirs is not. */
+const fields: ReadonlySet<string> = new Set(
+  `actor allocatableMemory apiDomain apiEndpoint apiVersion appClientId architecture at availableMemory
+  baseOauthEndpoint causes checksum code command conditions context continue createdAt deployDate details digest driver
+  email errorMessage expiresAt field hint id image images involved iso isos items kind memory message metadata
+  metadataKeys name namespace node nodeIP nodeType nodes object operation orkaTags os outcome owner phase powerState
+  progress reason requestId reservedPorts resourceVersion role scheduler serviceaccounts server size source sourceType
+  spaceUsed state status subjects tag ttl type uid updatedAt updatedBy usedBy user username users version vm vmConfig
+  vmconfig vms warning`.split(/\s+/),
+)
+
+/** A JSON value as it may be shown. */
+export function shownValue(value: unknown, isNamed = true): unknown {
+  if (typeof value === 'string') return isNamed ? value : hidden
+  if (typeof value !== 'object' || value === null) return value
+  if (!isNamed) return hidden
+  if (Array.isArray(value)) return value.map((item) => shownValue(item))
+  return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, shownValue(field, fields.has(name))]))
+}
+
+/** A body as it may be shown: JSON by its fields, anything else by its length. */
+export function shownBody(text: string): string {
+  try {
+    return JSON.stringify(shownValue(JSON.parse(text)))
+  } catch {
+    return `${Buffer.byteLength(text)} bytes`
+  }
+}
+
+/** Only our own paths have a query of names and selectors; an identity provider's may carry a code. */
+export function shownUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (!url) return hidden
+  const place = `${url.origin}${url.pathname}`
+  if (url.search === '') return place
+  return url.pathname.startsWith('/api/') ? place + url.search : `${place}?${hidden}`
+}
+
+/** A last guard for every message: none is built from a secret, and none that carries one leaves. */
+export function withoutSecrets(text: string, secrets: ReadonlySet<string>): string {
+  let clean = text.replace(/(Bearer\s+)[\w.~+/=-]{8,}/gi, `$1${hidden}`)
+  for (const secret of secrets) if (secret.length >= 4) clean = clean.replaceAll(secret, hidden)
+  return clean
+}

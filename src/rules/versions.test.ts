@@ -1,0 +1,26 @@
+// Which versions go together.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { versionAdvice, versionsApart } from './versions.ts'
+
+describe('versions of client and server', () => {
+  const cases = [
+    ['3.0.0', '3.0.0', undefined],
+    ['3.0.0-alpha.1', '3.4.2', undefined],
+    ['3.1.0', '3.0.9', 'server-older'],
+    ['3.10.0', '3.9.0', 'server-older'],
+    ['3.0.0', '4.0.0', 'other-major'],
+    ['4.0.0', '3.9.9', 'other-major'],
+    ['unknown', '3.0.0', undefined],
+    ['3.0.0', '', undefined],
+  ] as const
+  for (const [client, server, wanted] of cases)
+    it(`${client} and ${server || 'nothing'}: ${wanted ?? 'fit'}`, () =>
+      assert.equal(versionsApart(client, server), wanted))
+
+  it('say what to do', () => {
+    assert.equal(versionAdvice('3.0.0', '3.0.1'), undefined)
+    assert.match(versionAdvice('3.0.0', '4.0.0') ?? '', /version 3\.0\.0 and the server 4\.0\.0: they do not fit; use/)
+    assert.match(versionAdvice('3.1.0', '3.0.0') ?? '', /may not know this yet; update the server/)
+  })
+})

@@ -1,0 +1,269 @@
+// Every example of every help text, run against a real `svc3 dev` whose VMs are simulated, in the order below: what one
+// leaves behind is what the next one finds. An example that is not named here runs at the end as it stands, and has to
+// succeed. Programs that never end (dev, server, agent) and ssh are stand-ins: they are told what they are to do.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { tour } from '../../src/cli/help.ts'
+import { pagesOf } from '../../src/cli/pages.ts'
+import { makePair } from '../support/certificates.ts'
+import { run } from '../support/cli-host.ts'
+import { type DevServer, makeFolder, program, startDev } from '../support/dev-server.ts'
+import { eventually } from '../support/eventually.ts'
+import { exampleWords } from '../support/example-words.ts'
+
+interface How {
+  /** Lines before it, which make what it needs. */
+  readonly given?: readonly string[]
+  readonly exit?: number
+  /** Ctrl-C is pressed when this has been written, to either stream. */
+  readonly until?: RegExp
+  /** What it says on stderr. */
+  readonly said?: RegExp
+  /** What somebody types at its questions. */
+  readonly typed?: string
+  /** Words of it that stand for others here. */
+  readonly as?: Readonly<Record<string, string>>
+}
+
+const idle = { as: { sonoma: 'tiny-arm64' } }
+const saved: How = { given: ['vm deploy apple -i sonoma-ci'], as: { demo: 'apple', 'demo-tools': 'apple-tools' } }
+const login: How = { until: /Waiting for the login/, exit: 130 }
+const newPassword = 'a long pass phrase\r'
+
+const plan: Readonly<Record<string, How>> = {
+  'svc3 namespace create svc-ios': {},
+  'svc3 namespace list': { given: ['namespace create svc-tv'] },
+  'svc3 image upload disk.qcow2': {},
+  'svc3 image upload disk.qcow2 --name sonoma --type arm64': {},
+  'svc3 image list tiny-arm64 -o wide': {},
+  'svc3 image download sonoma': {},
+  'svc3 image copy sonoma sonoma-ci': {},
+  'svc3 image copy sonoma sonoma-ci -d Nightly': { given: ['image delete sonoma-ci', 'image copy sonoma sonoma-idle'] },
+  'svc3 iso upload ventura.iso': {},
+  'svc3 iso upload ventura.iso --name installer.iso': {},
+  'svc3 iso copy ventura.iso installer.iso': { given: ['iso delete installer.iso'] },
+  'svc3 iso copy ventura.iso installer.iso -d Nightly': { given: ['iso delete installer.iso'] },
+  'svc3 iso download ventura.iso': { as: { 'ventura.iso': 'installer.iso' } },
+  'svc3 vm-config create ios-build -i sonoma -c 4 -m 8 --tag ios': {},
+  'svc3 vm-config list -o wide': {},
+  'svc3 vm deploy demo -i tiny-amd64': { given: ['vm deploy mine -i tiny-amd64 --label team=ios'] },
+  'svc3 vm deploy ci --generate-name --config ios-build --ttl 2h': {},
+  'svc3 vm list --owner me --label team=ios --watch': { until: /mine/, exit: 130 },
+  'svc3 vm vnc demo': { until: /vnc:\/\/127/, exit: 130 },
+  'svc3 vm logs demo --tail 20 --follow': { until: /demo is up/, exit: 130 },
+  'svc3 vm stop demo': {},
+  'svc3 vm start demo': {},
+  'svc3 vm suspend demo': {},
+  'svc3 vm resume demo': {},
+  // No host has room for the largest disks of all examples.
+  'svc3 vm resize demo 120': { as: { '120': '11' } },
+  // Nobody takes the password there, so that the agent tries for long: Ctrl-C ends the waiting, not the work.
+  'svc3 vm resize demo 120 -u admin --password-stdin < password.txt': {
+    as: { demo: 'mine', '120': '11' },
+    until: /vm mine: /,
+    exit: 130,
+    said: /what was begun goes on; "svc3 vm list mine/,
+  },
+  'svc3 vm delete ci-1 ci-2 ci-3 -n svc-ios': {
+    given: ['1', '2', '3'].map((number) => `vm deploy ci-${number} -i tiny-arm64 --no-wait -n svc-ios`),
+  },
+  'svc3 vm save demo demo-tools -d Tools --wait': saved,
+  'svc3 vm save demo demo-tools -d "With tools" --wait': saved,
+  'svc3 vm commit demo -d Tools --wait': { as: { demo: 'apple' } },
+  'svc3 vm commit demo -d "With tools" --wait': { as: { demo: 'apple' } },
+  'svc3 vm commit demo': { as: { demo: 'apple' } },
+  // Nobody is there to take it, so that nothing leaves this machine.
+  'svc3 vm push demo ghcr.io/acme/ios/sonoma:1.2': {
+    given: ['vm deploy pear -i sonoma-ci', 'regcred add http://127.0.0.1:1 -u ci -p secret --allow-insecure'],
+    as: { demo: 'pear', 'ghcr.io/acme/ios/sonoma:1.2': '127.0.0.1:1/acme/sonoma:1.2' },
+  },
+  'svc3 vm push demo ghcr.io/acme/ios/sonoma --wait': {
+    given: ['vm deploy plum -i sonoma-ci'],
+    as: { demo: 'plum', 'ghcr.io/acme/ios/sonoma': '127.0.0.1:1/acme/sonoma' },
+    until: /./,
+    exit: 130,
+  },
+  'svc3 vm get-push-status vm-push-4k2vx -o wide': { exit: 5 },
+  'svc3 vm cancel-push vm-push-4k2vx': { exit: 5 },
+  'svc3 image generate empty 120G --firmware uefi': { as: { empty: 'empty-uefi' } },
+  // No remote is configured here.
+  'svc3 remote-image pull sonoma': { exit: 5 },
+  'svc3 remote-image pull sonoma mine --wait': { exit: 5 },
+  'svc3 remote-iso pull ventura.iso': { exit: 5 },
+  'svc3 remote-iso pull ventura.iso mine --wait': { exit: 5 },
+  'svc3 migrate scan /var/log/nginx --summary': { as: { '/var/log/nginx': 'scripts/' } },
+  'svc3 events --for vm/demo --watch': { until: /vms\/demo/, exit: 130 },
+  'svc3 node namespace mini-arm-13 svc-ios': {},
+  'svc3 node list mini-arm-13 -o wide': { given: ['node namespace mini-arm-13 svc-default -n svc-ios'] },
+  'svc3 node tag mini-arm-13 ios': {},
+  // Not the image that VMs use: that stays where they are.
+  'svc3 imagecache add sonoma --all --wait': idle,
+  'svc3 ic add sonoma --nodes mini-arm-13,mini-arm-14': {
+    as: { ...idle.as, 'mini-arm-13,mini-arm-14': 'mini-arm-13,sim-arm64-1' },
+  },
+  'svc3 ic add sonoma --tags ios': idle,
+  'svc3 ic remove sonoma --nodes mini-arm-13': idle,
+  'svc3 imagecache remove sonoma --all': { ...idle, given: ['imagecache add tiny-arm64 --all --wait'] },
+  'svc3 node untag mini-arm-13 ios': {},
+  'svc3 node cordon mini-arm-13': {},
+  'svc3 node uncordon mini-arm-13': {},
+  'svc3 node drain mini-arm-13 --wait': {},
+  'svc3 node drain mini-arm-13 --delete-vms --wait': {},
+  'svc3 node delete mini-arm-13': {},
+  'svc3 regcred add https://ghcr.io --username ci-bot --password-stdin < token.txt': {},
+  'printf %s "$TOKEN" | svc3 regcred add https://ghcr.io -u ci-bot --password-stdin --replace': { typed: 'token' },
+  'svc3 regcred add http://10.0.0.7:5000 -u ci-bot --allow-insecure -n svc-ios': { typed: 'secret\r' },
+  'svc3 regcred list https://ghcr.io -o wide': {},
+  'svc3 serviceaccount create jenkins -n svc-ios': { given: ['sa create jenkins'] },
+  'svc3 rb add-subject -u ana@example.com -s svc-ios:jenkins -n svc-tv': {},
+  'svc3 rb remove-subject -u ana@example.com -s svc-ios:jenkins -n svc-tv': {},
+  'svc3 sa list -n svc-ios': {},
+  'svc3 serviceaccount token jenkins -n svc-ios': {},
+  'svc3 events --for serviceaccount/jenkins -n svc-ios -o wide': {},
+  'svc3 login': login,
+  'svc3 login --device': login,
+  'svc3 user logout': {},
+  'svc3 user set-token - < token.txt': {},
+  'svc3 config set --api-url https://svc3.example.com': {},
+  'svc3 config set --ca ca.pem': {},
+  'svc3 config use-context lab': { given: ['config set --api-url https://lab.example.com --context lab'] },
+  'svc3 server users add ada@example.com': { typed: newPassword },
+  'svc3 server users reset ada@example.com': { typed: newPassword },
+  // Its VMs are still there.
+  'svc3 image delete sonoma': { as: { sonoma: 'sonoma-idle' } },
+}
+
+/** What takes away what others need. */
+const last: readonly string[] = [
+  'svc3 vm-config delete ios-build',
+  'svc3 regcred remove https://ghcr.io',
+  'svc3 regcred remove http://10.0.0.7:5000 -n svc-ios',
+  'svc3 serviceaccount delete jenkins -n svc-ios',
+  'svc3 vm delete demo',
+  'svc3 iso delete ventura.iso',
+  'svc3 namespace delete svc-ios',
+]
+
+const every = [...new Set((await pagesOf()).flatMap(({ command }) => command?.examples.map(({ line }) => line) ?? []))]
+const listed = [...Object.keys(plan), ...last]
+const lines = [...Object.keys(plan), ...every.filter((line) => !listed.includes(line)), ...last].filter((line) =>
+  every.includes(line),
+)
+
+let folder: string
+let server: DevServer
+let agent: ChildProcess | undefined
+const greeters: net.Server[] = []
+
+async function svc3(words: readonly string[], how: How & { readonly input?: string } = {}) {
+  const over = new AbortController()
+  const env = {
+    SVC3_API_URL: server.apiUrl,
+    SVC3_TOKEN: server.token,
+    XDG_CONFIG_HOME: folder,
+    PATH: `${folder}:${process.env.PATH}`,
+  }
+  return run(words, {
+    env,
+    workingDir: folder,
+    checkout: folder,
+    interruption: over.signal,
+    input: how.typed ?? how.input ?? '',
+    terminal: { stdin: how.typed?.endsWith('\r') ?? false },
+    onWrite: ({ stdout, stderr }) => how.until?.test(stdout + stderr) && over.abort(),
+    now: new Date(),
+  })
+}
+
+/** A guest that greets: simulated ones have ports, and nobody behind them. */
+async function greetAt(host: string, port: number, greeting: string): Promise<void> {
+  const greeter = net.createServer((socket) => socket.on('error', () => undefined).end(greeting))
+  greeters.push(greeter)
+  await new Promise<void>((resolve) => greeter.listen(port, host, resolve))
+}
+
+before(async () => {
+  folder = await makeFolder()
+  const args = ['--driver', 'simulated', '--simulate', 'boot=20ms,stop=20ms', '--nodes', 'arm64=3,amd64=2']
+  server = await startDev(path.join(folder, 'data'), { args })
+  const { stdout: token } = await svc3(['node', 'join-token'])
+  await fs.writeFile(path.join(folder, 'token.txt'), token)
+  await fs.writeFile(path.join(folder, 'password.txt'), 'secret\n')
+  await fs.writeFile(path.join(folder, 'ca.pem'), (await makePair({ isAuthority: true })).cert)
+  await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20, 'disk'))
+  await fs.writeFile(path.join(folder, 'ventura.iso'), Buffer.alloc(2 ** 16, 'disc'))
+  await fs.mkdir(path.join(folder, 'scripts'))
+  await fs.writeFile(path.join(folder, 'scripts/build.sh'), 'make\n')
+  await fs.writeFile(path.join(folder, '.gitlab-ci.yml'), 'build: make\n')
+  await fs.writeFile(path.join(folder, 'ssh'), '#!/bin/sh\necho "ssh $*"\n', { mode: 0o755 })
+  const words = 'agent --name mini-arm-13 --driver simulated --architecture arm64 --join-token-file token.txt'.split(
+    ' ',
+  )
+  agent = spawn(program, [...words, '-a', server.apiUrl, '--data', path.join(folder, 'agent')], {
+    cwd: folder,
+    stdio: 'ignore',
+  })
+  await eventually(async () => assert.match((await svc3(['node', 'list', 'mini-arm-13'])).stdout, /READY/))
+})
+after(async () => {
+  agent?.kill('SIGKILL')
+  for (const greeter of greeters) greeter.close()
+  await server?.[Symbol.asyncDispose]()
+  await fs.rm(folder, { recursive: true, force: true })
+})
+
+/** The words after the program's name, and what is sent to its standard input. */
+async function shellOf(line: string): Promise<{ words: string[]; input: string }> {
+  const found = exampleWords(line)
+  assert.ok(found, `"${line}" does not call svc3`)
+  const input = found.input === undefined ? '' : await fs.readFile(path.join(folder, found.input), 'utf8')
+  return { words: found.words, input }
+}
+
+/** What stands for something else in the first help. */
+const here: Readonly<Record<string, string>> = {
+  IMAGE: 'tiny-amd64',
+  USER: 'ci-bot',
+  'https://REGISTRY': 'https://ghcr.io',
+}
+
+describe('the first steps of "svc3 --help"', () => {
+  // Pushing takes a registry: test/e2e has tests of its own for it.
+  for (const { line } of tour().filter(({ line }) => !line.startsWith('svc3 vm push')))
+    it(line, { timeout: 20_000 }, async () => {
+      const words = line.split(' ').slice(1)
+      const asks = line.includes('regcred add') ? { typed: 'secret\r' } : line === 'svc3 login' ? login : {}
+      const { exitCode, stderr } = await svc3(
+        words.map((word) => here[word] ?? word),
+        asks,
+      )
+      assert.equal(exitCode, 'exit' in asks ? asks.exit : 0, stderr)
+    })
+  after(() => svc3(['regcred', 'remove', 'https://ghcr.io']))
+})
+
+describe('every example of every help text', () => {
+  for (const line of lines)
+    it(line, { timeout: 20_000 }, async () => {
+      const how: How = (Object.hasOwn(plan, line) ? plan[line] : undefined) ?? {}
+      for (const given of how.given ?? []) {
+        const { exitCode, stderr } = await svc3(given.split(' '))
+        assert.equal(exitCode, 0, `${given}: ${stderr}`)
+      }
+      const { words, input } = await shellOf(line)
+      const here = words.map((word) => how.as?.[word] ?? word.replace(/^\/tmp\//, `${folder}/`))
+      const { exitCode, stdout, stderr } = await svc3(here, { ...how, input })
+      assert.equal(exitCode, how.exit ?? 0, stderr)
+      assert.match(stderr, how.said ?? /(?:)/)
+      assert.ok(!/\n\s+at |undefined/.test(stderr + stdout), stderr + stdout)
+      if (line === 'svc3 vm deploy demo -i tiny-amd64') {
+        const [vm] = JSON.parse((await svc3(['vm', 'list', 'demo', '-o', 'json'])).stdout)
+        await greetAt(vm.ip, vm.ssh, 'SSH-2.0-stand-in\r\n')
+        await greetAt(vm.ip, vm.vnc, 'RFB 003.008\n')
+      }
+    })
+})
