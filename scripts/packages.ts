@@ -8,6 +8,7 @@ const packages: readonly DebianProgram[] = [
   { name: 'bsdutils', program: 'script', why: 'a terminal for the tests of questions and answers' },
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },
+  { name: 'etcd-server', program: 'etcd', why: 'the store of several servers' },
   { name: 'chromium', program: 'chromium', why: 'looking at pages as a person does' },
   { name: 'ovmf', program: '/usr/share/OVMF/OVMF_CODE.fd', why: 'firmware for amd64 VMs' },
   { name: 'qemu-efi-aarch64', program: '/usr/share/AAVMF/AAVMF_CODE.fd', why: 'firmware for arm64 VMs' },

@@ -43,6 +43,8 @@ import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
   readonly dataFolder: string
+  /** Where the records are, when that is not the data folder: an address for `openStore`. */
+  readonly storeAddress?: string | undefined
   readonly host: string
   readonly port: number
   readonly environment: NodeJS.ProcessEnv
@@ -75,7 +77,16 @@ const drainMs = 10_000
 const renewalCheckMs = 6 * 3_600_000
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { dataFolder, host, port, environment, plainHttp, publicUrl, clock = systemClock } = options
+  const {
+    dataFolder,
+    storeAddress = `sqlite:${dataFolder}`,
+    host,
+    port,
+    environment,
+    plainHttp,
+    publicUrl,
+    clock = systemClock,
+  } = options
   await using cleanup = new AsyncDisposableStack()
   await fs.mkdir(dataFolder, { recursive: true, mode: 0o700 })
   const given = parseSettings(await readFileIfPresent(path.join(dataFolder, 'config.json')))
@@ -84,7 +95,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const settings = isBehindProxy ? { ...given, trustedProxies: ['127.0.0.1', '::1'] } : given
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
-  const store = measured(await openStore(`sqlite:${dataFolder}`), metrics.store)
+  const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
   // The data is ours from here on: what a killed process said about itself is not true any more.
   await removeConnection(dataFolder)
   cleanup.defer(() => store.close())

@@ -24,6 +24,8 @@ export interface EtcdMember {
 export interface EtcdCluster extends AsyncDisposable {
   readonly members: readonly EtcdMember[]
   readonly urls: readonly string[]
+  /** With TLS, where that was asked for. */
+  readonly tlsUrls: readonly string[]
   /** Asks etcd's own HTTP gateway, as an operator's tool would. */
   post(path: string, body: object, member?: number): Promise<Record<string, unknown>>
   /** The member that leads. */
@@ -35,7 +37,8 @@ export interface EtcdClusterOptions {
   readonly size?: number
   /** More arguments for every member. */
   readonly args?: readonly string[]
-  readonly scheme?: 'http' | 'https'
+  /** Files; every member listens by TLS as well then, and asks for a certificate of that authority. */
+  readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string }
 }
 
 async function freePort(): Promise<number> {
@@ -52,27 +55,28 @@ const quick = ['--heartbeat-interval=10', '--election-timeout=100']
 /** In memory where there is such a place: what is tested is our side. */
 const place = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir()
 
-export async function startEtcd({
-  size = 1,
-  args = [],
-  scheme = 'http',
-}: EtcdClusterOptions = {}): Promise<EtcdCluster> {
+export async function startEtcd({ size = 1, args = [], tls }: EtcdClusterOptions = {}): Promise<EtcdCluster> {
   const folder = fs.mkdtempSync(path.join(place, 'svc3-etcd-'))
-  const ports = await Promise.all(Array.from({ length: 2 * size }, freePort))
-  const clientUrl = (n: number): string => `${scheme}://127.0.0.1:${ports[2 * n]}`
-  const peerUrl = (n: number): string => `http://127.0.0.1:${ports[2 * n + 1]}`
+  const ports = await Promise.all(Array.from({ length: 3 * size }, freePort))
+  const clientUrl = (n: number): string => `http://127.0.0.1:${ports[3 * n]}`
+  const peerUrl = (n: number): string => `http://127.0.0.1:${ports[3 * n + 1]}`
+  const tlsUrl = (n: number): string => `https://127.0.0.1:${ports[3 * n + 2]}`
+  const tlsArgs = tls
+    ? [`--trusted-ca-file=${tls.ca}`, `--cert-file=${tls.cert}`, `--key-file=${tls.key}`, '--client-cert-auth']
+    : []
   const names = Array.from({ length: size }, (_, n) => `m${n}`)
   const members = names.map((name, n) =>
     member(clientUrl(n), [
       `--name=${name}`,
       `--data-dir=${path.join(folder, name)}`,
-      `--listen-client-urls=${clientUrl(n)}`,
+      `--listen-client-urls=${[clientUrl(n), ...(tls ? [tlsUrl(n)] : [])].join()}`,
       `--advertise-client-urls=${clientUrl(n)}`,
       `--listen-peer-urls=${peerUrl(n)}`,
       `--initial-advertise-peer-urls=${peerUrl(n)}`,
       `--initial-cluster=${names.map((other, m) => `${other}=${peerUrl(m)}`).join()}`,
       '--log-level=error',
       ...(size === 1 ? quick : []),
+      ...tlsArgs,
       ...args,
     ]),
   )
@@ -103,7 +107,8 @@ export async function startEtcd({
     await end()
     throw error
   }
-  return { members, urls: members.map(({ url }) => url), post, leader, end, [Symbol.asyncDispose]: end }
+  const tlsUrls = tls ? members.map((_, n) => tlsUrl(n)) : []
+  return { members, urls: members.map(({ url }) => url), tlsUrls, post, leader, end, [Symbol.asyncDispose]: end }
 }
 
 function member(url: string, args: readonly string[]): EtcdMember {
