@@ -1,5 +1,5 @@
 // The calls to etcd that the store makes, typed; and how long and how often each may be tried.
-import { type CallOptions, type EtcdClient, EtcdFailure, grpc } from './etcd-client.ts'
+import { type CallOptions, type EtcdClient, EtcdFailure } from './etcd-client.ts'
 import { storeFault } from './etcd-faults.ts'
 import {
   type Alarm,
@@ -17,6 +17,7 @@ import {
   type TxnResponse,
 } from './etcd-protocol.ts'
 import { type Layout, newOperationId, seal } from './etcd-records.ts'
+import { grpc } from './etcd-verdict.ts'
 import { compacted } from './faults.ts'
 import type { Rev } from './store.ts'
 
@@ -25,7 +26,7 @@ export const repeatable: CallOptions = { isRepeatable: true, tryMs: 1_000 }
 export const paging: CallOptions = { isRepeatable: true, tryMs: 5_000 }
 /** Nobody can tell a second try of a create from the first, where somebody deleted in between: it is tried once. */
 export const once: CallOptions = { isRepeatable: false, tryMs: 2_000 }
-export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_000 }
+export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_000, isUrgent: true }
 
 export const isOutOfRange = (error: unknown): boolean => error instanceof EtcdFailure && error.code === grpc.outOfRange
 

@@ -1,5 +1,6 @@
 // What etcd's refusals mean to callers and people, as faults of the store.
-import { EtcdFailure, grpc } from './etcd-client.ts'
+import { EtcdFailure } from './etcd-client.ts'
+import { grpc } from './etcd-verdict.ts'
 import { StoreError } from './store.ts'
 
 /** `what` is the key, or what was being done; `isWrite` says that something may have been changed. */
@@ -45,7 +46,7 @@ const rows: readonly Row[] = [
     (message) => `etcd refuses this user (${message}): grant it a role that reads and writes all of the store's prefix`,
   ],
   [
-    (code, message) => code === grpc.unauthenticated || /authentication failed|user name is empty|auth/.test(message),
+    (code, message) => code !== 0 && /^etcdserver: (.*auth|user name is empty)/.test(message),
     'Unavailable',
     (message) => `etcd refuses the login (${message}): check user, password-file or cert in the store's address`,
   ],
