@@ -1,4 +1,5 @@
 // Puts the control plane together: store, keys, tokens, API, controllers. `svc3 dev` runs it beside the nodes.
+import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
@@ -14,6 +15,7 @@ import { expireAnswers } from '../controllers/expire-answers.ts'
 import { expireEvents } from '../controllers/expire-events.ts'
 import { expireLogins } from '../controllers/expire-logins.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
+import { startLeadership } from '../controllers/leadership.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { collect } from '../images/collect.ts'
@@ -153,22 +155,20 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
   services.apiUrl = publicUrl ?? localUrl
-  const scheduler = scheduleVms(services, services.fleet)
-  services.fleet.subscribe(() => scheduler.nudge())
-  const loops = [
-    scheduler,
-    expireVms(services),
-    markNodes(services, services.fleet),
-    expireAnswers(services),
-    expireEvents(services),
-    expireLogins(services),
-    collectNamespaces(services),
-    collectImages(services, {
-      content: { collect: (manifests, options) => collect(content, manifests, options) },
-      sinceMs: () => uploads.oldestStartMs(),
-    }),
-    renewCertificate(),
-  ]
+  // What is about the records of all runs where the leader is; what is about this server's own files runs here.
+  const leading = isShared(storeAddress)
+    ? startLeadership({
+        store,
+        name: 'controllers',
+        holder: `${host}:${port}/${randomUUID()}`,
+        lead: startControllers,
+        log,
+      })
+    : { stop: startControllers() }
+  const imageCollection = collectImages(services, {
+    content: { collect: (manifests, options) => collect(content, manifests, options) },
+    sinceMs: () => uploads.oldestStartMs(),
+  })
   const running = cleanup.move()
 
   return {
@@ -188,10 +188,29 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     stop: async () => {
       stopping.abort()
       const late = setTimeout(() => app.server.closeAllConnections(), drainMs)
-      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.all([leading.stop(), imageCollection.stop()])
       await running.disposeAsync()
       clearTimeout(late)
     },
+  }
+
+  function startControllers(): () => Promise<void> {
+    const scheduler = scheduleVms(services, services.fleet)
+    const unsubscribe = services.fleet.subscribe(() => scheduler.nudge())
+    const loops = [
+      scheduler,
+      expireVms(services),
+      markNodes(services, services.fleet),
+      expireAnswers(services),
+      expireEvents(services),
+      expireLogins(services),
+      collectNamespaces(services),
+      renewCertificate(),
+    ]
+    return async () => {
+      unsubscribe()
+      await Promise.all(loops.map((loop) => loop.stop()))
+    }
   }
 
   function sealedCount(): number {
@@ -219,6 +238,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     return rotation
   }
 }
+
+/** Other engines belong to one process, and nobody else can lead. */
+const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
 
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 
