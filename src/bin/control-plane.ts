@@ -38,6 +38,7 @@ import { Uploads } from '../server/uploads.ts'
 import { type Collections, openCollections } from '../store/collections.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
+import { StoreError } from '../store/store.ts'
 import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
 import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
@@ -97,6 +98,11 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const settings = isBehindProxy ? { ...given, trustedProxies: ['127.0.0.1', '::1'] } : given
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
+  if (isShared(storeAddress) && (await readable(path.join(dataFolder, 'svc3.db'))))
+    throw new StoreError(
+      'Unavailable',
+      `${dataFolder} has records of its own in svc3.db, which would not be seen: choose another folder with --data`,
+    )
   const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
   // The data is ours from here on: what a killed process said about itself is not true any more.
   await removeConnection(dataFolder)
@@ -241,6 +247,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
 /** Other engines belong to one process, and nobody else can lead. */
 const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
+
+const readable = (file: string): Promise<boolean> =>
+  fs.access(file).then(
+    () => true,
+    () => false,
+  )
 
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 

@@ -15,8 +15,8 @@ it('two servers share records, tokens and one leader', async () => {
   await using cleanup = new AsyncDisposableStack()
   const storeAddress = `etcd://${new URL(etcd.urls[0] ?? '').host}/pair`
   const masterKey = randomBytes(32).toString('base64')
-  const start = async (): Promise<ControlPlane> => {
-    const dataFolder = await makeFolder()
+  const start = async (folder?: string): Promise<ControlPlane> => {
+    const dataFolder = folder ?? (await makeFolder())
     cleanup.defer(() => fs.rm(dataFolder, { recursive: true, force: true }))
     await fs.writeFile(`${dataFolder}/config.json`, JSON.stringify({ logLevel: 'silent' }))
     const environment = { SVC3_MASTER_KEY: masterKey }
@@ -25,6 +25,10 @@ it('two servers share records, tokens and one leader', async () => {
     return plane
   }
   const [first, second] = [await start(), await start()]
+  // Records of one's own beside those that are shared would be forgotten, or sealed under another key.
+  const mixed = await makeFolder()
+  await fs.writeFile(`${mixed}/svc3.db`, '')
+  await assert.rejects(start(mixed), /has records of its own/)
   const { token } = await first.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true })
   const ask = async (plane: ControlPlane, method: string, where: string, body?: object) => {
     const headers = { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) }

@@ -29,7 +29,7 @@ export const command = defineCommand({
       type: 'string',
       value: 'ADDRESS',
       defaultText: '$SVC3_STORE, or SQLite in the data folder',
-      description: 'Where the records are: etcd://HOST:PORT,…/PREFIX for several servers',
+      description: 'Where the records are: etcd://HOST:PORT,HOST:PORT/PREFIX',
     },
     url: {
       type: 'string',
@@ -47,7 +47,7 @@ export const command = defineCommand({
     },
     {
       line: 'svc3 server --store "etcd://a:2379,b:2379,c:2379/svc3?ca=/etc/svc3/ca.pem" --url https://svc3.example.com',
-      does: 'One of several servers, with the records in etcd',
+      does: 'With the records in a cluster of etcd',
     },
   ],
   run({ host }, { options }) {
