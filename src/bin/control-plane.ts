@@ -72,6 +72,8 @@ export interface ControlPlane {
   rotateKey(): Promise<Rotation>
   /** Resolves when the store can never go on in this process: it has to be started again. */
   readonly failed: Promise<Error>
+  /** Whether the controllers run here. */
+  isLeading(): boolean
   /** Takes no new requests, ends streams, lets requests under way finish, closes the store. */
   stop(): Promise<void>
 }
@@ -170,7 +172,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         lead: startControllers,
         log,
       })
-    : { stop: startControllers() }
+    : { isLeading: () => true, stop: startControllers() }
   const imageCollection = collectImages(services, {
     content: { collect: (manifests, options) => collect(content, manifests, options) },
     sinceMs: () => uploads.oldestStartMs(),
@@ -187,6 +189,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     collections,
     localUsers: identity.localUsers,
     failed: store.failed,
+    isLeading: () => leading.isLeading(),
     rotateKey: async () => {
       if (keySource.source.kind !== 'file') throw new KeyringError(notOurs(keySource.source.name))
       return announced(await rotateKeyFile(collections, secrets, keySource.source.file))

@@ -10,9 +10,10 @@ import { collect, collectTo } from '../../test/contract/store-watch.ts'
 import { type EtcdCluster, startEtcd } from '../../test/support/etcd.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { startTcpProxy, type TcpProxy } from '../../test/support/tcp-proxy.ts'
+import { Collection } from './collection.ts'
 import { type EtcdOptions, openEtcd } from './etcd.ts'
 import { bytesField, message, messageField, presentNumber } from './etcd-wire.ts'
-import { changeRev, compareRevs, type Store } from './store.ts'
+import { changeRev, compareRevs, ignoreLost, type Store } from './store.ts'
 import { View } from './view.ts'
 
 let etcd: EtcdCluster
@@ -163,7 +164,8 @@ it('the past beyond what is in memory is read from etcd, page by page', async ()
 })
 
 it('neighbours in the same cluster are not seen, and do not hold up watches', async () => {
-  const store = await direct(newPrefix(), { bookmarkMs: 20, recentChanges: 0 })
+  const prefix = newPrefix()
+  const store = await direct(prefix, { bookmarkMs: 20 })
   const text = (value: string): string => Buffer.from(value).toString('base64')
   const foreign = () => etcd.post('/v3/kv/put', { key: text('somebody-else'), value: text('x') })
   const { rev } = await store.create('/a', 1)
@@ -174,9 +176,11 @@ it('neighbours in the same cluster are not seen, and do not hold up watches', as
   const b = await store.create('/b', 1)
   assert.deepEqual(await seen, [{ type: 'put', entry: b }])
   await foreign()
-  // The past from etcd, where its newest revision is somebody else's.
   await store.close()
-  await foreign()
+  // The past from etcd, where its newest revision is somebody else's.
+  const again = await direct(prefix, { bookmarkMs: 20 })
+  assert.deepEqual((await collectTo(again, '/', '0', b.rev)).map(changeRev), [rev, b.rev])
+  await again.close()
 })
 
 it('what somebody else put below the prefix is passed over, and told', async () => {
@@ -242,22 +246,19 @@ it('versions that are too old are refused, old ones are warned of', async () => 
 })
 
 it('a member of another cluster is not taken for one of ours', async () => {
-  await using other = await startEtcd()
-  const prefix = newPrefix()
-  const strangers = await direct(prefix, { endpoints: other.urls.map((url) => ({ url })) })
-  await strangers.close()
-  const endpoints = [...etcd.urls, ...other.urls].map((url) => ({ url }))
-  const store = await direct(prefix, { endpoints, patienceMs: 1_000 })
-  await store.create('/a', 1)
-  // Whichever it began with is killed: the other one must not be asked.
-  const host = /etcd at/.test((await store.health()).message)
-  assert.ok(host)
-  await other.end()
-  const survived = await store.get('/a').then(
-    (entry) => entry?.value === 1,
-    (error: Error) => /another cluster|ECONNREFUSED/.test(error.message),
-  )
-  assert.ok(survived)
+  await using one = await startEtcd()
+  await using two = await startEtcd()
+  const clusters = [one, two]
+  const endpoints = clusters.flatMap(({ urls }) => urls.map((url) => ({ url })))
+  for (const [n, endpoint] of endpoints.entries()) {
+    const store = await direct('x', { endpoints: [endpoint] })
+    await store.create('/who', n)
+    await store.close()
+  }
+  const store = await direct('x', { endpoints, patienceMs: 1_000 })
+  const used = (await store.get('/who'))?.value as number
+  await clusters[used]?.end()
+  await rejectsWith('Unavailable', store.get('/who'), /belongs to another cluster/)
   await store.close()
 })
 
@@ -268,6 +269,38 @@ it('nobody there: the error says where it looked', async () => {
     direct('x', nobody),
     /127\.0\.0\.1:9.*127\.0\.0\.1:10|127\.0\.0\.1:10.*127\.0\.0\.1:9/,
   )
+})
+
+it('whoever lost to another server sees what won', async () => {
+  const prefix = newPrefix()
+  const stores = await Promise.all([proxied(prefix), direct(prefix)])
+  const views = stores.map((store) => new View<number>(store, '/n/'))
+  await Promise.all(views.map((view) => view.synced()))
+  const collections = stores.map((store, n) => new Collection<number>(store, views[n] as View<number>, '/n/'))
+  const [late, other] = collections as [Collection<number>, Collection<number>]
+  await other.create('', 'a', 0)
+  await rejectsWith('AlreadyExists', late.create('', 'a', 1))
+  assert.equal(late.get('', 'a')?.value, 0)
+  // From memory, again and again: each conflict is followed by something newer.
+  let tries = 0
+  const increment = async (collection: Collection<number>): Promise<void> => {
+    for (let done = 0; done < 40; tries++) {
+      const entry = collection.get('', 'a')
+      assert.ok(entry)
+      await collection.update(entry, entry.value + 1).then(() => done++, ignoreLost)
+    }
+  }
+  await Promise.all(collections.map(increment))
+  assert.equal((await stores[0]?.get('/n/a'))?.value, 80)
+  assert.ok(tries <= 160, `${tries} tries for 80 increments of two`)
+  const entry = late.get('', 'a')
+  assert.ok(entry)
+  await Promise.all(views.map((view) => view.reached(entry.rev)))
+  await other.delete(other.get('', 'a') ?? entry)
+  await rejectsWith('NotFound', late.update(entry, 0))
+  assert.equal(late.get('', 'a'), undefined)
+  await Promise.all(views.map((view) => view.close()))
+  await Promise.all(stores.map((store) => store.close()))
 })
 
 it('several stores on the same data see each other', async () => {
