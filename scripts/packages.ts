@@ -12,6 +12,7 @@ const packages: readonly DebianProgram[] = [
   { name: 'groff-base', program: 'groff', why: 'checking the man pages' },
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },
+  { name: 'etcd-server', program: 'etcd', why: 'the store of several servers' },
   { name: 'chromium', program: 'chromium', why: 'looking at pages as a person does' },
   { name: 'docker-registry', program: 'docker-registry', why: 'a registry to push to and pull from' },
   { name: 'skopeo', program: 'skopeo', why: 'another client of registries' },

@@ -1,4 +1,5 @@
 // Puts the control plane together: store, keys, tokens, API, controllers. `svc3 dev` runs it beside the nodes.
+import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
@@ -16,6 +17,7 @@ import { expireLogins } from '../controllers/expire-logins.ts'
 import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
+import { startLeadership } from '../controllers/leadership.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
@@ -46,6 +48,7 @@ import { Uploads } from '../server/uploads.ts'
 import { type Collections, openCollections } from '../store/collections.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
+import { StoreError } from '../store/store.ts'
 import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
 import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
@@ -53,6 +56,8 @@ import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
   readonly dataFolder: string
+  /** Where the records are, when that is not the data folder: an address for `openStore`. */
+  readonly storeAddress?: string | undefined
   readonly host: string
   readonly port: number
   readonly environment: NodeJS.ProcessEnv
@@ -79,6 +84,8 @@ export interface ControlPlane {
   rotateKey(): Promise<Rotation>
   /** Resolves when the store can never go on in this process: it has to be started again. */
   readonly failed: Promise<Error>
+  /** Whether the controllers run here. */
+  isLeading(): boolean
   /** Takes no new requests, ends streams, lets requests under way finish, closes the store. */
   stop(): Promise<void>
 }
@@ -89,7 +96,17 @@ const renewalCheckMs = 6 * 3_600_000
 const usageEveryMs = 15_000
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const { dataFolder, host, port, environment, plainHttp, publicUrl, legacy = false, clock = systemClock } = options
+  const {
+    dataFolder,
+    storeAddress = `sqlite:${dataFolder}`,
+    host,
+    port,
+    environment,
+    plainHttp,
+    publicUrl,
+    legacy = false,
+    clock = systemClock,
+  } = options
   await using cleanup = new AsyncDisposableStack()
   await fs.mkdir(dataFolder, { recursive: true, mode: 0o700 })
   const given = parseSettings(await readFileIfPresent(path.join(dataFolder, 'config.json')))
@@ -102,7 +119,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
-  const store = measured(await openStore(`sqlite:${dataFolder}`), metrics.store)
+  if (isShared(storeAddress) && (await readable(path.join(dataFolder, 'svc3.db'))))
+    throw new StoreError(
+      'Unavailable',
+      `${dataFolder} has records of its own in svc3.db, which would not be seen: choose another folder with --data`,
+    )
+  const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
   // The data is ours from here on: what a killed process said about itself is not true any more.
   await removeConnection(dataFolder)
   cleanup.defer(() => store.close())
@@ -172,25 +194,23 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
   services.apiUrl = publicUrl ?? localUrl
-  const scheduler = scheduleVms(services, services.fleet)
-  services.fleet.subscribe(() => scheduler.nudge())
-  const loops = [
-    scheduler,
-    expireVms(services),
-    expirePushJobs(services),
-    markNodes(services, services.fleet),
-    expireAnswers(services),
-    expireEvents(services),
-    expireLogins(services),
-    collectNamespaces(services),
+  // What is about the records of all runs where the leader is; what is about this server's own files runs here.
+  const leading = isShared(storeAddress)
+    ? startLeadership({
+        store,
+        name: 'controllers',
+        holder: `${host}:${port}/${randomUUID()}`,
+        lead: startControllers,
+        log,
+      })
+    : { isLeading: () => true, stop: startControllers() }
+  const ownLoops = [
     collectImages(services, {
       content: { collect: (manifests, options) => collect(content, manifests, options) },
       sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
     }),
-    settleCaptures(services),
     expireUploads(services, partialUploads),
     pullImages(services, createPulls(services)),
-    renewCertificate(),
     keepLegacyUsage(),
   ]
   const running = cleanup.move()
@@ -205,6 +225,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     collections,
     localUsers: identity.localUsers,
     failed: store.failed,
+    isLeading: () => leading.isLeading(),
     rotateKey: async () => {
       if (keySource.source.kind !== 'file') throw new KeyringError(notOurs(keySource.source.name))
       return announced(await rotateKeyFile(collections, secrets, keySource.source.file))
@@ -212,10 +233,31 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     stop: async () => {
       stopping.abort()
       const late = setTimeout(() => app.server.closeAllConnections(), drainMs)
-      await Promise.all(loops.map((loop) => loop.stop()))
+      await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop())])
       await running.disposeAsync()
       clearTimeout(late)
     },
+  }
+
+  function startControllers(): () => Promise<void> {
+    const scheduler = scheduleVms(services, services.fleet)
+    const unsubscribe = services.fleet.subscribe(() => scheduler.nudge())
+    const loops = [
+      scheduler,
+      expireVms(services),
+      expirePushJobs(services),
+      markNodes(services, services.fleet),
+      expireAnswers(services),
+      expireEvents(services),
+      expireLogins(services),
+      collectNamespaces(services),
+      settleCaptures(services),
+      renewCertificate(),
+    ]
+    return async () => {
+      unsubscribe()
+      await Promise.all(loops.map((loop) => loop.stop()))
+    }
   }
 
   function sealedCount(): number {
@@ -256,6 +298,15 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     return rotation
   }
 }
+
+/** Other engines belong to one process, and nobody else can lead. */
+const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
+
+const readable = (file: string): Promise<boolean> =>
+  fs.access(file).then(
+    () => true,
+    () => false,
+  )
 
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 

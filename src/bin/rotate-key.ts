@@ -3,8 +3,10 @@
 // key ring that opens everything, and the next start finishes the work.
 
 import { randomUUID } from 'node:crypto'
+import fs from 'node:fs'
 import http from 'node:http'
 import https from 'node:https'
+import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
 import { Secrets } from '../auth/secrets.ts'
@@ -25,6 +27,12 @@ export async function runRotateKey({ dataDir }: RotateKeyOptions): Promise<numbe
   if (source.kind !== 'file') return fail(notOurs(source.name), 'docs/operating.md has the steps')
   if ((await readFileIfPresent(source.file)) === undefined) {
     return fail(`there is no master key in ${dataDir}`, 'is it the data folder of a service? Name it with --data DIR')
+  }
+  if (!fs.existsSync(path.join(dataDir, 'svc3.db'))) {
+    return fail(
+      `the records of the service in ${dataDir} are not there but in a store that servers share`,
+      'its master key cannot be rotated by this command: the other servers would not know the new one',
+    )
   }
   try {
     const rotation = await withLockFile(`${source.file}.lock`, () => rotate(dataDir, source.file))

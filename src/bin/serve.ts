@@ -10,7 +10,7 @@ import { startFailure } from './start-failure.ts'
 /** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
 const renewEveryMs = 60_000
 
-export interface ServeOptions extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'legacy'> {
+export interface ServeOptions extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress'> {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }
   /** What the connection file tells beyond the address and the process; asked again every minute. */

@@ -5,12 +5,13 @@ import type { ControlPlane } from './control-plane.ts'
 import { programLine } from './next-steps.ts'
 import { serve } from './serve.ts'
 
-export const runServer = ({ dataDir, listen, plainHttp, publicUrl }: ServerOptions): Promise<number> =>
+export const runServer = ({ dataDir, listen, plainHttp, publicUrl, storeAddress }: ServerOptions): Promise<number> =>
   serve({
     dataDir,
     listen,
     plainHttp,
     publicUrl,
+    storeAddress,
     note: async () => ({}),
     greet: async (plane) =>
       [plainHttp ? '' : await certificateLine(plane), addressLine(plane), firstUser(plane, dataDir)].join(''),

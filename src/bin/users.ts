@@ -6,7 +6,8 @@ import type { UsersOptions } from '../cli/programs.ts'
 
 export async function runUsers(options: UsersOptions): Promise<number> {
   const { dataDir } = options
-  if (!fs.existsSync(path.join(dataDir, 'svc3.db')))
+  // Every service has the one, and those whose records are elsewhere at least the other.
+  if (!['svc3.db', 'content'].some((name) => fs.existsSync(path.join(dataDir, name))))
     return fail(`${dataDir} is not the data folder of a service`, 'name it with --data DIR, or start the service once')
   try {
     process.stdout.write(await edit(new LocalUsers(dataDir), options))

@@ -65,6 +65,7 @@ describe('dispatch', () => {
       'server --listen 0.0.0.0:80 --plain-http',
       '--plain-http would send tokens in clear over the network: 0.0.0.0 is not a loopback address',
     ],
+    ['server --store sqlite:/d', '--store names no cluster of etcd'],
     ['server --url ftp://x', '--url "ftp://x" is not of the form https://HOST[:PORT]'],
     [
       'server --url http://svc3.example.com',
@@ -132,6 +133,7 @@ describe('programs', () => {
       dataDir: '/var/lib/svc3',
       plainHttp: false,
       publicUrl: undefined,
+      storeAddress: undefined,
     }
     assert.deepEqual((await run(['server'])).started, [plain])
     assert.deepEqual((await run(['server', '--quiet'], { env: { SVC3_DATA: '/d' } })).started, [
@@ -143,8 +145,14 @@ describe('programs', () => {
       dataDir: '/nowhere/else/here',
       plainHttp: true,
       publicUrl: 'https://svc3.example.com',
+      storeAddress: undefined,
     }
     assert.deepEqual((await run(words.split(' '))).started, [wanted])
+    const storeAddress = 'etcd://a:1,b:2/here?ca=/ca.pem'
+    assert.deepEqual((await run(['server', '--store', storeAddress])).started, [{ ...plain, storeAddress }])
+    assert.deepEqual((await run(['server'], { env: { SVC3_STORE: storeAddress } })).started, [
+      { ...plain, storeAddress },
+    ])
     const behind = words.replace('https:', 'http:')
     const publicUrl = 'http://svc3.example.com'
     assert.deepEqual((await run(behind.split(' '))).started, [{ ...wanted, publicUrl }])

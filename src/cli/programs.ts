@@ -43,6 +43,8 @@ export interface ServerOptions {
   readonly plainHttp: boolean
   /** Where clients reach the service, when that is not where it listens. */
   readonly publicUrl: string | undefined
+  /** Where the records are, when that is not the data folder. */
+  readonly storeAddress: string | undefined
 }
 
 export interface RotateKeyOptions {

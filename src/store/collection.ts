@@ -1,10 +1,13 @@
 // One kind of record: typed reads from memory, typed writes to the store. A writer sees its own writes, because every
-// write waits until the view has applied it.
-import { compareRevs, type Entry, type Json, type Rev, type Store, StoreError } from './store.ts'
+// write waits until the view has applied it; and one that lost sees what won, so that looking again helps.
+import { compareRevs, type Entry, type Json, type Rev, type Store, StoreError, type StoreFault } from './store.ts'
 import type { View } from './view.ts'
 
 /** A view that does not follow is a fault; whoever waits for it is told. */
 const patienceMs = 10_000
+/** What somebody else wrote comes within milliseconds; whoever lost is not held up for longer than this. */
+const lostMs = 1_000
+const lostFaults: ReadonlySet<StoreFault> = new Set(['AlreadyExists', 'Conflict', 'NotFound'])
 
 export class Collection<T> {
   readonly prefix: string
@@ -37,17 +40,46 @@ export class Collection<T> {
   }
 
   async create(scope: string, name: string, value: T): Promise<Entry<T>> {
-    return this.#seen(await this.#store.create(this.key(scope, name), value as Json))
+    const key = this.key(scope, name)
+    try {
+      return await this.#seen(await this.#store.create(key, value as Json))
+    } catch (error) {
+      return this.#lost(error, () => this.at(key) !== undefined)
+    }
   }
 
   async update(entry: Entry<T>, value: T): Promise<Entry<T>> {
-    return this.#seen(await this.#store.update(entry.key, value as Json, entry.rev))
+    try {
+      return await this.#seen(await this.#store.update(entry.key, value as Json, entry.rev))
+    } catch (error) {
+      return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
+    }
   }
 
   async delete(entry: Entry<T>): Promise<Rev> {
-    const rev = await this.#store.delete(entry.key, entry.rev)
-    await this.#reached(rev)
-    return rev
+    try {
+      const rev = await this.#store.delete(entry.key, entry.rev)
+      await this.#reached(rev)
+      return rev
+    } catch (error) {
+      return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
+    }
+  }
+
+  /** Somebody else was quicker, perhaps on another server: until that is seen here, looking again would be in vain. */
+  async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
+    const isLost = error instanceof StoreError && lostFaults.has(error.fault)
+    if (isLost && !isSeen())
+      await new Promise<void>((resolve) => {
+        const done = (): void => {
+          clearTimeout(timer)
+          unsubscribe()
+          resolve()
+        }
+        const unsubscribe = this.view.subscribe(() => isSeen() && done())
+        const timer = setTimeout(done, lostMs)
+      })
+    throw error
   }
 
   async #seen(entry: Entry): Promise<Entry<T>> {

@@ -86,16 +86,26 @@ export class Feed {
     }
   }
 
+  /** Changes up to `rev` were not seen here: watchers go to the log for them, which may have to refuse. */
+  skipTo(rev: Rev): void {
+    this.#rev = rev
+    for (const watchers of this.#watchers.values()) for (const watcher of watchers) this.#sendToLog(watcher, rev)
+  }
+
+  #sendToLog(watcher: Watcher, rev: Rev): void {
+    watcher.queue = []
+    watcher.queuedChanges = 0
+    watcher.missedTo = rev
+    watcher.wake()
+  }
+
   #enqueue(watcher: Watcher, batch: Batch): void {
-    if (watcher.queuedChanges + batch.changes.length > this.#maxQueuedChanges) {
-      watcher.queue = []
-      watcher.queuedChanges = 0
-      watcher.missedTo = batch.rev
-    } else {
+    if (watcher.queuedChanges + batch.changes.length > this.#maxQueuedChanges) this.#sendToLog(watcher, batch.rev)
+    else {
       watcher.queue.push(batch)
       watcher.queuedChanges += batch.changes.length
+      watcher.wake()
     }
-    watcher.wake()
   }
 
   async *watch(prefix: string, after: Rev, signal: AbortSignal): AsyncGenerator<readonly Change[] | Bookmark, void> {

@@ -1,21 +1,32 @@
-// Which engine an address means: `memory:`, `sqlite:<folder>`. A new engine is a file here and a line in the table.
+// Which engine an address means: `memory:`, `sqlite:<folder>`, `etcd://…`. A new engine is a file here and a line in the
+// table.
+import { openEtcd } from './etcd.ts'
+import { parseEtcdAddress } from './etcd-address.ts'
 import { openMemory } from './memory.ts'
 import { openSqlite } from './sqlite.ts'
 import { type Store, StoreError } from './store.ts'
 
-const engines: Readonly<Record<string, (place: string) => Promise<Store>>> = {
+/** Hears what an operator should know about the engine, though it works. */
+export type Notice = (text: string) => void
+
+const engines: Readonly<Record<string, (place: string, notice: Notice) => Promise<Store>>> = {
   memory: async () => openMemory(),
   sqlite: (folder) => openSqlite(folder),
+  etcd: async (place, notice) => openEtcd(parseEtcdAddress(place, notice)),
 }
 
-/** The places are taken literally: a folder may hold any character. */
-export async function openStore(address: string): Promise<Store> {
+/** Folders are taken literally: they may hold any character. */
+export async function openStore(address: string, notice: Notice = () => undefined): Promise<Store> {
   const colon = address.indexOf(':')
   const scheme = address.slice(0, Math.max(colon, 0))
   const open = Object.hasOwn(engines, scheme) ? engines[scheme] : undefined
-  if (!open) throw new StoreError('Unavailable', `"${address}" names no store: use one of memory:, sqlite:<folder>`)
+  if (!open)
+    throw new StoreError(
+      'Unavailable',
+      `"${address.replace(/\/\/[^/]*@/, '//…@')}" names no store: use one of memory:, sqlite:<folder>, etcd://HOST:PORT/PREFIX`,
+    )
   const place = address.slice(colon + 1)
   if (scheme === 'sqlite' && place === '')
     throw new StoreError('Unavailable', `"${address}" names no folder: write sqlite:<folder>`)
-  return open(place)
+  return open(place, notice)
 }

@@ -25,6 +25,12 @@ export const command = defineCommand({
       defaultText: `$SVC3_DATA, or ${defaultDataDir}`,
       description: 'Folder of all state',
     },
+    store: {
+      type: 'string',
+      value: 'ADDRESS',
+      defaultText: '$SVC3_STORE, or SQLite in the data folder',
+      description: 'Where the records are: etcd://HOST:PORT,HOST:PORT/PREFIX',
+    },
     url: {
       type: 'string',
       value: 'URL',
@@ -39,6 +45,10 @@ export const command = defineCommand({
       line: 'svc3 server --listen 127.0.0.1:8080 --plain-http --data ./data --url https://svc3.example.com',
       does: 'Behind a proxy on this machine that ends TLS',
     },
+    {
+      line: 'svc3 server --store "etcd://a:2379,b:2379,c:2379/svc3?ca=/etc/svc3/ca.pem" --url https://svc3.example.com',
+      does: 'With the records in a cluster of etcd',
+    },
   ],
   run({ host }, { options }) {
     const path = process.getBuiltinModule('node:path')
@@ -51,9 +61,19 @@ export const command = defineCommand({
       )
     }
     const dataDir = path.resolve(host.workingDir, options.data ?? (host.env.SVC3_DATA || defaultDataDir))
-    return host.programs.server({ listen, dataDir, plainHttp, publicUrl: checkedUrl(options.url, plainHttp) })
+    const storeAddress = checkedStore(options.store ?? (host.env.SVC3_STORE || undefined))
+    const publicUrl = checkedUrl(options.url, plainHttp)
+    return host.programs.server({ listen, dataDir, plainHttp, publicUrl, storeAddress })
   },
 })
+
+function checkedStore(address: string | undefined): string | undefined {
+  if (address === undefined || address.startsWith('etcd://')) return address
+  throw new UsageError(
+    '--store names no cluster of etcd',
+    'write --store etcd://HOST:PORT,HOST:PORT/PREFIX, or leave it out for SQLite in the data folder',
+  )
+}
 
 function checkedUrl(text: string | undefined, plainHttp: boolean): string | undefined {
   if (text === undefined) return undefined

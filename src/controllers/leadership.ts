@@ -1,0 +1,158 @@
+// Of several servers one leads, and only it runs controllers. A record in the store says who, renewed by compare-and-set;
+// nobody's clock is compared with anybody else's: each judges by how long, on its own monotonic clock, nothing moved.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../platform/log.ts'
+import { type Entry, isFault, type Json, type Store, StoreError } from '../store/store.ts'
+
+export interface LeadershipOptions {
+  readonly store: Pick<Store, 'get' | 'create' | 'update'>
+  /** What is led; each has a record of its own. */
+  readonly name: string
+  /** Who this is: no two processes are the same. */
+  readonly holder: string
+  /** Begins what only a leader does; ended by the function it returns, which is called before anybody else can lead. */
+  readonly lead: (term: number) => () => Promise<void>
+  readonly log: Pick<Log, 'info' | 'error'>
+  /** A leader that could not renew for so long leads no more. */
+  readonly leaseMs?: number
+  readonly nowMs?: () => number
+}
+
+export interface Leadership {
+  /** False from the moment that the lease has run out, whether or not a timer has noticed. */
+  isLeading(): boolean
+  /** Ends what a leader does, and lets another one lead at once. */
+  stop(): Promise<void>
+}
+
+interface LeaderRecord {
+  /** Null: given up, to be taken at once. */
+  readonly holder: string | null
+  /** Each leader's is greater than all before. */
+  readonly term: number
+  readonly leaseMs: number
+  /** Counts renewals, so that each changes the record. */
+  readonly beat: number
+}
+
+interface Led {
+  entry: Entry<LeaderRecord>
+  untilMs: number
+  readonly expiry: AbortController
+  readonly end: () => Promise<void>
+}
+
+const defaultLeaseMs = 8_000
+/** Clocks run differently by far less. */
+const graceFactor = 1.25
+
+export function startLeadership(options: LeadershipOptions): Leadership {
+  const { store, name, holder, lead, log, leaseMs = defaultLeaseMs, nowMs = () => performance.now() } = options
+  const key = `/leadership/${name}`
+  const stopping = new AbortController()
+  let led: Led | undefined
+  /** What others lead by: since when, on our clock, that revision is there. */
+  let seen: { readonly rev: string; readonly sinceMs: number } | undefined
+
+  const isLeading = (): boolean => led !== undefined && nowMs() < led.untilMs
+  const pause = (milliseconds: number): Promise<void> =>
+    sleep(milliseconds * (0.8 + Math.random() * 0.4), undefined, { signal: stopping.signal, ref: false }).catch(
+      () => undefined,
+    )
+  // Nobody else writes below this key.
+  const typed = (entry: Entry<unknown>): Entry<LeaderRecord> => entry as Entry<LeaderRecord>
+  const read = async (): Promise<Entry<LeaderRecord> | undefined> => {
+    const entry = await store.get(key)
+    return entry && typed(entry)
+  }
+  const write = async (record: LeaderRecord, entry?: Entry<LeaderRecord>): Promise<Entry<LeaderRecord>> => {
+    const value: Json = { ...record }
+    return typed(entry ? await store.update(key, value, entry.rev) : await store.create(key, value))
+  }
+
+  async function stepDown(why: string): Promise<void> {
+    const ending = led
+    if (!ending) return
+    led = undefined
+    seen = undefined
+    ending.expiry.abort()
+    log.info(`no longer leads ${name}: ${why}`)
+    await ending.end()
+  }
+
+  /** Time alone ends a leader, also while the store does not answer. */
+  async function expire(mine: Led): Promise<void> {
+    while (led === mine && !mine.expiry.signal.aborted) {
+      const leftMs = mine.untilMs - nowMs()
+      if (leftMs <= 0) return stepDown('its record could not be renewed in time')
+      await sleep(leftMs, undefined, { signal: mine.expiry.signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  async function renew(mine: Led): Promise<void> {
+    const sentMs = nowMs()
+    try {
+      const { value } = mine.entry
+      mine.entry = await write({ ...value, beat: value.beat + 1 }, mine.entry)
+      mine.untilMs = sentMs + leaseMs
+    } catch (error) {
+      if (isFault(error, 'Conflict') || isFault(error, 'NotFound')) return settle(mine)
+      if (!(error instanceof StoreError)) throw error
+      // Perhaps written, perhaps not: the next try begins with what is there.
+      const entry = await read().catch(() => undefined)
+      if (entry && isOurs(entry, mine)) mine.entry = entry
+    }
+  }
+
+  /** Somebody changed the record; a lost answer of our own looks the same. */
+  async function settle(mine: Led): Promise<void> {
+    const entry = await read()
+    if (entry && isOurs(entry, mine)) mine.entry = entry
+    else await stepDown(`${entry?.value.holder ?? 'nobody'} does`)
+  }
+  const isOurs = ({ value }: Entry<LeaderRecord>, mine: Led): boolean =>
+    value.holder === holder && value.term === mine.entry.value.term
+
+  async function follow(): Promise<void> {
+    const entry = await read()
+    if (entry && entry.rev !== seen?.rev) seen = { rev: entry.rev, sinceMs: nowMs() }
+    const quietMs = nowMs() - (seen?.sinceMs ?? nowMs())
+    const isFree = !entry || entry.value.holder === null || quietMs > entry.value.leaseMs * graceFactor
+    if (!isFree || stopping.signal.aborted) return
+    const sentMs = nowMs()
+    const term = (entry?.value.term ?? 0) + 1
+    const taken = await write({ holder, term, leaseMs, beat: 0 }, entry).catch((error: unknown) => {
+      // Somebody was quicker; or it is not known, and then the record will be left alone until it is old.
+      if (error instanceof StoreError) return undefined
+      throw error
+    })
+    if (!taken) return
+    log.info(`leads ${name}, term ${term}`)
+    led = { entry: taken, untilMs: sentMs + leaseMs, expiry: new AbortController(), end: lead(term) }
+    void expire(led)
+  }
+
+  const running = (async () => {
+    while (!stopping.signal.aborted) {
+      try {
+        if (led) await renew(led)
+        else await follow()
+      } catch (error) {
+        if (!isFault(error, 'Unavailable')) log.error(`the record of who leads ${name} cannot be used`, {}, error)
+      }
+      await pause(leaseMs / 4)
+    }
+  })()
+
+  return {
+    isLeading,
+    stop: async () => {
+      stopping.abort()
+      await running
+      const last = led
+      await stepDown('it stops')
+      // After its work has ended: whoever is next may begin at once.
+      if (last) await write({ ...last.entry.value, holder: null }, last.entry).catch(() => undefined)
+    },
+  }
+}

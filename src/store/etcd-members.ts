@@ -1,0 +1,143 @@
+// The members of a cluster: which one is asked, connections to them, and whether they are what they should be.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CallFailure, Connection, type Endpoint } from './etcd-connection.ts'
+import { decodeStatus, methods } from './etcd-protocol.ts'
+import { judge } from './etcd-verdict.ts'
+
+interface Member {
+  readonly endpoint: Endpoint
+  connection: Connection | undefined
+  opening: Promise<Connection> | undefined
+  /** Others are asked first until then. */
+  avoidUntilMs: number
+  problem: string | undefined
+}
+
+const oldest = [3, 4, 0] as const
+const recommended = [3, 5, 24] as const
+const statusMs = 1_000
+const avoidMs = 3_000
+
+export class Members {
+  readonly #members: readonly Member[]
+  readonly #notice: (text: string) => void
+  readonly #stopping: AbortSignal
+  #preferred = 0
+  #clusterId: number | undefined
+  #warnedVersion: string | undefined
+
+  constructor(endpoints: readonly Endpoint[], notice: (text: string) => void, stopping: AbortSignal) {
+    this.#notice = notice
+    this.#stopping = stopping
+    // Several servers begin with different members.
+    const first = Math.floor(Math.random() * endpoints.length)
+    this.#members = [...endpoints.slice(first), ...endpoints.slice(0, first)].map((endpoint) => ({
+      endpoint,
+      connection: undefined,
+      opening: undefined,
+      avoidUntilMs: 0,
+      problem: undefined,
+    }))
+  }
+
+  get count(): number {
+    return this.#members.length
+  }
+
+  /** Something went wrong there: the others come first for a while. */
+  avoid(connection: Connection | undefined, problem: string): void {
+    const member = this.#members.find((one) => connection !== undefined && one.connection === connection)
+    if (!member) return
+    member.problem = problem
+    member.avoidUntilMs = performance.now() + avoidMs
+    if (connection?.isUsable === false) member.connection = undefined
+  }
+
+  close(): void {
+    for (const { connection } of this.#members) connection?.close()
+  }
+
+  /** A connection to the best member there is; rejects with CallFailure when there is none in time. */
+  async connect(untilMs: number): Promise<Connection> {
+    for (;;) {
+      const nowMs = performance.now()
+      // Nearly always.
+      const usual = this.#members[this.#preferred]
+      if (usual?.connection?.isUsable && usual.avoidUntilMs <= nowMs) return usual.connection
+      const order = this.#members
+        .map((member, index) => ({ member, index, turn: this.#turnOf(index), avoided: member.avoidUntilMs > nowMs }))
+        .sort((a, b) => Number(a.avoided) - Number(b.avoided) || a.turn - b.turn)
+      for (const { member, index } of order) {
+        if (this.#stopping.aborted) throw new CallFailure('unsent', 'the store is closed')
+        try {
+          const connection = await this.#open(member)
+          this.#preferred = index
+          return connection
+        } catch (error) {
+          member.problem = error instanceof Error ? error.message : String(error)
+          member.avoidUntilMs = performance.now() + avoidMs
+        }
+        if (performance.now() >= untilMs) break
+      }
+      if (performance.now() >= untilMs) throw new CallFailure('unsent', this.#problems())
+      await this.pause(100)
+    }
+  }
+
+  #turnOf(index: number): number {
+    return (index - this.#preferred + this.#members.length) % this.#members.length
+  }
+
+  #problems(): string {
+    const problems = new Set(this.#members.map(({ endpoint, problem }) => problem ?? `${endpoint.url}: not tried`))
+    return [...problems].join('; ')
+  }
+
+  async #open(member: Member): Promise<Connection> {
+    if (member.connection?.isUsable) return member.connection
+    member.opening ??= this.#check(member.endpoint).finally(() => {
+      member.opening = undefined
+    })
+    member.connection = await member.opening
+    if (this.#stopping.aborted) member.connection.close()
+    return member.connection
+  }
+
+  /** A connection to a member that answers, is of the same cluster as the others, and new enough. */
+  async #check(endpoint: Endpoint): Promise<Connection> {
+    const connection = await Connection.open(endpoint)
+    try {
+      const { header, version } = decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs))
+      this.#clusterId ??= header.clusterId
+      if (header.clusterId !== this.#clusterId)
+        throw new Error(`${endpoint.url} belongs to another cluster than the other members: name members of one only`)
+      if (isOlder(version, oldest))
+        throw new Error(`${endpoint.url} is etcd ${version}: svc3 needs ${oldest.slice(0, 2).join('.')} or later`)
+      if (isOlder(version, recommended) && this.#warnedVersion !== version) {
+        this.#warnedVersion = version
+        this.#notice(
+          `etcd ${version} at ${endpoint.url} has known faults in watches: upgrade it to ${recommended.join('.')} or later`,
+        )
+      }
+      return connection
+    } catch (error) {
+      // A member that does not say may still serve: some shims do not know the question.
+      if (error instanceof CallFailure && error.kind === 'answered' && judge(error) === 'final') return connection
+      connection.close()
+      throw error
+    }
+  }
+
+  pause(milliseconds: number): Promise<void> {
+    const jittered = milliseconds * (0.5 + Math.random() / 2)
+    return sleep(jittered, undefined, { signal: this.#stopping }).catch(() => undefined)
+  }
+}
+
+function isOlder(version: string, than: readonly number[]): boolean {
+  const found = /^(\d+)\.(\d+)\.(\d+)/.exec(version)
+  if (!found) return false
+  const parts = found.slice(1).map(Number)
+  const differing = parts.findIndex((part, n) => part !== than[n])
+  return differing >= 0 && (parts[differing] ?? 0) < (than[differing] ?? 0)
+}

@@ -1,0 +1,100 @@
+// How entries stand in etcd: below one prefix, each value in an envelope that names the write that made it, and
+// revisions counted from the record that says whose data this is.
+import { randomBytes } from 'node:crypto'
+import { type KeyValue, prefixRange, type Range, type WatchEvent } from './etcd-protocol.ts'
+import type { Change, Entry, Json, Rev } from './store.ts'
+
+/** Of the layout below. A program that knows only smaller numbers refuses the data. */
+export const etcdFormat = 1
+
+interface Envelope {
+  /** Whose write it is: a writer that lost the answer recognises it. */
+  readonly op: string
+  readonly value: Json
+}
+
+/** `startRev` is the revision of the store at the write of this record: data that moved here go on counting. */
+export interface Meta {
+  readonly format: number
+  readonly startRev: number
+}
+
+const writer = randomBytes(9).toString('base64url')
+let writes = 0
+/** No two writes of any process have the same. */
+export const newOperationId = (): string => `${writer}-${(++writes).toString(36)}`
+
+export const seal = (op: string, text: string): Buffer => Buffer.from(`{"op":"${op}","value":${text}}`)
+
+function unseal(value: Buffer): Envelope | undefined {
+  try {
+    const found: unknown = JSON.parse(value.toString())
+    const isOurs = typeof found === 'object' && found !== null && 'op' in found && 'value' in found
+    return isOurs ? (found as Envelope) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Keys and revisions of one store, in etcd's terms and back. */
+export class Layout {
+  readonly metaKey: Buffer
+  /** Written only to have a new revision. */
+  readonly syncKey: Buffer
+  /** Everything of this store. */
+  readonly all: Range
+  readonly #data: string
+  readonly #notice: (text: string) => void
+  /** Revisions of etcd minus revisions of the store. */
+  #base = 0
+
+  constructor(prefix: string, notice: (text: string) => void) {
+    this.metaKey = Buffer.from(`/${prefix}/meta`)
+    this.syncKey = Buffer.from(`/${prefix}/sync`)
+    this.all = prefixRange(`/${prefix}/`)
+    this.#data = `/${prefix}/data`
+    this.#notice = notice
+  }
+
+  countFrom(meta: KeyValue, { startRev }: Meta): void {
+    this.#base = meta.modRevision - startRev
+  }
+
+  rev(revision: number): Rev {
+    return String(revision - this.#base)
+  }
+
+  revision(rev: number): number {
+    return rev + this.#base
+  }
+
+  key(key: string): Buffer {
+    return Buffer.from(this.#data + key)
+  }
+
+  prefix(prefix: string): { readonly key: Buffer; readonly end: Buffer } {
+    return prefixRange(this.#data + prefix)
+  }
+
+  /** Undefined for what somebody else put there: it is passed over, and told. */
+  entry(kv: KeyValue): Entry | undefined {
+    const envelope = unseal(kv.value)
+    if (!envelope) this.#notice(`etcd's key "${kv.key}" has a value that svc3 did not write: it is passed over`)
+    return envelope && { key: kv.key.slice(this.#data.length), value: envelope.value, rev: this.rev(kv.modRevision) }
+  }
+
+  isWrittenBy(op: string, kv: KeyValue): boolean {
+    return unseal(kv.value)?.op === op
+  }
+
+  /** Undefined for the store's own records; `gap` when what was there before is needed and gone. */
+  change({ kv, isDelete, previous: before }: WatchEvent): Change | 'gap' | undefined {
+    if (!kv.key.startsWith(this.#data)) return undefined
+    const isFirst = !isDelete && kv.createRevision === kv.modRevision
+    if (!isFirst && !before) return 'gap'
+    const previous = before && this.entry(before)
+    if (isDelete) return previous && { type: 'delete', key: previous.key, rev: this.rev(kv.modRevision), previous }
+    const entry = this.entry(kv)
+    return entry && { type: 'put', entry, ...(previous && { previous }) }
+  }
+}

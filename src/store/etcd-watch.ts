@@ -1,0 +1,170 @@
+// Watches on etcd: one that is read until it ends, and one that is kept up across members, failures and compaction.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type EtcdClient, EtcdFailure } from './etcd-client.ts'
+import type { Connection } from './etcd-connection.ts'
+import { decodeWatch, encodeWatch, methods, type Range, type WatchEvent } from './etcd-protocol.ts'
+
+export type WatchEnd =
+  | { readonly kind: 'stopped' }
+  /** The past that was asked for is gone. */
+  | { readonly kind: 'compacted' }
+  | { readonly kind: 'failed'; readonly text: string }
+
+/** Every change up to `revision` has been handed over with this one; without events, a notice of progress. */
+export type Deliver = (events: readonly WatchEvent[], revision: number) => void
+
+/** Reads the changes of a range from a revision on, until `signal` aborts or etcd ends it. Never rejects. */
+export async function readWatch(
+  client: EtcdClient,
+  range: Range,
+  startRevision: number,
+  signal: AbortSignal,
+  deliver: Deliver,
+): Promise<WatchEnd> {
+  if (signal.aborted) return { kind: 'stopped' }
+  const end = Promise.withResolvers<WatchEnd>()
+  let fragments: WatchEvent[] = []
+  let connection: Connection | undefined
+  const receive = (body: Buffer): void => {
+    const { canceled, compactRevision, cancelReason, events, isFragment, created, header } = decodeWatch(body)
+    if (canceled) end.resolve(compactRevision > 0 ? { kind: 'compacted' } : canceledBy(client, cancelReason))
+    fragments.push(...events)
+    if (canceled || isFragment || signal.aborted) return
+    const whole = fragments
+    fragments = []
+    // Beside events the header has the member's own revision, which may be further than what it has sent.
+    const last = whole.at(-1)
+    if (last) deliver(whole, last.kv.modRevision)
+    else if (!created) deliver([], header.revision)
+  }
+  const stop = (): void => end.resolve({ kind: 'stopped' })
+  try {
+    const opened = await client.stream(methods.watch, {
+      message: (body) => {
+        try {
+          receive(body)
+        } catch (error) {
+          end.resolve({ kind: 'failed', text: error instanceof Error ? error.message : String(error) })
+        }
+      },
+      ended: (failure) => {
+        client.avoid(connection, failure.message)
+        end.resolve({ kind: 'failed', text: failure.message })
+      },
+    })
+    connection = opened.connection
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    opened.stream.send(encodeWatch(range, startRevision))
+    const ended = await end.promise
+    opened.stream.cancel()
+    return ended
+  } catch (error) {
+    if (error instanceof EtcdFailure) return { kind: 'failed', text: error.message }
+    throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** A token that has expired makes a watch "not permitted": the next try logs in anew. */
+function canceledBy(client: EtcdClient, reason: string): WatchEnd {
+  if (/permission denied|auth token/.test(reason)) client.forgetLogin()
+  return { kind: 'failed', text: `etcd ended the watch: ${reason || 'it did not say why'}` }
+}
+
+export interface FollowerOptions {
+  readonly client: EtcdClient
+  readonly range: Range
+  /** Everything after this revision is followed. */
+  readonly revision: number
+  readonly deliver: Deliver
+  /** What came before this revision was compacted before it could be read. */
+  readonly skipped: (revision: number) => void
+  /** The newest revision, for going on after compaction. */
+  readonly newest: () => Promise<number>
+}
+
+const minPauseMs = 20
+const maxPauseMs = 1_000
+
+/** The one watch that feeds the store, for as long as the store is open. */
+export class Follower {
+  readonly #options: FollowerOptions
+  readonly #stop = new AbortController()
+  readonly #waiters = new Set<{ readonly revision: number; readonly resolve: () => void }>()
+  readonly #running: Promise<void>
+  #revision: number
+  #trouble: string | undefined
+
+  constructor(options: FollowerOptions) {
+    this.#options = options
+    this.#revision = options.revision
+    this.#running = this.#run(this.#stop.signal)
+  }
+
+  /** Every change up to here has been delivered. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  get trouble(): string | undefined {
+    return this.#trouble
+  }
+
+  /** Resolves to whether it got there in time. */
+  reached(revision: number, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#revision >= revision) return Promise.resolve(true)
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer)
+        this.#waiters.delete(waiter)
+        for (const end of [signal, this.#stop.signal]) end.removeEventListener('abort', done)
+        resolve(this.#revision >= revision)
+      }
+      const timer = setTimeout(done, timeoutMs)
+      const waiter = { revision, resolve: done }
+      this.#waiters.add(waiter)
+      for (const end of [signal, this.#stop.signal]) end.addEventListener('abort', done)
+      if (signal.aborted || this.#stop.signal.aborted) done()
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { client, range, deliver } = this.#options
+    for (let failures = 0; !signal.aborted; failures++) {
+      const end = await readWatch(client, range, this.#revision + 1, signal, (events, revision) => {
+        this.#trouble = undefined
+        failures = 0
+        // A member that is behind the others may report progress that is behind ours.
+        if (revision <= this.#revision) return
+        deliver(events, revision)
+        this.#advance(revision)
+      })
+      if (end.kind === 'compacted') await this.#skip()
+      else if (end.kind === 'failed') this.#trouble = end.text
+      const pauseMs = Math.min(minPauseMs * 2 ** failures, maxPauseMs) * (0.5 + Math.random() / 2)
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  async #skip(): Promise<void> {
+    try {
+      const revision = await this.#options.newest()
+      this.#options.skipped(revision)
+      this.#advance(revision)
+    } catch (error) {
+      this.#trouble = error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  #advance(revision: number): void {
+    this.#revision = revision
+    for (const waiter of this.#waiters) if (waiter.revision <= revision) waiter.resolve()
+  }
+}

@@ -1,0 +1,130 @@
+// Who may use etcd, and how much it holds: passwords, client certificates, permissions, the quota of space.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { openEtcd } from '../../src/store/etcd.ts'
+import { parseEtcdAddress } from '../../src/store/etcd-address.ts'
+import { openStore } from '../../src/store/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { makePair } from '../support/certificates.ts'
+import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
+import { rejectsWith } from './store.ts'
+import { collect } from './store-watch.ts'
+
+const base64 = (text: string): string => Buffer.from(text).toString('base64')
+
+describe('a cluster of etcd with users and certificates', () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-etcd-access-'))
+  const place = (name: string, text: string): string => {
+    fs.writeFileSync(path.join(folder, name), text, { mode: 0o600 })
+    return path.join(folder, name)
+  }
+  const inFolder = (name: string): string => path.join(folder, name)
+  let etcd: EtcdCluster
+  const plain = (rest: string, prefix = 'ours'): Promise<Store> =>
+    openStore(`etcd://${new URL(etcd.urls[0] ?? '').host}/${prefix}?${rest}`)
+  const secure = (rest: string): Promise<Store> => {
+    const place = `//${new URL(etcd.tlsUrls[0] ?? '').host}/ours?${rest}`
+    return openEtcd({ ...parseEtcdAddress(place, () => undefined), patienceMs: 500 })
+  }
+
+  before(async () => {
+    const authority = await makePair({ name: 'ca', isAuthority: true })
+    const server = await makePair({ name: 'localhost', issuer: authority, use: 'serverAuth' })
+    const client = await makePair({ name: 'svc3', issuer: authority, use: 'clientAuth' })
+    const stranger = await makePair({ name: 'ca', isAuthority: true })
+    const files = { ca: authority.cert, 'server.pem': server.cert, 'server.key': server.key, 'client.pem': client.cert }
+    for (const [name, text] of Object.entries(files)) place(name, text)
+    place('client.key', client.key)
+    place('stranger', stranger.cert)
+    place('password', 'right\n')
+    place('wrong-password', 'wrong\n')
+    const tls = { ca: inFolder('ca'), cert: inFolder('server.pem'), key: inFolder('server.key') }
+    etcd = await startEtcd({ tls, args: ['--bcrypt-cost=4'] })
+    const ask = (where: string, body: object): Promise<unknown> => etcd.post(`/v3/auth/${where}`, body)
+    for (const [name, password] of [
+      ['root', 'rooted'],
+      ['svc3', 'right'],
+    ])
+      await ask('user/add', { name, password })
+    for (const name of ['root', 'ours']) await ask('role/add', { name })
+    const perm = { permType: 'READWRITE', key: base64('/ours/'), range_end: base64('/ours0') }
+    await ask('role/grant', { name: 'ours', perm })
+    await ask('user/grant', { user: 'root', role: 'root' })
+    await ask('user/grant', { user: 'svc3', role: 'ours' })
+    await ask('enable', {})
+  })
+  after(async () => {
+    await etcd.end()
+    fs.rmSync(folder, { recursive: true, force: true })
+  })
+
+  it('takes a user with a password, also after its tokens were forgotten', async () => {
+    const store = await plain(`user=svc3&password-file=${inFolder('password')}`)
+    const seen = collect(store, '/p/', '0', (changes) => changes.length === 2)
+    const { rev } = await store.create('/p/a', 1)
+    // A restart forgets every token.
+    await etcd.members[0]?.kill()
+    await etcd.members[0]?.start()
+    await store.update('/p/a', 2, rev)
+    assert.equal((await seen).length, 2)
+    assert.equal((await store.health()).ok, true)
+    await store.close()
+  })
+
+  it('says what is wrong: no user, a wrong password, no permission', async () => {
+    await rejectsWith('Unavailable', plain('tls=false'), /refuses the login.*password-file/)
+    await rejectsWith(
+      'Unavailable',
+      plain(`user=svc3&password-file=${inFolder('wrong-password')}`),
+      /refuses the login/,
+    )
+    await rejectsWith('Unavailable', plain(`user=svc3&password-file=${inFolder('none')}`), /cannot be read/)
+    const elsewhere = plain(`user=svc3&password-file=${inFolder('password')}`, 'theirs')
+    await rejectsWith('Unavailable', elsewhere, /refuses this user.*grant/)
+  })
+
+  it('takes a user by the name in its certificate, and nobody without one or who does not know the authority', async () => {
+    const pair = `cert=${inFolder('client.pem')}&key=${inFolder('client.key')}`
+    const store = await secure(`ca=${inFolder('ca')}&${pair}`)
+    const seen = collect(store, '/c/', '0', (changes) => changes.length === 1)
+    const entry = await store.create('/c/a', 1)
+    assert.deepEqual(await seen, [{ type: 'put', entry }])
+    await store.close()
+    await rejectsWith('Unavailable', secure(`ca=${inFolder('ca')}`), /does not answer/)
+    await rejectsWith('Unavailable', secure(`ca=${inFolder('stranger')}&${pair}`), /certificate/)
+  })
+})
+
+it('a quota of space that is used up is told; reads go on; it recovers', async () => {
+  await using etcd = await startEtcd({ args: ['--quota-backend-bytes=4000000'] })
+  await using cleanup = new AsyncDisposableStack()
+  const store = await openStore(`etcd://${new URL(etcd.urls[0] ?? '').host}/full`)
+  cleanup.defer(() => store.close())
+  const padding = 'x'.repeat(300_000)
+  let entry = await store.create('/q/a', padding)
+  await rejectsWith(
+    'Unavailable',
+    (async () => {
+      for (let n = 0; n < 100; n++) entry = await store.update('/q/a', padding, entry.rev)
+    })(),
+    /quota of space.*alarm disarm.*nothing was written/,
+  )
+  const { ok, message } = await store.health()
+  assert.equal(ok, false)
+  assert.match(message, /quota of space.*alarm disarm/)
+  assert.deepEqual(await store.list('/q/'), { entries: [entry], rev: entry.rev })
+  await store.compact(entry.rev)
+  await rejectsWith('Unavailable', store.create('/q/b', 1), /alarm disarm/)
+  // etcd compacts in its own time; the operator's two steps come after that.
+  await eventually(async () => {
+    await etcd.post('/v3/maintenance/defragment', {})
+    const { alarms } = (await etcd.post('/v3/maintenance/alarm', { action: 'GET' })) as { alarms?: object[] }
+    for (const alarm of alarms ?? []) await etcd.post('/v3/maintenance/alarm', { action: 'DEACTIVATE', ...alarm })
+    await store.create('/q/b', padding)
+  })
+  assert.equal((await store.health()).ok, true)
+})

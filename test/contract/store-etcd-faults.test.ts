@@ -1,0 +1,82 @@
+// Three members of etcd under load: one dies, two die, the leader pauses. What was acknowledged is there, once, and a
+// watch that was open all the time has seen all of it. Longer and more often in test/long.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openEtcd } from '../../src/store/etcd.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
+import { startLoad } from '../support/store-history.ts'
+import { rejectsWith } from './store.ts'
+
+let etcd: EtcdCluster
+const open = (): Promise<Store> =>
+  openEtcd({ endpoints: etcd.urls.map((url) => ({ url })), prefix: 'faults', notice: () => undefined })
+
+before(async () => {
+  etcd = await startEtcd({ size: 3 })
+})
+after(() => etcd.end())
+
+describe('a cluster of etcd with faults', () => {
+  it('goes on within seconds when the leader is killed', async (t) => {
+    const store = await open()
+    const load = await startLoad(store, '/kill/')
+    await eventually(async () => assert.ok(load.acknowledged() > 50))
+    const leader = await etcd.leader()
+    load.takeLongestGapMs()
+    await leader.kill()
+    const killedMs = performance.now()
+    await eventually(async () => assert.ok(load.lastAckMs() > killedMs))
+    await eventually(async () => assert.ok(performance.now() - killedMs > 3_500))
+    const gapMs = load.takeLongestGapMs()
+    t.diagnostic(`no write for ${Math.round(gapMs)} ms; ${JSON.stringify(load.faults())}`)
+    // 1.0 to 2.5 s on a quiet machine; the tests share theirs.
+    assert.ok(gapMs < 6_000, `no write for ${gapMs} ms`)
+    await leader.start()
+    const fresh = await open()
+    await load.finish(fresh)
+    await Promise.all([store.close(), fresh.close()])
+  })
+
+  it('says that it cannot when two of three are dead, and heals by itself', async () => {
+    const store = await open()
+    const load = await startLoad(store, '/quorum/')
+    await eventually(async () => assert.ok(load.acknowledged() > 50))
+    const [first, second] = etcd.members
+    await Promise.all([first?.kill(), second?.kill()])
+    // Surely not written, and soon said: nobody waits longer than the patience for one call.
+    const askedMs = performance.now()
+    await rejectsWith('Unavailable', store.get('/quorum/x'), /members are down|does not answer/)
+    assert.ok(performance.now() - askedMs < 8_000)
+    assert.equal((await store.health()).ok, false)
+    await Promise.all([first?.start(), second?.start()])
+    const healedMs = performance.now()
+    await eventually(async () => assert.ok(load.lastAckMs() > healedMs))
+    await eventually(async () => assert.equal((await store.health()).ok, true))
+    const fresh = await open()
+    await load.finish(fresh)
+    await Promise.all([store.close(), fresh.close()])
+  })
+
+  it('goes on while the leader is paused, and when it comes back', async (t) => {
+    const store = await open()
+    const load = await startLoad(store, '/pause/')
+    await eventually(async () => assert.ok(load.acknowledged() > 50))
+    const leader = await etcd.leader()
+    load.takeLongestGapMs()
+    leader.pause()
+    const pausedMs = performance.now()
+    await sleep(4_000)
+    const acknowledged = load.acknowledged()
+    assert.ok(load.lastAckMs() > pausedMs + 1_000, 'writes go on without it')
+    const gapMs = load.takeLongestGapMs()
+    t.diagnostic(`no write for ${Math.round(gapMs)} ms; ${JSON.stringify(load.faults())}`)
+    leader.resume()
+    await eventually(async () => assert.ok(load.acknowledged() > acknowledged + 50))
+    const fresh = await open()
+    await load.finish(fresh)
+    await Promise.all([store.close(), fresh.close()])
+  })
+})

@@ -1,0 +1,87 @@
+// Three members of etcd under load for minutes: every member dies, pauses and restarts, the leader more often, two at
+// once now and then. Everything acknowledged is there once, the watch saw all of it, and writes go on within seconds.
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openEtcd } from '../../src/store/etcd.ts'
+import type { Store } from '../../src/store/store.ts'
+import { type EtcdCluster, type EtcdMember, startEtcd } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
+import { startLoad } from '../support/store-history.ts'
+
+let etcd: EtcdCluster
+before(async () => {
+  etcd = await startEtcd({ size: 3 })
+})
+after(() => etcd.end())
+
+const open = (): Promise<Store> =>
+  openEtcd({ endpoints: etcd.urls.map((url) => ({ url })), prefix: 'long', notice: () => undefined, keepRevisions: 0 })
+const pick = (members: readonly EtcdMember[]): EtcdMember =>
+  members[Math.floor(Math.random() * members.length)] as EtcdMember
+
+interface Fault {
+  readonly name: string
+  /** Writes stop for longer than a leader's election takes. */
+  readonly stopsWrites?: boolean
+  run(leader: EtcdMember, others: readonly EtcdMember[]): Promise<void>
+}
+
+const restart = async (member: EtcdMember): Promise<void> => {
+  await sleep(3_000)
+  await member.start()
+}
+const pause = async (member: EtcdMember): Promise<void> => {
+  member.pause()
+  await sleep(10_000)
+  member.resume()
+}
+
+const faults: readonly Fault[] = [
+  { name: 'the leader is killed', run: async (leader) => leader.kill().then(() => restart(leader)) },
+  { name: 'a follower is killed', run: async (_, [one]) => one?.kill().then(() => restart(one)) },
+  { name: 'the leader pauses 10 s', run: pause },
+  { name: 'a follower pauses 10 s', run: (_, others) => pause(pick(others)) },
+  { name: 'the leader restarts in order', run: async (leader) => leader.stop().then(() => restart(leader)) },
+  {
+    name: 'two die for 5 s',
+    stopsWrites: true,
+    run: async (leader, [one]) => {
+      await Promise.all([leader.kill(), one?.kill()])
+      await sleep(5_000)
+      await Promise.all([leader.start(), one?.start()])
+    },
+  },
+  {
+    name: 'two pause for 10 s',
+    stopsWrites: true,
+    run: async (leader, [one]) => {
+      await Promise.all([pause(leader), one && pause(one)])
+    },
+  },
+]
+
+for (let round = 1; round <= 2; round++)
+  for (const [n, { name, stopsWrites, run }] of faults.entries())
+    it(`${name} (${round})`, { timeout: 120_000 }, async (t) => {
+      const store = await open()
+      const load = await startLoad(store, `/${round}/${n}/`)
+      await eventually(async () => assert.ok(load.acknowledged() > 50), 30_000)
+      const leader = await etcd.leader()
+      load.takeLongestGapMs()
+      await run(
+        leader,
+        etcd.members.filter((member) => member !== leader),
+      )
+      const healedMs = performance.now()
+      await eventually(async () => assert.ok(load.lastAckMs() > healedMs), 30_000)
+      await sleep(2_000)
+      const gapMs = load.takeLongestGapMs()
+      t.diagnostic(
+        `no write for ${Math.round(gapMs)} ms; ${load.acknowledged()} written; ${JSON.stringify(load.faults())}`,
+      )
+      if (!stopsWrites) assert.ok(gapMs <= 3_000, `no write for ${Math.round(gapMs)} ms`)
+      const fresh = await open()
+      await load.finish(fresh)
+      await Promise.all([store.close(), fresh.close()])
+    })

@@ -1,0 +1,76 @@
+// A TCP proxy on loopback that can lose what goes one way or the other, and cut: networks as they are.
+import { once } from 'node:events'
+import net from 'node:net'
+
+/** `requests` or `answers` are lost without a word; `closed` refuses new connections. */
+export type Loss = 'nothing' | 'requests' | 'answers'
+
+export interface TcpProxy extends AsyncDisposable {
+  readonly port: number
+  lose(what: Loss): void
+  /** Ends every connection; new ones are accepted. */
+  cut(): void
+  /** Ends every connection, and accepts none until opened again. */
+  close(): void
+  open(): void
+  /** Resolves when so many bytes more have been lost. */
+  lost(bytes: number): Promise<void>
+}
+
+export async function startTcpProxy(target: number): Promise<TcpProxy> {
+  const sockets = new Set<net.Socket>()
+  let loss: Loss = 'nothing'
+  let isOpen = true
+  let lostBytes = 0
+  let lostMore: () => void = () => undefined
+  const server = net.createServer((client) => {
+    if (!isOpen) return void client.destroy()
+    const upstream = net.connect(target, '127.0.0.1')
+    const pipe = (from: net.Socket, to: net.Socket, kind: Loss): void => {
+      sockets.add(from)
+      from.on('data', (chunk) => {
+        if (loss !== kind) return void to.write(chunk)
+        lostBytes += chunk.length
+        lostMore()
+      })
+      from.on('error', () => undefined)
+      from.on('close', () => {
+        sockets.delete(from)
+        to.destroy()
+      })
+    }
+    pipe(client, upstream, 'requests')
+    pipe(upstream, client, 'answers')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy()
+  }
+  return {
+    port: (server.address() as net.AddressInfo).port,
+    lose: (what) => {
+      loss = what
+    },
+    cut,
+    close: () => {
+      isOpen = false
+      cut()
+    },
+    open: () => {
+      isOpen = true
+    },
+    lost: (bytes) => {
+      const wanted = lostBytes + bytes
+      return new Promise((resolve) => {
+        lostMore = () => lostBytes >= wanted && resolve()
+        lostMore()
+      })
+    },
+    [Symbol.asyncDispose]: async () => {
+      cut()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
