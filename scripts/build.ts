@@ -4,6 +4,8 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { type BuildOptions, build, type Plugin, stop } from 'esbuild'
 import * as typebox from 'typebox'
+import { commands } from '../src/cli/commands/index.ts'
+import { programHelp } from '../src/cli/help.ts'
 
 export const root = path.resolve(import.meta.dirname, '..')
 const inRoot = (file: string): string => path.join(root, file)
@@ -71,6 +73,8 @@ export async function buildProgram(): Promise<void> {
     // oidc-provider finds its settings and its records by the names of its classes.
     build({ ...shared, outdir, entryPoints: programs, splitting: true, banner, keepNames: true, external: native }),
   ])
+  for (const name of ['svc3', 'orka3'])
+    fs.writeFileSync(path.join(outdir, `help-${name}.txt`), programHelp(name, commands))
   await stop()
   replaceFolder(outdir, inRoot('dist'))
 }

@@ -4,6 +4,7 @@ import { version } from './version.ts'
 const { join } = process.getBuiltinModule('node:path')
 const here = import.meta.dirname
 const isBundled = !here.endsWith(join('src', 'bin'))
+if (isBundled && isFirstHelp(process.argv.slice(2)) && printFirstHelp()) process.exit(0)
 // Compiled code is kept beside the bundle: no other user can plant it there, and a new build starts without it.
 if (isBundled) process.getBuiltinModule('node:module').enableCompileCache(join(here, 'cache'))
 
@@ -19,3 +20,19 @@ await runProcess({
     users: async (options) => (await import('./users.ts')).runUsers(options),
   },
 })
+
+function isFirstHelp(words: readonly string[]): boolean {
+  return words.length === 0 || (words.length === 1 && (words[0] === '--help' || words[0] === '-h'))
+}
+
+/** The build has written it down: nothing of the program is loaded for it. What keeps it from being shown, main tells. */
+function printFirstHelp(): boolean {
+  const fs = process.getBuiltinModule('node:fs')
+  const name = process.env.SVC3_CALLED_AS === 'orka3' ? 'orka3' : 'svc3'
+  try {
+    const text = fs.readFileSync(join(here, `help-${name}.txt`))
+    return fs.writeSync(1, text) === text.length
+  } catch {
+    return false
+  }
+}

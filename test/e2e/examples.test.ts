@@ -2,16 +2,17 @@
 // leaves behind is what the next one finds. An example that is not named here runs at the end as it stands, and has to
 // succeed. Programs that never end (dev, server, agent) and ssh are stand-ins: they are told what they are to do.
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { tour } from '../../src/cli/help.ts'
 import { pagesOf } from '../../src/cli/pages.ts'
 import { makePair } from '../support/certificates.ts'
 import { run } from '../support/cli-host.ts'
-import { type DevServer, makeFolder, program, startDev } from '../support/dev-server.ts'
+import { type DevServer, makeFolder, program, root, startDev } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { exampleWords } from '../support/example-words.ts'
 
@@ -232,6 +233,14 @@ const here: Readonly<Record<string, string>> = {
 }
 
 describe('the first steps of "svc3 --help"', () => {
+  it('is the same whether the build wrote it down or the program makes it, under both names', async () => {
+    for (const name of ['svc3', 'orka3'])
+      for (const words of [[], ['--help'], ['-h']]) {
+        const { stdout } = await promisify(execFile)(path.join(root, 'bin', name), words)
+        assert.equal(stdout, (await run(words, { calledAs: name })).stdout)
+      }
+  })
+
   // Pushing takes a registry: test/e2e has tests of its own for it.
   for (const { line } of tour().filter(({ line }) => !line.startsWith('svc3 vm push')))
     it(line, { timeout: 20_000 }, async () => {
