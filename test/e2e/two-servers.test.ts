@@ -61,6 +61,6 @@ it('two servers share records, tokens and one leader', async () => {
     const next = await leader()
     assert.ok(next.term === 2 && next.holder !== null && next.holder !== holder, JSON.stringify(next))
   })
-  assert.ok(follows.isLeading())
+  await eventually(async () => assert.ok(follows.isLeading()))
   assert.equal((await ask(follows, 'DELETE', '/svc-team')).status, 200)
 })
