@@ -62,5 +62,12 @@ it('two servers share records, tokens and one leader', async () => {
     assert.ok(next.term === 2 && next.holder !== null && next.holder !== holder, JSON.stringify(next))
   })
   await eventually(async () => assert.ok(follows.isLeading()))
-  assert.equal((await ask(follows, 'DELETE', '/svc-team')).status, 200)
+  // Without etcd: reads from memory go on, changes are refused for now.
+  etcd.members[0]?.pause()
+  const refused = await ask(follows, 'POST', '', { name: 'svc-later' })
+  assert.equal(refused.status, 503, await refused.clone().text())
+  assert.ok(Number(refused.headers.get('retry-after')) > 0)
+  assert.equal((await ask(follows, 'GET', '/svc-team')).status, 200)
+  etcd.members[0]?.resume()
+  await eventually(async () => assert.equal((await ask(follows, 'DELETE', '/svc-team')).status, 200))
 })

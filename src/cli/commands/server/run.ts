@@ -28,8 +28,8 @@ export const command = defineCommand({
     store: {
       type: 'string',
       value: 'ADDRESS',
-      defaultText: '$SVC3_STORE, or SQLite in the data folder',
-      description: 'Where the records are: etcd://HOST:PORT,HOST:PORT/PREFIX',
+      defaultText: '$SVC3_STORE, or the data folder',
+      description: 'Where the records are: etcd://HOST:PORT,…/PREFIX',
     },
     url: {
       type: 'string',
