@@ -1,5 +1,6 @@
 // `npm run bench`: ours beside a reference, from one run on one machine. Ends with 1 when a target is missed.
 import { cliBench } from '../bench/cli.ts'
+import { etcdBench } from '../bench/etcd.ts'
 import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
 import { httpBench } from '../bench/http.ts'
@@ -14,6 +15,7 @@ await buildProgram()
 const rows = [
   ...(await httpBench()),
   ...(await storeBench()),
+  ...(await etcdBench()),
   ...(await cliBench()),
   ...(await fleetBench()),
   ...(await guestBench()),

@@ -26,6 +26,8 @@ export const repeatable: CallOptions = { isRepeatable: true, tryMs: 1_000 }
 export const paging: CallOptions = { isRepeatable: true, tryMs: 5_000 }
 /** Nobody can tell a second try of a create from the first, where somebody deleted in between: it is tried once. */
 export const once: CallOptions = { isRepeatable: false, tryMs: 2_000 }
+/** Somebody has waited for some time already. */
+export const looking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_500 }
 export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_000, isUrgent: true }
 
 export const isOutOfRange = (error: unknown): boolean => error instanceof EtcdFailure && error.code === grpc.outOfRange
@@ -49,8 +51,8 @@ export class EtcdCalls {
     return { txn: decodeTxn(bytes), perhapsBefore }
   }
 
-  async find(key: string, revision?: number): Promise<KeyValue | undefined> {
-    return (await this.range({ key: this.layout.key(key), revision })).kvs[0]
+  async find(key: string, revision?: number, options: CallOptions = repeatable): Promise<KeyValue | undefined> {
+    return (await this.range({ key: this.layout.key(key), revision }, options)).kvs[0]
   }
 
   async newest(options: CallOptions = repeatable): Promise<number> {

@@ -2,8 +2,13 @@
 
 const none = Buffer.alloc(0)
 
+/** Nearly every tag and length, made once. */
+const small = Array.from({ length: 0x80 }, (_, value) => Buffer.from([value]))
+
 /** At most 53 bits, which no revision of etcd reaches. */
 function varint(value: number): Buffer {
+  const known = small[value]
+  if (known) return known
   const bytes: number[] = []
   let rest = value
   while (rest >= 0x80) {
@@ -30,7 +35,9 @@ export const presentNumber = (field: number, value: number): Buffer =>
   Buffer.concat([tag(field, varintWire), varint(value)])
 
 export const bytesField = (field: number, value: Buffer | string | undefined): Buffer =>
-  value === undefined || value.length === 0 ? none : messageField(field, Buffer.from(value))
+  value === undefined || value.length === 0
+    ? none
+    : messageField(field, typeof value === 'string' ? Buffer.from(value) : value)
 
 /** Also when it is empty: an empty message is not the same as none. */
 export const messageField = (field: number, value: Buffer): Buffer =>

@@ -1,7 +1,7 @@
 // The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { checking, EtcdCalls, once, repeatable } from './etcd-calls.ts'
+import { checking, EtcdCalls, looking, once, repeatable } from './etcd-calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './etcd-client.ts'
 import { alarmAdvice, storeFault, unknown } from './etcd-faults.ts'
 import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
@@ -246,12 +246,16 @@ class EtcdStore implements Store {
 
   /** The revision of a create whose answer was lost; throws when it cannot be told, or was not it. */
   async #recognise(key: string, op: string, before: number, failure: EtcdFailure): Promise<number> {
+    // When nobody answers now either, it stays open.
+    const giveUp = (): never => {
+      throw failure
+    }
     for (let look = 1; ; look++) {
-      const found = await this.#calls.find(key).catch(() => undefined)
+      const found = await this.#calls.find(key, undefined, looking).catch(giveUp)
       if (found && this.#layout.isWrittenBy(op, found)) return found.modRevision
       if (found && found.createRevision <= before) throw alreadyExists(key)
       // Created by us, and changed by somebody since?
-      const first = found && (await this.#calls.find(key, found.createRevision).catch(() => undefined))
+      const first = found && (await this.#calls.find(key, found.createRevision, looking).catch(giveUp))
       if (first && this.#layout.isWrittenBy(op, first)) return first.modRevision
       if (found || look >= looks) throw failure
       await sleep(lookEveryMs)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openEtcd } from '../../src/store/etcd.ts'
+import { type EtcdOptions, openEtcd } from '../../src/store/etcd.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
@@ -11,8 +11,8 @@ import { startLoad } from '../support/store-history.ts'
 import { rejectsWith } from './store.ts'
 
 let etcd: EtcdCluster
-const open = (): Promise<Store> =>
-  openEtcd({ endpoints: etcd.urls.map((url) => ({ url })), prefix: 'faults', notice: () => undefined })
+const open = (options: Partial<EtcdOptions> = {}): Promise<Store> =>
+  openEtcd({ endpoints: etcd.urls.map((url) => ({ url })), prefix: 'faults', notice: () => undefined, ...options })
 
 before(async () => {
   etcd = await startEtcd({ size: 3 })
@@ -41,7 +41,7 @@ describe('a cluster of etcd with faults', () => {
   })
 
   it('says that it cannot when two of three are dead, and heals by itself', async () => {
-    const store = await open()
+    const store = await open({ patienceMs: 2_000 })
     const load = await startLoad(store, '/quorum/')
     await eventually(async () => assert.ok(load.acknowledged() > 50))
     const [first, second] = etcd.members
@@ -49,7 +49,7 @@ describe('a cluster of etcd with faults', () => {
     // Surely not written, and soon said: nobody waits longer than the patience for one call.
     const askedMs = performance.now()
     await rejectsWith('Unavailable', store.get('/quorum/x'), /members are down|does not answer/)
-    assert.ok(performance.now() - askedMs < 8_000)
+    assert.ok(performance.now() - askedMs < 5_000)
     assert.equal((await store.health()).ok, false)
     await Promise.all([first?.start(), second?.start()])
     const healedMs = performance.now()

@@ -28,8 +28,8 @@ export const command = defineCommand({
     store: {
       type: 'string',
       value: 'ADDRESS',
-      defaultText: '$SVC3_STORE, or SQLite there',
-      description: 'Where the records are, such as etcd://HOST:PORT/PREFIX',
+      defaultText: '$SVC3_STORE, or the data folder',
+      description: 'Where the records are: etcd://HOST:PORT,…/PREFIX',
     },
     url: {
       type: 'string',
