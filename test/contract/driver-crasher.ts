@@ -1,5 +1,5 @@
 // A process that does one thing with the QEMU driver, to be killed on the way:
-// node driver-crasher.ts start|stop|revert|capture FILE [ID].
+// node driver-crasher.ts start|stop|revert|capture|merge FILE [ID].
 import fs from 'node:fs/promises'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver, type QemuOptions } from '../../src/drivers/qemu/driver.ts'
@@ -17,5 +17,9 @@ const signal = AbortSignal.timeout(20_000)
 if (step === 'start') await driver.start(handle, vm, signal)
 else if (step === 'stop') await driver.stop(handle, { graceSeconds: 0 })
 else if (step === 'capture') await driver.capturing.capture(handle, vm, { id, withMemory: true }, signal)
-else await driver.reverting.revert(handle, vm)
+else if (step === 'merge') {
+  await driver.capturing.capture(handle, vm, { id, withMemory: false }, signal)
+  // What follows goes on beside it.
+  await new Promise((resolve) => setTimeout(resolve, 20_000))
+} else await driver.reverting.revert(handle, vm)
 process.exit(0)

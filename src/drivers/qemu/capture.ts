@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../platform/failpoint.ts'
 import { syncFolder } from '../../platform/files.ts'
+import type { VmSpec } from '../driver.ts'
 import {
   type CaptureRecord,
   makeCaptureFolder,
@@ -12,14 +13,25 @@ import {
   removeStrays,
   writeCapture,
 } from './captures.ts'
-import { activeOf, type Chain, type Layer, layerNode, requireChain, settledLayers, writeChain } from './chain.ts'
+import {
+  activeOf,
+  type Chain,
+  firstNode,
+  type Layer,
+  layerNode,
+  nodeOf,
+  requireChain,
+  settledLayers,
+  writeChain,
+} from './chain.ts'
 import { statusOf } from './control.ts'
 import { newLayer } from './disks.ts'
 import { flushGuest } from './guest-agent.ts'
 import { endSaving, saveMemory } from './memory.ts'
 import { makeOverlay, readHeader, syncFile } from './overlays.ts'
 import type { Qmp } from './qmp.ts'
-import type { Shape } from './shape.ts'
+import type { Run } from './run.ts'
+import { type Shape, whyNoMemory } from './shape.ts'
 
 export interface CaptureRequest {
   readonly id: string
@@ -39,10 +51,15 @@ export interface Living {
   readonly runtime: string
 }
 
-const firstNode = 'disk'
-const nodeOf = ({ id }: Layer): string => `layer-${id.slice(0, 24)}`
 /** QEMU's words for a VM that does not run and could. */
 const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
+
+/** `run` is absent where it does not run. */
+export function requestOf(vm: VmSpec, { id, withMemory }: CaptureWish, run: Run | undefined): CaptureRequest {
+  if (!withMemory) return { id }
+  const why = run ? whyNoMemory(run.shape, vm) : 'the VM does not run'
+  return why === undefined ? { id, shape: run?.shape } : { id, note: `its memory was not saved: ${why}` }
+}
 
 /** Undefined in place of a living VM: it does not run, and its disk alone is captured. Nobody else works on it meanwhile. */
 export async function takeCapture(
@@ -75,7 +92,11 @@ export async function takeCapture(
 }
 
 /** What the guest had not written yet is on its disk, where a guest agent answers; all others are captured as they are. */
-async function flushed({ qmp, runtime }: Living, request: CaptureRequest, signal: AbortSignal): Promise<CaptureRequest> {
+async function flushed(
+  { qmp, runtime }: Living,
+  request: CaptureRequest,
+  signal: AbortSignal,
+): Promise<CaptureRequest> {
   if ((await statusOf(qmp)) !== 'running') return request
   if ((await flushGuest(qmp, runtime, signal)) !== 'stuck' || !request.shape) return request
   return { id: request.id, note: 'its memory was not saved: the guest does not say that its file systems are thawed' }

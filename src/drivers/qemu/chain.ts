@@ -34,6 +34,11 @@ export interface Chain {
   readonly next?: Layer
   /** With `next`: QEMU was stopped for a moment only, and is to go on. */
   readonly goesOn?: boolean
+  /**
+   * Layers were put together while QEMU ran, and it may still read from the old ones. They show the same, so that it can
+   * stay so for any time; QEMU holds them open, also where they were removed.
+   */
+  readonly isAhead?: true
   /** Nothing ever ran on it: what ran when its image was saved can go on. */
   readonly isFresh?: true
 }
@@ -66,8 +71,8 @@ export function activeOf(chain: Chain): Layer {
 
 /** Of a VM that does not run and is about to. */
 export async function settleChain(folder: string): Promise<void> {
-  const { next, goesOn: _, ...chain } = await requireChain(folder)
-  if (next) await writeChain(folder, { ...chain, layers: [...chain.layers, next] })
+  const { next, goesOn: _, isAhead, ...chain } = await requireChain(folder)
+  if (next || isAhead) await writeChain(folder, { ...chain, layers: next ? [...chain.layers, next] : chain.layers })
 }
 
 /** Before a guest runs on it. */
@@ -85,20 +90,25 @@ export async function chainNode(
 ): Promise<BlockNode> {
   const layers = settledLayers(chain)
   await requireOwnBase(folder, chain, layers)
-  const bottom: BlockNode = {
-    driver: base.format,
-    'read-only': true,
-    file: { driver: 'file', filename: base.disk, 'read-only': true },
-    ...(base.format === 'qcow2' && { backing: null }),
-  }
   return layers.reduce<BlockNode>(
     (below, { file }, index) => ({
       ...layerNode(path.join(folder, file), isFrozen || index < layers.length - 1),
       backing: below,
     }),
-    bottom,
+    baseNode(base),
   )
 }
+
+export const baseNode = ({ disk, format }: Pick<Base, 'disk' | 'format'>): BlockNode => ({
+  driver: format,
+  'read-only': true,
+  file: { driver: 'file', filename: disk, 'read-only': true },
+  ...(format === 'qcow2' && { backing: null }),
+})
+
+/** How QEMU is told about the disk that it starts with, and about layers that come later. */
+export const firstNode = 'disk'
+export const nodeOf = ({ id }: Layer): string => `layer-${id.slice(0, 24)}`
 
 export const layerNode = (filename: string, isFrozen: boolean): BlockNode =>
   isFrozen
@@ -112,12 +122,26 @@ async function requireOwnBase(folder: string, { base }: Chain, [lowest]: readonl
     throw new Error(`the disk in ${folder} stands on a file that svc3 did not name: it is not used`)
 }
 
+/** Layers that somebody in this process is writing and that no chain names yet. */
+const inMaking = new Set<string>()
+
+/** Until `work` has settled, the layer is nobody's stray. */
+export async function whileMaking<T>(folder: string, { file }: Layer, work: () => Promise<T>): Promise<T> {
+  const place = path.resolve(folder, file)
+  inMaking.add(place)
+  return work().finally(() => inMaking.delete(place))
+}
+
 /** Removes what neither the chain nor one of `kept` names, of all that could be a layer. */
 export async function removeStrayLayers(folder: string, kept: ReadonlySet<string>): Promise<void> {
   // What belongs to a disk of old is told by the very files that would be removed.
   if ((await readFileIfPresent(path.join(folder, chainFile))) === undefined) return
   const named = new Set([...settledLayers(await requireChain(folder)).map(({ file }) => file), ...kept])
   for (const name of await fs.readdir(folder).catch(() => []))
-    if (/^disk(-\w+)?\.qcow2(\.new|\.tmp)?$/.test(name) && !named.has(name))
+    if (
+      /^disk(-\w+)?\.qcow2(\.new|\.tmp)?$/.test(name) &&
+      !named.has(name) &&
+      !inMaking.has(path.resolve(folder, name))
+    )
       await fs.rm(path.join(folder, name), { force: true })
 }

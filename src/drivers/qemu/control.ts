@@ -99,6 +99,12 @@ export async function statusOf(qmp: Qmp): Promise<string> {
   return answer.status
 }
 
+export async function setRunning(qmp: Qmp, isRunning: boolean): Promise<void> {
+  await qmp.execute(isRunning ? 'cont' : 'stop')
+  const status = await statusOf(qmp)
+  if (status !== (isRunning ? 'running' : 'paused')) throw new Error(`QEMU says that the VM is ${status}`)
+}
+
 /** So much room makes it worth while to let a VM go on whose disk could not be written. */
 const roomBytes = 64 * 1_048_576
 

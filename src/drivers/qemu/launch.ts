@@ -10,6 +10,13 @@ import { type Doors, doorsOf, type NetworkKind } from './network.ts'
 import { runtimeFolder } from './run.ts'
 import { difference, type Shape, shapeOf } from './shape.ts'
 
+export interface VmOptions {
+  readonly accelerator?: Accelerator
+  readonly network: NetworkKind
+  /** Throws when guests cannot have that network here. */
+  requireNetwork(): Promise<void>
+}
+
 export interface Launch {
   readonly runtime: string
   readonly command: readonly string[]
@@ -25,7 +32,7 @@ export interface Launch {
 export async function planLaunch(
   folder: string,
   vm: VmSpec,
-  { network, accelerator: forced }: { readonly network: NetworkKind; readonly accelerator?: Accelerator },
+  { network, accelerator: forced }: VmOptions,
   signal: AbortSignal,
 ): Promise<Launch> {
   const runtime = runtimeFolder(folder)

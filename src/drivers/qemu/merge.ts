@@ -6,7 +6,7 @@ import { exec } from '../../platform/exec.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { syncFolder } from '../../platform/files.ts'
 import { removeStrays } from './captures.ts'
-import { type Base, chainNode, requireChain, settledLayers, writeChain } from './chain.ts'
+import { type Base, type Chain, chainNode, type Layer, requireChain, settledLayers, writeChain } from './chain.ts'
 import { newLayer } from './disks.ts'
 import { readHeader, syncFile } from './overlays.ts'
 
@@ -16,27 +16,43 @@ export const mostFrozen = 8
 /** Of a VM that does not run. */
 export async function mergeFrozen(folder: string, base: Base, signal: AbortSignal): Promise<void> {
   const chain = await requireChain(folder)
-  // Images of nodes are raw. What a qcow2 image stands on could not be ruled out here.
-  if (chain.base.digest !== base.digest || base.format !== 'raw') return
-  const layers = settledLayers(chain)
-  const [lowest, ...upper] = layers.slice(0, -1)
-  const active = layers.at(-1)
-  if (!lowest || !active || upper.length < mostFrozen) return
+  const frozen = tooMany(chain, base)
+  if (!frozen) return
   const merged = newLayer()
+  await makeMerged(folder, { base, frozen, merged }, signal)
+  const { next: _, goesOn: __, ...rest } = chain
+  await writeChain(folder, { ...rest, layers: [merged, ...settledLayers(chain).slice(frozen.length)] })
+  await removeStrays(folder)
+}
+
+/** What is to be put together, the lowest first. */
+export function tooMany(chain: Chain, base: Base): readonly Layer[] | undefined {
+  // Images of nodes are raw. What a qcow2 image stands on could not be ruled out here.
+  if (chain.base.digest !== base.digest || base.format !== 'raw') return undefined
+  const frozen = settledLayers(chain).slice(0, -1)
+  return frozen.length > mostFrozen ? frozen : undefined
+}
+
+export interface Merge {
+  readonly base: Base
+  readonly frozen: readonly Layer[]
+  readonly merged: Layer
+}
+
+/** On disk when it settles; nothing is left of one that fails. */
+export async function makeMerged(folder: string, { base, frozen, merged }: Merge, signal: AbortSignal): Promise<void> {
+  const [lowest] = frozen
+  if (!lowest) throw new Error('there are no layers to put together')
   const target = path.join(folder, merged.file)
   try {
     await fs.copyFile(path.join(folder, lowest.file), target, fs.constants.COPYFILE_FICLONE)
     await fs.chmod(target, 0o600)
-    const sizes = await Promise.all(layers.slice(0, -1).map(({ file }) => readHeader(path.join(folder, file))))
+    const sizes = await Promise.all(frozen.map(({ file }) => readHeader(path.join(folder, file))))
     const largest = String(Math.max(...sizes.map(({ virtualBytes }) => virtualBytes)))
     await exec('qemu-img', ['resize', '-q', '--image-opts', targetOptions(target, base), largest], { signal })
-    for (let count = 2; count < layers.length; count++) {
-      const source = await chainNode(
-        folder,
-        { version: 1, base: chain.base, layers: layers.slice(0, count) },
-        base,
-        true,
-      )
+    const { base: named } = await requireChain(folder)
+    for (let count = 2; count <= frozen.length; count++) {
+      const source = await chainNode(folder, { version: 1, base: named, layers: frozen.slice(0, count) }, base, true)
       // -B: only what is in the layer itself is copied; all below it is in the target already.
       const args = ['convert', '-n', '-B', base.disk, '-F', base.format, '--target-image-opts']
       await exec('qemu-img', [...args, `json:${JSON.stringify(source)}`, targetOptions(target, base)], {
@@ -47,13 +63,10 @@ export async function mergeFrozen(folder: string, base: Base, signal: AbortSigna
     await syncFile(target)
     await syncFolder(folder)
     failpoint('merge-made')
-    const { next: _, goesOn: __, ...rest } = chain
-    await writeChain(folder, { ...rest, layers: [merged, active] })
   } catch (error) {
     await fs.rm(target, { force: true })
     throw error
   }
-  await removeStrays(folder)
 }
 
 /** As options and not as JSON, because qemu-img takes a target in no other way without looking at its head. */

@@ -4,30 +4,21 @@ import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, isAlive, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import { type Capture, type Observed, PortTaken, type Started, type VmSpec } from '../driver.ts'
-import type { Accelerator } from './accel.ts'
-import { type CaptureWish, type Living, settleCapture, takeCapture } from './capture.ts'
+import { type CaptureWish, type Living, requestOf, settleCapture, takeCapture } from './capture.ts'
 import { releaseCapture, shownCapture } from './captures.ts'
 import { markUsed, readChain, settleChain } from './chain.ts'
-import { Control, canBeFed, type Grace, starved, statusOf } from './control.ts'
+import { Control, canBeFed, type Grace, setRunning, starved, statusOf } from './control.ts'
 import { createDisk, hasDisk } from './disks.ts'
 import { clearRun, endRun, quitMs } from './ending.ts'
 import { exclusively } from './exclusive.ts'
-import { coldNote, type Launch, planLaunch } from './launch.ts'
+import { coldNote, type Launch, planLaunch, type VmOptions } from './launch.ts'
 import { untilLoaded } from './memory.ts'
+import { RunningMerge } from './merge-running.ts'
 import { removeMetadata, writeMetadata } from './metadata.ts'
-import type { NetworkKind } from './network.ts'
 import { portTaken, requireFreePorts } from './ports.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './run.ts'
-import { whyNoMemory } from './shape.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
 import { endUplink, hasWayOut, startUplink } from './uplink.ts'
-
-export interface VmOptions {
-  readonly accelerator?: Accelerator
-  readonly network: NetworkKind
-  /** Throws when guests cannot have that network here. */
-  requireNetwork(): Promise<void>
-}
 
 const contactMs = 30_000
 const adoptMs = 5_000
@@ -45,10 +36,17 @@ export class QemuVm {
     lost: () => void this.#lost().catch(() => undefined),
   })
 
+  readonly #merge: RunningMerge
   #isLookedAfter = false
 
   constructor(folder: string) {
     this.#folder = folder
+    this.#merge = new RunningMerge(folder, (work, signal) =>
+      exclusively(folder, async () => {
+        const found = await this.#found()
+        return found && !found.run.isEnding && !signal.aborted ? work((await this.#living(found.run)).qmp) : undefined
+      }),
+    )
   }
 
   follow(changed: () => void): () => void {
@@ -62,6 +60,7 @@ export class QemuVm {
 
   close(): void {
     this.#listeners.clear()
+    void this.#merge.end()
     this.#control.close()
   }
 
@@ -115,6 +114,7 @@ export class QemuVm {
   }
 
   async stop(grace: Grace): Promise<void> {
+    await this.#merge.end()
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
       if (found) await endRun(this.#folder, this.#control, found.run, found.process, grace)
@@ -124,6 +124,7 @@ export class QemuVm {
   }
 
   async destroy(): Promise<void> {
+    await this.#merge.end()
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
       if (found) await endRun(this.#folder, this.#control, found.run, found.process)
@@ -149,27 +150,25 @@ export class QemuVm {
     await exclusively(this.#folder, async () => {
       const found = await this.#found()
       if (!found) throw new Error(`the VM does not run: it cannot be ${isRunning ? 'resumed' : 'suspended'}`)
-      const qmp = await this.#control.connect(found.run.runtime)
-      await qmp.execute(isRunning ? 'cont' : 'stop')
-      const status = await statusOf(qmp)
-      if (status !== (isRunning ? 'running' : 'paused')) throw new Error(`QEMU says that the VM is ${status}`)
+      await setRunning(await this.#control.connect(found.run.runtime), isRunning)
     })
     this.#tell()
   }
 
   /** The disk as it is now, and the memory where it can be had. What is not running is disk alone. */
-  capture(vm: VmSpec, wanted: CaptureWish, signal: AbortSignal): Promise<Capture> {
-    return exclusively(this.#folder, async () => {
+  async capture(vm: VmSpec, wanted: CaptureWish, signal: AbortSignal): Promise<Capture> {
+    await this.#merge.room()
+    const capture = await exclusively(this.#folder, async () => {
       const observed = await this.#settle()
       if (observed.state === 'absent') throw new Error('there is no VM to capture')
       const found = await this.#found()
       if (found && observed.state === 'failed') throw new Error(`the VM cannot be captured: ${observed.problem}`)
       const living = found && (await this.#living(found.run))
-      const why = found ? whyNoMemory(found.run.shape, vm) : 'the VM does not run'
-      const memory = why === undefined ? { shape: found?.run.shape } : { note: `its memory was not saved: ${why}` }
-      const request = { id: wanted.id, ...(wanted.withMemory && memory) }
+      const request = requestOf(vm, wanted, found?.run)
       return shownCapture(this.#folder, await takeCapture(this.#folder, living, request, signal))
     })
+    this.#merge.begin(vm.image)
+    return capture
   }
 
   release(id: string): Promise<void> {

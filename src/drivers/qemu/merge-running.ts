@@ -1,0 +1,146 @@
+// Keeps the disk of a VM short that runs for long and is captured often: its frozen layers are put together beside it, then
+// QEMU reads from the new file in place of the old ones. Both show the same, so that there is no wrong moment to be cut off.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { failpoint } from '../../platform/failpoint.ts'
+import { removeStrays } from './captures.ts'
+import {
+  type Base,
+  baseNode,
+  type Chain,
+  firstNode,
+  type Layer,
+  layerNode,
+  nodeOf,
+  readChain,
+  requireChain,
+  whileMaking,
+  writeChain,
+} from './chain.ts'
+import { newLayer } from './disks.ts'
+import { makeMerged, mostFrozen, tooMany } from './merge.ts'
+import type { Qmp } from './qmp.ts'
+
+/** So many layers are too many to go on without waiting. */
+const mostLayers = 4 * mostFrozen
+
+/** Runs `work` when nobody else works on the VM. Undefined: it does not run, or nobody wants it any more. */
+export type Alone = <T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal) => Promise<T | undefined>
+
+export class RunningMerge {
+  readonly #folder: string
+  readonly #alone: Alone
+  #work: { readonly settled: Promise<void>; readonly stopper: AbortController } | undefined
+
+  constructor(folder: string, alone: Alone) {
+    this.#folder = folder
+    this.#alone = alone
+  }
+
+  /** In the background, if there is anything to do. What does not work out is done by the next start of the VM. */
+  begin(base: Base): void {
+    if (this.#work) return
+    const stopper = new AbortController()
+    const settled = mergeRunning(this.#folder, base, this.#alone, stopper.signal)
+      .catch(() => undefined)
+      .finally(() => {
+        this.#work = undefined
+      })
+    this.#work = { settled, stopper }
+  }
+
+  /** Settles when there is room for one more layer. */
+  async room(): Promise<void> {
+    if (this.#work && ((await readChain(this.#folder))?.layers.length ?? 0) > mostLayers) await this.#work?.settled
+  }
+
+  /** Not while working alone on the VM, which it may be waiting for. */
+  async end(): Promise<void> {
+    this.#work?.stopper.abort()
+    await this.#work?.settled
+  }
+}
+
+async function mergeRunning(folder: string, base: Base, alone: Alone, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const chain = await readChain(folder)
+    if (!chain || !(chain.isAhead || tooMany(chain, base))) return
+    const frozen = await alone(async (qmp) => {
+      await goOver(folder, base, qmp)
+      return tooMany(await requireChain(folder), base)
+    }, signal)
+    if (!frozen) return
+    const merged = newLayer()
+    await whileMaking(folder, merged, async () => {
+      await makeMerged(folder, { base, frozen, merged }, signal)
+      const isUsed = await alone(async (qmp) => {
+        const chain = await requireChain(folder)
+        // Reverted meanwhile, or started anew, which puts layers together, too.
+        if (chain.next || frozen.some(({ id }, at) => chain.layers[at]?.id !== id)) return false
+        await writeChain(folder, { ...chain, layers: [merged, ...chain.layers.slice(frozen.length)], isAhead: true })
+        failpoint('merge-recorded')
+        await goOver(folder, base, qmp)
+        return true
+      }, signal)
+      if (!isUsed) await fs.rm(path.join(folder, merged.file), { force: true })
+    })
+    signal.throwIfAborted()
+  }
+}
+
+/** QEMU reads from the layers that the record names, also where somebody was cut off before. */
+async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
+  const { isAhead, ...chain } = await requireChain(folder)
+  const [merged, above] = chain.layers
+  if (!isAhead || chain.next || !merged || !above) return
+  const nodes = await ourNodes(qmp)
+  const upper = nodes.find(({ file }) => file.includes(above.file))
+  if (!upper) throw new Error('QEMU does not know the layer on top of those that were put together')
+  if (!nodes.some(({ name }) => name === nodeOf(merged)))
+    await qmp.execute('blockdev-add', {
+      'node-name': nodeOf(merged),
+      ...layerNode(path.join(folder, merged.file), true),
+      backing: baseNode(base),
+    })
+  failpoint('merge-added')
+  const isActive = chain.layers.length === 2
+  const options = { ...layerNode(path.join(folder, above.file), !isActive), backing: nodeOf(merged) }
+  await qmp.execute('blockdev-reopen', { options: [{ 'node-name': upper.name, ...options }] }, 30_000)
+  failpoint('merge-switched')
+  await removeOldNodes(qmp, chain)
+  await writeChain(folder, chain)
+  failpoint('merge-settled')
+  await removeStrays(folder)
+}
+
+interface Node {
+  readonly name: string
+  readonly file: string
+}
+
+/** Those that were named by us: what they stand on may belong to them and goes with them. */
+async function ourNodes(qmp: Qmp): Promise<readonly Node[]> {
+  const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as {
+    'node-name': string
+    file: string
+  }[]
+  return nodes
+    .map(({ 'node-name': name, file }) => ({ name, file }))
+    .filter(({ name }) => name === firstNode || name.startsWith('layer-'))
+}
+
+/** From the top: what something stands on cannot be removed. */
+async function removeOldNodes(qmp: Qmp, { layers }: Chain): Promise<void> {
+  const isOld = ({ file }: Node) => !layers.some((layer: Layer) => file.includes(layer.file))
+  const remove = ({ name }: Node): Promise<boolean> =>
+    qmp.execute('blockdev-del', { 'node-name': name }).then(
+      () => true,
+      () => false,
+    )
+  for (let old = (await ourNodes(qmp)).filter(isOld); old.length > 0; ) {
+    const left: Node[] = []
+    for (const node of old) if (!(await remove(node))) left.push(node)
+    if (left.length === old.length) return
+    old = left
+  }
+}
