@@ -9,7 +9,6 @@ import {
   baseNode,
   type Chain,
   firstNode,
-  type Layer,
   layerNode,
   nodeOf,
   readChain,
@@ -94,9 +93,7 @@ async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
   const [merged, above] = chain.layers
   if (!isAhead || chain.next || !merged || !above) return
   const nodes = await ourNodes(qmp)
-  const upper = nodes.find(({ file }) => file.includes(above.file))
-  if (!upper) throw new Error('QEMU does not know the layer on top of those that were put together')
-  if (!nodes.some(({ name }) => name === nodeOf(merged)))
+  if (!nodes.has(nodeOf(merged)))
     await qmp.execute('blockdev-add', {
       'node-name': nodeOf(merged),
       ...layerNode(path.join(folder, merged.file), true),
@@ -105,7 +102,9 @@ async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
   failpoint('merge-added')
   const isActive = chain.layers.length === 2
   const options = { ...layerNode(path.join(folder, above.file), !isActive), backing: nodeOf(merged) }
-  await qmp.execute('blockdev-reopen', { options: [{ 'node-name': upper.name, ...options }] }, 30_000)
+  // What it was started with has another name. Were it not that layer, QEMU would refuse: the file is not the same.
+  const upper = nodes.has(nodeOf(above)) ? nodeOf(above) : firstNode
+  await qmp.execute('blockdev-reopen', { options: [{ 'node-name': upper, ...options }] }, 30_000)
   failpoint('merge-switched')
   await removeOldNodes(qmp, chain)
   await writeChain(folder, chain)
@@ -113,33 +112,26 @@ async function goOver(folder: string, base: Base, qmp: Qmp): Promise<void> {
   await removeStrays(folder)
 }
 
-interface Node {
-  readonly name: string
-  readonly file: string
-}
-
 /** Those that were named by us: what they stand on may belong to them and goes with them. */
-async function ourNodes(qmp: Qmp): Promise<readonly Node[]> {
-  const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as {
-    'node-name': string
-    file: string
-  }[]
-  return nodes
-    .map(({ 'node-name': name, file }) => ({ name, file }))
-    .filter(({ name }) => name === firstNode || name.startsWith('layer-'))
+async function ourNodes(qmp: Qmp): Promise<ReadonlySet<string>> {
+  const nodes = (await qmp.execute('query-named-block-nodes', { flat: true })) as { 'node-name': string }[]
+  return new Set(
+    nodes.map((node) => node['node-name']).filter((name) => name === firstNode || name.startsWith('layer-')),
+  )
 }
 
 /** From the top: what something stands on cannot be removed. */
 async function removeOldNodes(qmp: Qmp, { layers }: Chain): Promise<void> {
-  const isOld = ({ file }: Node) => !layers.some((layer: Layer) => file.includes(layer.file))
-  const remove = ({ name }: Node): Promise<boolean> =>
+  const nodes = await ourNodes(qmp)
+  const needed = new Set(layers.map((layer) => (nodes.has(nodeOf(layer)) ? nodeOf(layer) : firstNode)))
+  const remove = (name: string): Promise<boolean> =>
     qmp.execute('blockdev-del', { 'node-name': name }).then(
       () => true,
       () => false,
     )
-  for (let old = (await ourNodes(qmp)).filter(isOld); old.length > 0; ) {
-    const left: Node[] = []
-    for (const node of old) if (!(await remove(node))) left.push(node)
+  for (let old = [...nodes].filter((name) => !needed.has(name)); old.length > 0; ) {
+    const left: string[] = []
+    for (const name of old) if (!(await remove(name))) left.push(name)
     if (left.length === old.length) return
     old = left
   }
