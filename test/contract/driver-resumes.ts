@@ -5,8 +5,10 @@ import path from 'node:path'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import type { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { macAddress } from '../../src/drivers/qemu/identity.ts'
+import { fileOnDisk } from '../support/disk-files.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Guest, openGuest } from '../support/guest.ts'
+import { captureNode } from './driver-disk.ts'
 import { savedImage } from './driver-saved-image.ts'
 import { freePort } from './driver-vm.ts'
 
@@ -25,6 +27,8 @@ const bootId = 'cat /proc/sys/kernel/random/boot_id'
 export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Source): Promise<void> {
   await guest.run(`echo before > /root/before; sync; ${counting}`)
   await eventually(async () => assert.match(await guest.run('ps'), /rc\.resumed/), 30_000)
+  // Its guest agent has opened the port.
+  await eventually(async () => assert.match(await guest.run('ls -l /proc/[0-9]*/fd 2>&1; true'), /dev\/vport/), 30_000)
   const boot = await guest.run(bootId)
   const capture = (id: string) => driver.capturing.capture(handle, vm, { id, withMemory: true }, signal())
   await capture('earlier')
@@ -97,6 +101,15 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
       }, 20_000)
       assert.match(await inside.run('wget -qO- http://169.254.169.254/metadata/greeting'), new RegExp(own.name))
     }
+    const [{ handle: second, vm: own, ssh } = assert.fail()] = resumed
+    using inside = await openGuest({ ip: own.ip, ssh }, { user: 'root' })
+    await inside.run('echo not synced > /root/flushed')
+    const flushed = await driver.capturing.capture(second, own, { id: 'flushed', withMemory: false }, signal())
+    assert.equal(
+      await fileOnDisk(captureNode(flushed, image), image.disk, '/root/flushed'),
+      'not synced\n',
+      'a capture has what the guest had not written',
+    )
     for (const { handle: one } of resumed) await driver.stop(one, { graceSeconds: 0 })
     // The rest has nothing to do with the architecture.
     if (vm.architecture === 'amd64') await bootsWhatDoesNotFit()

@@ -75,6 +75,13 @@ describe('qemuArguments', () => {
     assert.match(line({ architecture: 'arm64', legacyIO: true, netBoost: false }), /virtio-blk-pci.*virtio-net-pci/)
   })
 
+  it('has a port for a guest agent behind all other devices, unless the memory is older than that', () => {
+    const words = line({ screen: { port: 5_999, width: 800, height: 600 } })
+    assert.match(words, /-chardev socket,id=agent,path=\/tmp\/svc3-vm-0\/agent,server=on,wait=off /)
+    assert.match(words, /-device virtserialport,chardev=agent,name=org\.qemu\.guest_agent\.0$/)
+    assert.doesNotMatch(line({}, { isWithoutAgent: true }), /agent|serial-pci/)
+  })
+
   it('attaches an ISO that cannot be written, after the disk', () => {
     assert.match(
       line({ iso: '/isos/a,b.iso' }),

@@ -10,19 +10,27 @@ import type { Qmp } from './qmp.ts'
  */
 export type Flushed = 'flushed' | 'unheard' | 'stuck'
 
-/** For whoever listens to say so. */
-const answerMs = 2_000
-/** For all that was not written yet to be on the disk. */
-const flushMs = 10_000
+interface Limits {
+  /** For whoever listens to say so. */
+  readonly answerMs: number
+  /** For all that was not written yet to be on the disk. */
+  readonly flushMs: number
+}
+const limits: Limits = { answerMs: 2_000, flushMs: 10_000 }
 const thawTries = 3
 const longestAnswer = 65_536
 
 /** The guest runs. Never longer than its time limits, and without any waiting where no program has opened the port. */
-export async function flushGuest(qmp: Qmp, runtime: string, signal: AbortSignal): Promise<Flushed> {
+export async function flushGuest(
+  qmp: Qmp,
+  runtime: string,
+  signal: AbortSignal,
+  { answerMs, flushMs } = limits,
+): Promise<Flushed> {
   if (!(await isListening(qmp))) return 'unheard'
   {
     using guest = new GuestAgent(agentSocket(runtime), signal)
-    if (!(await guest.synchronize())) return 'unheard'
+    if (!(await guest.synchronize(answerMs))) return 'unheard'
     guest.send('guest-fsfreeze-freeze', 'guest-fsfreeze-thaw')
     const frozen = await guest.answer(flushMs)
     if (frozen && (await guest.answer(answerMs))) return 'return' in frozen ? 'flushed' : 'unheard'
@@ -30,7 +38,7 @@ export async function flushGuest(qmp: Qmp, runtime: string, signal: AbortSignal)
   // Not by the caller's signal: it must not be left so.
   for (let tries = 0; tries < thawTries; tries++) {
     using guest = new GuestAgent(agentSocket(runtime))
-    if (!(await guest.synchronize())) continue
+    if (!(await guest.synchronize(answerMs))) continue
     guest.send('guest-fsfreeze-thaw')
     if ('return' in ((await guest.answer(answerMs)) ?? {})) return 'flushed'
   }
@@ -69,12 +77,12 @@ class GuestAgent implements Disposable {
   }
 
   /** Answers to questions of others may still be on their way: all up to the one with our number are passed over. */
-  async synchronize(): Promise<boolean> {
+  async synchronize(limitMs: number): Promise<boolean> {
     const id = Math.floor(Math.random() * 2 ** 31)
     const question = JSON.stringify({ execute: 'guest-sync-delimited', arguments: { id } })
     // The first byte is no JSON: a guest agent forgets what it was told by halves.
     this.#socket.write(Buffer.from(`\xff${question}\n`, 'latin1'))
-    const untilMs = performance.now() + answerMs
+    const untilMs = performance.now() + limitMs
     for (;;) {
       const answer = await this.answer(untilMs - performance.now())
       if (!answer) return false
