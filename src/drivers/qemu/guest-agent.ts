@@ -18,7 +18,8 @@ interface Limits {
 }
 const limits: Limits = { answerMs: 2_000, flushMs: 10_000 }
 const thawTries = 3
-const longestAnswer = 65_536
+/** Of all that a guest says. */
+const mostBytes = 1_048_576
 
 /** The guest runs. Never longer than its time limits, and without any waiting where no program has opened the port. */
 export async function flushGuest(
@@ -58,6 +59,7 @@ class GuestAgent implements Disposable {
   readonly #socket: net.Socket
   readonly #answers: Answer[] = []
   #buffered = ''
+  #receivedBytes = 0
   #isOver = false
   #heard = Promise.withResolvers<void>()
 
@@ -120,7 +122,8 @@ class GuestAgent implements Disposable {
       const answer = parse(line.slice(line.lastIndexOf('\xff') + 1))
       if (answer) this.#answers.push(answer)
     }
-    if (this.#buffered.length > longestAnswer || this.#answers.length > longestAnswer) this.#socket.destroy()
+    this.#receivedBytes += text.length
+    if (this.#receivedBytes > mostBytes) this.#socket.destroy()
     this.#heard.resolve()
     this.#heard = Promise.withResolvers()
   }
