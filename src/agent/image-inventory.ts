@@ -13,6 +13,8 @@ export interface Copy {
   readonly folder: string
   readonly bytes: number
   readonly usedMs: number
+  /** Where it was pulled from, if it was. */
+  readonly reference?: string
 }
 
 /** Chunks that go together. */

@@ -137,5 +137,11 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
   }
 }
 
-const factsOf = (copy: Copy | undefined): Pick<CopyReport, 'bytes' | 'usedAt'> =>
-  copy ? { bytes: copy.bytes, usedAt: timestamp(new Date(Math.floor(copy.usedMs / minuteMs) * minuteMs)) } : {}
+const factsOf = (copy: Copy | undefined): Pick<CopyReport, 'bytes' | 'usedAt' | 'reference'> =>
+  copy
+    ? {
+        bytes: copy.bytes,
+        usedAt: timestamp(new Date(Math.floor(copy.usedMs / minuteMs) * minuteMs)),
+        ...(copy.reference !== undefined && { reference: copy.reference }),
+      }
+    : {}

@@ -7,7 +7,8 @@ import type { ContentSource, ContentStore } from '../images/content.ts'
 import { chunksOf } from '../images/manifest.ts'
 import { eachAtOnce } from '../images/parallel.ts'
 import { openStore } from '../images/store.ts'
-import { readManifest } from '../images/stored-manifests.ts'
+import { isWhole, putManifest, readManifest } from '../images/stored-manifests.ts'
+import { packTart } from '../oci/tart.ts'
 import type { Log } from '../platform/log.ts'
 import { contentNames, findContent, makeContent } from './image-content.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
@@ -18,7 +19,9 @@ import { openRoom, type Space } from './image-room.ts'
 import { reasonOf } from './messages.ts'
 import type { NodeContent } from './pack.ts'
 import type { PeerContent } from './peers.ts'
+import { openPulledImages, type PulledImage } from './pulled-images.ts'
 import type { Recipe } from './recipes.ts'
+import { type AskLogin, leftAfter, withRegistryImage } from './registry-image.ts'
 
 export type WantedImage = WantedVm['image']
 export interface WantedIso {
@@ -30,6 +33,8 @@ export interface WantedIso {
 export interface EnsureOptions {
   readonly signal: AbortSignal
   progress(phase: string, percent?: number): void
+  /** For whom: a registry is reached with the credentials for this VM (its uid). */
+  readonly vm?: string
   /** It is to be used: it stays where it is until this is disposed of. */
   readonly held?: AsyncDisposableStack
 }
@@ -37,6 +42,10 @@ export interface EnsureOptions {
 /** What a copy is known by. */
 export const keyOf = ({ content, recipe }: Pick<WantedImage, 'content' | 'recipe'>): string =>
   content ?? `recipe:${recipe ?? ''}`
+
+/** What the copy is known by that a disk stands on. */
+export const baseKeyOf = (image: WantedImage, { digest }: Pick<BaseImage, 'digest'>): string =>
+  image.reference === undefined ? keyOf(image) : digest
 
 export interface Images {
   /** The node's copy, made when it is not there yet. */
@@ -54,9 +63,9 @@ export interface Images {
   space(): Space | undefined
   /**
    * Until it is released, no chunk goes that no manifest here names: for whoever puts some, until they are delivered.
-   * `id` tells one from another.
+   * `id` tells one from another. `image` is what they are to be put together with.
    */
-  holdContent(id: string): Promise<() => Promise<void>>
+  holdContent(id: string, image?: WantedImage): Promise<() => Promise<void>>
   /** Content that is here, to be served to others. */
   store(): Promise<ContentStore | undefined>
 }
@@ -73,6 +82,8 @@ export interface ImagesOptions {
   readonly openBlob: OpenBlob
   /** Content from other nodes. */
   readonly peers?: PeerContent | undefined
+  /** How registries are reached. */
+  readonly askLogin?: AskLogin | undefined
   /** Who else has a say in what goes; nobody when left out. */
   readonly holders?: Holders
   readonly quotaBytes?: number | undefined
@@ -88,6 +99,8 @@ interface Way {
   /** For messages: `image "x"`. */
   readonly title: string
   readonly phase: string
+  /** The phase, with what there is to say of it. */
+  said?(line: string): string
   readonly failure: string
   /** What to know after a failure. */
   readonly next: string
@@ -104,10 +117,11 @@ interface Making {
 const makings = new Map<string, Making>()
 
 export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
-  const { folder, recipes, openBlob, peers, holders = nobody, quotaBytes, added, log } = options
+  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log } = options
   /** Names, and the copies that they stand for. */
   const here = new Map<string, string>(await contentNames(folder))
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
+  const pulled = await openPulledImages(folder)
   let opening: Promise<ContentStore> | undefined
 
   /** Opened with the first image that needs it; one that failed to open is tried again. */
@@ -125,25 +139,106 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   }
   const room = await openRoom({ folder, recipes, quotaBytes, leases, holders, store, evicted, log })
 
-  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => ({
-    key: content,
-    title: `${kind} "${name}"`,
-    phase: `fetching the ${kind}`,
-    failure: 'could not be fetched',
+  /** Makes a copy of content that `open` has. */
+  const fill = async (
+    content: string,
+    { title, name, open }: { readonly title: string; readonly name?: string | undefined; readonly open: OpenBlob },
+    { signal, progress }: { readonly signal: AbortSignal; progress(percent: number): void },
+  ): Promise<void> => {
+    const parts = { store: await store(), open: (await peers?.around(open, content, signal)) ?? open }
+    const need = await needOf(parts.store, fetchedContent(parts), content, signal)
+    using reserved = await room.take({ title, ...need })
+    const source = fetchedContent({ ...parts, isPassedOn: !reserved.keepsChunks })
+    await makeContent(folder, content, { source, name, signal, progress })
+  }
+
+  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => {
+    const title = `${kind} "${name}"`
+    return {
+      key: content,
+      title,
+      phase: `fetching the ${kind}`,
+      failure: 'could not be fetched',
+      next: '; what has come of it is kept for the next try',
+      find: () => findContent(folder, content),
+      make: ({ signal, progress }) =>
+        fill(
+          content,
+          { title, name: kind === 'image' ? name : undefined, open: openBlob },
+          { signal, progress: (percent) => progress(undefined, percent) },
+        ),
+    }
+  }
+
+  const pulling = {
+    phase: 'pulling',
+    said: (line: string) => `pulling, ${line}`,
+    failure: 'could not be pulled',
+  } as const
+
+  /** First which content it is; that is known before any of it comes, but for what has to be unpacked. */
+  const learning = (reference: string, name: string, vm: string | undefined): Way => ({
+    ...pulling,
+    key: `pull:${reference.slice(reference.indexOf('@') + 1)}`,
+    title: `image "${name}"`,
+    next: '',
+    find: async () => undefined,
+    make: ({ signal, progress }) =>
+      withRegistryImage({ reference, vm, ask: askLogin, signal }, async ({ ours, raw, storedBytes }, source) => {
+        if (ours) return pulled.remember({ reference, content: ours.imageDigest, isUnpacked: false })
+        const release = await leases.take(`${packing}${raw.digest}`)
+        try {
+          using _ = await room.take({ title: `image "${name}"`, diskBytes: storedBytes, chunkBytes: 0 })
+          const left = leftAfter(performance.now())
+          const { manifest } = await packTart(source, raw, await store(), {
+            signal,
+            onProgress: ({ bytes, of }) => {
+              const percent = Math.floor((100 * bytes) / Math.max(1, of))
+              progress(left(percent), percent)
+            },
+          })
+          const content = await putManifest(await store(), manifest, signal)
+          return await pulled.remember({ reference, content, isUnpacked: true })
+        } finally {
+          await release()
+        }
+      }),
+  })
+
+  /** Then like any other content, but that the registry has it. */
+  const byReference = (image: PulledImage, name: string, vm: string | undefined): Way => ({
+    ...pulling,
+    key: image.content,
+    title: `image "${name}"`,
     next: '; what has come of it is kept for the next try',
-    find: () => findContent(folder, content),
-    make: async ({ signal, progress }) => {
-      const parts = { store: await store(), open: (await peers?.around(openBlob, content, signal)) ?? openBlob }
-      const need = await needOf(parts.store, fetchedContent(parts), content, signal)
-      using reserved = await room.take({ title: `${kind} "${name}"`, ...need })
-      await makeContent(folder, content, {
-        source: fetchedContent({ ...parts, isPassedOn: !reserved.keepsChunks }),
-        ...(kind === 'image' && { name }),
-        signal,
-        progress: (percent) => progress(undefined, percent),
+    find: () => findContent(folder, image.content),
+    make: ({ signal, progress }) => {
+      const { reference, content } = image
+      const left = leftAfter(performance.now())
+      const told = { signal, progress: (percent: number) => progress(left(percent), percent) }
+      const known = { title: `image "${name}"`, name: reference }
+      if (image.isUnpacked) return fill(content, { ...known, open: () => Promise.reject(unpackAgain()) }, told)
+      return withRegistryImage({ reference, vm, ask: askLogin, signal }, ({ ours }) => {
+        if (ours?.imageDigest !== content) throw new Error('the registry has something else under its digest')
+        return fill(content, { ...known, open: async (digest, during) => ours.open(digest, during) }, told)
       })
     },
   })
+
+  /** What is unpacked here cannot be fetched: either the copy is there, or all that it is made of. */
+  const isUsable = async ({ content, isUnpacked }: PulledImage): Promise<boolean> =>
+    !isUnpacked || (await findContent(folder, content)) !== undefined || isWhole(await store(), content)
+
+  const wayTo = async (image: WantedImage, options: EnsureOptions): Promise<Way> => {
+    const { name, content, reference } = image
+    if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
+    const known = await pulled.find(reference)
+    if (known && (await isUsable(known))) return byReference({ ...known, reference }, name, options.vm)
+    await make(learning(reference, name, options.vm), options)
+    const learnt = await pulled.find(reference)
+    if (learnt) return byReference({ ...learnt, reference }, name, options.vm)
+    throw new Error(`the image "${name}" is not known after it was looked at; try again`)
+  }
 
   const byRecipe = (image: WantedImage): Way => {
     const recipe = recipeOf(image, recipes)
@@ -174,14 +269,17 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     }
   }
 
-  const find = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
-    const there = await way.find()
-    if (there) return there
-    await share(folder, way, options).catch((error: unknown) => {
+  const make = (way: Way, options: EnsureOptions): Promise<void> =>
+    share(folder, way, options).catch((error: unknown) => {
       options.signal.throwIfAborted()
       log.warn('an image or ISO could not be had', { name: way.title, problem: reasonOf(error) })
       throw new Error(`the ${way.title} ${way.failure}: ${reasonOf(error)}${way.next}`, { cause: error })
     })
+
+  const find = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
+    const there = await way.find()
+    if (there) return there
+    await make(way, options)
     await room.settle().catch((error: unknown) => log.warn('no room was made', { problem: reasonOf(error) }))
     const made = await way.find()
     if (made) return made
@@ -189,13 +287,22 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   }
 
   return {
-    names: () => [...here.keys()],
+    names: () => [...here.keys()].filter((name) => name.length <= longestName),
     keep: (keys) => holders.keep(keys),
     async drop(key) {
       if (!(await room.drop(key))) log.warn('a copy of an image stays, for it is used', { name: key })
     },
-    holdContent: (id) => leases.take(`${packing}${id}`),
-    copies: room.copies,
+    async holdContent(id, image) {
+      const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
+      const releases = [await leases.take(`${packing}${id}`)]
+      if (content !== undefined) releases.push(await leases.take(content))
+      return async () => void (await Promise.all(releases.map((release) => release())))
+    },
+    copies: () =>
+      room.copies().map((copy) => {
+        const reference = pulled.referenceOf(copy.key)
+        return reference === undefined ? copy : { ...copy, reference }
+      }),
     space: room.space,
     store,
     async content() {
@@ -203,13 +310,14 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
     },
     async ensure(image, options) {
-      const { name, content } = image
-      const found = await get(content === undefined ? byRecipe(image) : byContent(content, 'image', name), options)
-      if (here.get(name) !== keyOf(image)) {
-        here.set(name, keyOf(image))
+      const found = await get(await wayTo(image, options), options)
+      const known = image.reference ?? image.name
+      const key = baseKeyOf(image, found)
+      if (here.get(known) !== key) {
+        here.set(known, key)
         added()
       }
-      return { ...found, name }
+      return { ...found, name: image.name }
     },
     ensureIso: async ({ name, content }, options) => (await get(byContent(content, 'ISO', name), options)).disk,
   }
@@ -232,11 +340,11 @@ async function share(folder: string, way: Way, options: EnsureOptions): Promise<
   }
 }
 
-function start(place: string, { phase, make }: Way): Making {
+function start(place: string, { phase, said = (line) => `${phase}: ${line}`, make }: Way): Making {
   const cancel = new AbortController()
   const waiting = new Set<EnsureOptions>()
   const progress = (line?: string, percent?: number): void => {
-    for (const one of waiting) one.progress(line === undefined ? phase : `${phase}: ${line}`, percent)
+    for (const one of waiting) one.progress(line === undefined ? phase : said(line), percent)
   }
   const made = make({ signal: cancel.signal, progress })
   const making: Making = { made, cancel, waiting }
@@ -258,6 +366,9 @@ async function needOf(store: ContentStore, source: ContentSource, content: strin
   return { diskBytes, chunkBytes: [...lacking.values()].reduce((sum, bytes) => sum + bytes, 0) }
 }
 const looksAtOnce = 8
+/** As reports of nodes have them. */
+const longestName = 512
+const unpackAgain = (): Error => new Error('some of what was unpacked is gone meanwhile; try again')
 
 function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes']): Recipe {
   if (recipe === undefined) throw new Error(`the image "${name}" is not on this node`)

@@ -1,4 +1,5 @@
 // How a transfer goes on: bytes, rate, time left. Often enough for a terminal, seldom enough for a log.
+import { timeLeft } from '../rules/durations.ts'
 import { roughSize } from '../rules/sizes.ts'
 import type { Context } from './context.ts'
 import { type Step, startProgress } from './progress.ts'
@@ -47,10 +48,3 @@ export function stepOf({ bytes, totalBytes, startBytes, seconds }: Transferred):
     percent: totalBytes === 0 ? 100 : Math.floor((bytes / totalBytes) * 100),
   }
 }
-
-export const timeLeft = (seconds: number): string =>
-  seconds < 90
-    ? `${Math.ceil(seconds)} s`
-    : seconds < 5_400
-      ? `${Math.round(seconds / 60)} min`
-      : `${(seconds / 3_600).toFixed(1)} h`

@@ -73,6 +73,8 @@ export interface VmRecord {
   readonly imageContent?: string
   /** In place of that: the recipe that its node made the image by. */
   readonly imageRecipe?: string
+  /** In place of both: an image in a registry, `host/repository@sha256:…`, looked at when this record was made. */
+  readonly imageReference?: string
   readonly isoContent?: string
   readonly reservedPorts: Vm['reservedPorts']
   readonly labels: Readonly<Record<string, string>>
