@@ -14,7 +14,7 @@ export interface Copy {
   readonly bytes: number
   readonly usedMs: number
   /** Where it was pulled from, if it was. */
-  readonly reference?: string
+  readonly pulled?: { readonly reference: string; readonly sizeBytes: number }
 }
 
 /** Chunks that go together. */

@@ -1,5 +1,5 @@
-// The node's copies of images and ISOs. One with content is fetched from the server, one with a recipe is built here;
-// either once, whoever asks for it meanwhile, and no longer than somebody waits.
+// The node's copies of images and ISOs. One with content is fetched from the server, one in a registry from there, one
+// with a recipe is built here.
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
 import type { BaseImage } from '../drivers/driver.ts'
@@ -7,8 +7,7 @@ import type { ContentSource, ContentStore } from '../images/content.ts'
 import { chunksOf } from '../images/manifest.ts'
 import { eachAtOnce } from '../images/parallel.ts'
 import { openStore } from '../images/store.ts'
-import { isWhole, putManifest, readManifest } from '../images/stored-manifests.ts'
-import { packTart } from '../oci/tart.ts'
+import { readManifest } from '../images/stored-manifests.ts'
 import type { Log } from '../platform/log.ts'
 import { contentNames, findContent, makeContent } from './image-content.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
@@ -16,27 +15,20 @@ import { type Holders, nobody } from './image-holders.ts'
 import { type Copy, markUsed, packing } from './image-inventory.ts'
 import { openLeases } from './image-leases.ts'
 import { openRoom, type Space } from './image-room.ts'
+import { type EnsureOptions, share, type Way } from './making.ts'
 import { reasonOf } from './messages.ts'
 import type { NodeContent } from './pack.ts'
 import type { PeerContent } from './peers.ts'
-import { openPulledImages, type PulledImage } from './pulled-images.ts'
+import { openPulledImages } from './pulled-images.ts'
+import { createPulledWays, type Filling } from './pulled-ways.ts'
 import type { Recipe } from './recipes.ts'
-import { type AskLogin, leftAfter, withRegistryImage } from './registry-image.ts'
+import type { AskLogin } from './registry-image.ts'
 
 export type WantedImage = WantedVm['image']
 export interface WantedIso {
   readonly name: string
   /** The digest of its manifest. */
   readonly content: string
-}
-
-export interface EnsureOptions {
-  readonly signal: AbortSignal
-  progress(phase: string, percent?: number): void
-  /** For whom: a registry is reached with the credentials for this VM (its uid). */
-  readonly vm?: string
-  /** It is to be used: it stays where it is until this is disposed of. */
-  readonly held?: AsyncDisposableStack
 }
 
 /** What a copy is known by. */
@@ -92,30 +84,6 @@ export interface ImagesOptions {
   readonly log: Log
 }
 
-/** How something comes to be here. */
-interface Way {
-  /** Of the copy. Equal ones are the same work. */
-  readonly key: string
-  /** For messages: `image "x"`. */
-  readonly title: string
-  readonly phase: string
-  /** The phase, with what there is to say of it. */
-  said?(line: string): string
-  readonly failure: string
-  /** What to know after a failure. */
-  readonly next: string
-  find(): Promise<BaseImage | undefined>
-  make(options: { readonly signal: AbortSignal; progress(line?: string, percent?: number): void }): Promise<void>
-}
-
-interface Making {
-  readonly made: Promise<void>
-  readonly cancel: AbortController
-  readonly waiting: Set<EnsureOptions>
-}
-/** By folder and what is made: agents of one process share a folder, and the work. */
-const makings = new Map<string, Making>()
-
 export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
   const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log } = options
   /** Names, and the copies that they stand for. */
@@ -142,7 +110,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   /** Makes a copy of content that `open` has. */
   const fill = async (
     content: string,
-    { title, name, open }: { readonly title: string; readonly name?: string | undefined; readonly open: OpenBlob },
+    { title, name, open }: Filling,
     { signal, progress }: { readonly signal: AbortSignal; progress(percent: number): void },
   ): Promise<void> => {
     const parts = { store: await store(), open: (await peers?.around(open, content, signal)) ?? open }
@@ -170,75 +138,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     }
   }
 
-  const pulling = {
-    phase: 'pulling',
-    said: (line: string) => `pulling, ${line}`,
-    failure: 'could not be pulled',
-  } as const
-
-  /** First which content it is; that is known before any of it comes, but for what has to be unpacked. */
-  const learning = (reference: string, name: string, vm: string | undefined): Way => ({
-    ...pulling,
-    key: `pull:${reference.slice(reference.indexOf('@') + 1)}`,
-    title: `image "${name}"`,
-    next: '',
-    find: async () => undefined,
-    make: ({ signal, progress }) =>
-      withRegistryImage({ reference, vm, ask: askLogin, signal }, async ({ ours, raw, storedBytes }, source) => {
-        if (ours) return pulled.remember({ reference, content: ours.imageDigest, isUnpacked: false })
-        const release = await leases.take(`${packing}${raw.digest}`)
-        try {
-          using _ = await room.take({ title: `image "${name}"`, diskBytes: storedBytes, chunkBytes: 0 })
-          const left = leftAfter(performance.now())
-          const { manifest } = await packTart(source, raw, await store(), {
-            signal,
-            onProgress: ({ bytes, of }) => {
-              const percent = Math.floor((100 * bytes) / Math.max(1, of))
-              progress(left(percent), percent)
-            },
-          })
-          const content = await putManifest(await store(), manifest, signal)
-          return await pulled.remember({ reference, content, isUnpacked: true })
-        } finally {
-          await release()
-        }
-      }),
-  })
-
-  /** Then like any other content, but that the registry has it. */
-  const byReference = (image: PulledImage, name: string, vm: string | undefined): Way => ({
-    ...pulling,
-    key: image.content,
-    title: `image "${name}"`,
-    next: '; what has come of it is kept for the next try',
-    find: () => findContent(folder, image.content),
-    make: ({ signal, progress }) => {
-      const { reference, content } = image
-      const left = leftAfter(performance.now())
-      const told = { signal, progress: (percent: number) => progress(left(percent), percent) }
-      const known = { title: `image "${name}"`, name: reference }
-      if (image.isUnpacked) return fill(content, { ...known, open: () => Promise.reject(unpackAgain()) }, told)
-      return withRegistryImage({ reference, vm, ask: askLogin, signal }, ({ ours }) => {
-        if (ours?.imageDigest !== content) throw new Error('the registry has something else under its digest')
-        return fill(content, { ...known, open: async (digest, during) => ours.open(digest, during) }, told)
-      })
-    },
-  })
-
-  /** What is unpacked here cannot be fetched: either the copy is there, or all that it is made of. */
-  const isUsable = async ({ content, isUnpacked }: PulledImage): Promise<boolean> =>
-    !isUnpacked || (await findContent(folder, content)) !== undefined || isWhole(await store(), content)
-
-  const wayTo = async (image: WantedImage, options: EnsureOptions): Promise<Way> => {
-    const { name, content, reference } = image
-    if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
-    const known = await pulled.find(reference)
-    if (known && (await isUsable(known))) return byReference({ ...known, reference }, name, options.vm)
-    await make(learning(reference, name, options.vm), options)
-    const learnt = await pulled.find(reference)
-    if (learnt) return byReference({ ...learnt, reference }, name, options.vm)
-    throw new Error(`the image "${name}" is not known after it was looked at; try again`)
-  }
+  const pulledWays = createPulledWays({ folder, pulled, leases, room, askLogin, store, fill })
 
   const byRecipe = (image: WantedImage): Way => {
     const recipe = recipeOf(image, recipes)
@@ -251,6 +151,18 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       find: () => recipe.find(folder),
       make: (options) => recipe.make(folder, options),
     }
+  }
+
+  const wayTo = async (image: WantedImage, options: EnsureOptions): Promise<Way> => {
+    const { name, content, reference } = image
+    if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
+    const wanted = { reference, name, vm: options.vm }
+    const known = await pulledWays.known(wanted)
+    if (known) return known
+    await make(pulledWays.learning(wanted), options)
+    const learnt = await pulledWays.known(wanted)
+    if (learnt) return learnt
+    throw new Error(`the image "${name}" is not known after it was looked at; try again`)
   }
 
   /** Nobody takes it away from before the first look until it is used. */
@@ -300,8 +212,8 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     },
     copies: () =>
       room.copies().map((copy) => {
-        const reference = pulled.referenceOf(copy.key)
-        return reference === undefined ? copy : { ...copy, reference }
+        const from = pulled.of(copy.key)
+        return from ? { ...copy, pulled: { reference: from.reference, sizeBytes: from.sizeBytes } } : copy
       }),
     space: room.space,
     store,
@@ -323,35 +235,6 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   }
 }
 
-async function share(folder: string, way: Way, options: EnsureOptions): Promise<void> {
-  options.progress(way.phase)
-  const place = `${folder}\n${way.key}`
-  const making = makings.get(place) ?? start(place, way)
-  making.waiting.add(options)
-  try {
-    await unlessAborted(making.made, options.signal)
-  } finally {
-    making.waiting.delete(options)
-    // The last one that loses interest ends the work. Whoever comes while it winds up begins anew.
-    if (making.waiting.size === 0) {
-      if (makings.get(place) === making) makings.delete(place)
-      making.cancel.abort()
-    }
-  }
-}
-
-function start(place: string, { phase, said = (line) => `${phase}: ${line}`, make }: Way): Making {
-  const cancel = new AbortController()
-  const waiting = new Set<EnsureOptions>()
-  const progress = (line?: string, percent?: number): void => {
-    for (const one of waiting) one.progress(line === undefined ? phase : said(line), percent)
-  }
-  const made = make({ signal: cancel.signal, progress })
-  const making: Making = { made, cancel, waiting }
-  makings.set(place, making)
-  return making
-}
-
 /** What making it takes of the disk, at most. */
 async function needOf(store: ContentStore, source: ContentSource, content: string, signal: AbortSignal) {
   const lacking = new Map<string, number>()
@@ -368,7 +251,6 @@ async function needOf(store: ContentStore, source: ContentSource, content: strin
 const looksAtOnce = 8
 /** As reports of nodes have them. */
 const longestName = 512
-const unpackAgain = (): Error => new Error('some of what was unpacked is gone meanwhile; try again')
 
 function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes']): Recipe {
   if (recipe === undefined) throw new Error(`the image "${name}" is not on this node`)
@@ -397,12 +279,4 @@ export function pretendImages(): Images {
       boot: { kind: 'firmware' },
     }),
   }
-}
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = (): void => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
 }

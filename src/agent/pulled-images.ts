@@ -11,6 +11,8 @@ export interface PulledImage {
   readonly reference: string
   /** The digest of our manifest of it. */
   readonly content: string
+  /** Of its disk. */
+  readonly sizeBytes: number
   /** Our manifest and chunks were made here: no registry has them. */
   readonly isUnpacked: boolean
 }
@@ -19,12 +21,12 @@ export interface PulledImages {
   find(reference: string): Promise<PulledImage | undefined>
   remember(image: PulledImage): Promise<void>
   /** Where a copy was pulled from, as far as this agent knows. */
-  referenceOf(content: string): string | undefined
+  of(content: string): PulledImage | undefined
 }
 
 export async function openPulledImages(imageFolder: string): Promise<PulledImages> {
   const folder = path.join(imageFolder, 'pulled')
-  const references = new Map<string, string>()
+  const byContent = new Map<string, PulledImage>()
 
   const read = async (name: string): Promise<PulledImage | undefined> => {
     try {
@@ -36,7 +38,7 @@ export async function openPulledImages(imageFolder: string): Promise<PulledImage
   }
   for (const name of await fs.readdir(folder).catch(ifAbsent<string[]>([]))) {
     const image = await read(name)
-    if (image) references.set(image.content, image.reference)
+    if (image) byContent.set(image.content, image)
   }
 
   return {
@@ -44,9 +46,9 @@ export async function openPulledImages(imageFolder: string): Promise<PulledImage
     async remember(image) {
       await fs.mkdir(folder, { recursive: true, mode: 0o700 })
       await writeFileAtomically(path.join(folder, fileOf(image.reference)), `${JSON.stringify(image)}\n`)
-      references.set(image.content, image.reference)
+      byContent.set(image.content, image)
     },
-    referenceOf: (content) => references.get(content),
+    of: (content) => byContent.get(content),
   }
 }
 

@@ -69,8 +69,8 @@ export const CopyReport = t.Object({
   bytes: t.Optional(t.Integer({ minimum: 0 })),
   usedAt: t.Optional(Timestamp),
   problem: t.Optional(t.String({ maxLength: 1_024 })),
-  /** Where it was pulled from, `host/repository@sha256:…`; absent where the server gave it. */
-  reference: t.Optional(t.String({ maxLength: 1_024 })),
+  /** From a registry: where from, `host/repository@sha256:…`, and how large its disk is. */
+  pulled: t.Optional(t.Object({ reference: t.String({ maxLength: 1_024 }), sizeBytes: t.Integer({ minimum: 0 }) })),
 })
 export type CopyReport = t.Static<typeof CopyReport>
 

@@ -218,7 +218,19 @@ export const isDeployable = (image: ImageRecord): boolean =>
 export const cacheKeyOf = ({ content, recipe }: Pick<ImageRecord, 'content' | 'recipe'>): string | undefined =>
   content ?? (recipe === undefined ? undefined : `recipe:${recipe}`)
 
-export interface PullRecord {
+export type PullRecord = RemotePull | RegistryPull
+
+export interface RegistryPull {
+  /** `host/repository@sha256:…` */
+  readonly reference: string
+  /** Whose credentials it is pulled with. */
+  readonly namespace: string
+  readonly bytes: number
+  /** Of its manifest there. */
+  readonly sha256: string
+}
+
+export interface RemotePull {
   /** As the configuration calls it. */
   readonly remote: string
   readonly item: string

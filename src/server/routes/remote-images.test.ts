@@ -299,7 +299,8 @@ describe('a remote by https', () => {
     assert.equal(offer?.item.sha256, createHash('sha256').update(bytes).digest('hex'))
     secure.trick = sendOn(near.url)
     const file = path.join(folder, 'fetched')
-    const work = { file, signal, progress: () => undefined, take: () => assert.fail('it came') }
+    const came = () => assert.fail('it came')
+    const work = { file, signal, progress: () => undefined, take: came, takeFrom: came }
     await assert.rejects(async () => known.source('s')?.fetch(offer.item, work), /not https/)
     await assert.rejects(() => open({ caFile: 'none.pem' }), /caFile of remote "s" cannot be read/)
   })
