@@ -79,7 +79,7 @@ export interface RemoteImage {
   readonly storedBytes: number
   /** Has the manifest and every chunk, fetched and checked when asked for. */
   readonly content: ContentSource
-  /** Streams a chunk, or the manifest; unchecked where it is put together by whoever checks it. */
+  /** Streams a chunk, or the manifest. */
   open(digest: string, signal?: AbortSignal): AsyncIterable<Buffer>
 }
 
@@ -114,10 +114,11 @@ export async function openResolvedImage(
         return await source.read(blob, waiting)
       },
     },
-    open(digest, waiting) {
-      const blob = digest === layer.digest ? layer : blobs.get(digest)
+    async *open(digest, waiting) {
+      if (digest === layer.digest) return yield bytes
+      const blob = blobs.get(digest)
       if (!blob) throw bad(`it has no content ${digest}`)
-      return source.open(blob, { signal: waiting })
+      yield* source.open(blob, { signal: waiting })
     },
   }
 }
