@@ -18,7 +18,8 @@ import type { Services } from './services.ts'
 /** `remote/name` is an offer of a remote, where there is one of that name. */
 export function isFromRegistry({ remotes }: Pick<Services, 'remotes'>, wanted: string): boolean {
   const [first = '', ...rest] = wanted.split('/')
-  return isImageReference(wanted) && !(rest.length === 1 && remotes.source(first) !== undefined)
+  const isHost = /^[a-z0-9[]/i.test(first)
+  return isImageReference(wanted) && isHost && !(rest.length === 1 && remotes.source(first) !== undefined)
 }
 
 /** What the record of a pull says; the name is the last part of the repository, unless somebody chose another. */

@@ -163,6 +163,7 @@ describe('an image in a registry', { timeout: 300_000 }, () => {
     assert.equal(await guest.run('ls /home/admin/second 2>/dev/null || echo none'), 'none')
     const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/vms/b`)
     assert.equal(body.image, image('tiny:v1'))
+    await ok('vm', 'save', 'b', 'saved', '-n', other, '--wait')
     const committed = await svc3(['vm', 'commit', 'b', '-n', other])
     assert.deepEqual([committed.code, /svc3 vm push b/.test(committed.stderr)], [1, true], committed.stderr)
   })

@@ -132,7 +132,8 @@ describe('a pull', () => {
     const disk = randomBytes(2 ** 19)
     serve('packed', gzipSync(disk))
     await pull('packed', 'packed')
-    assert.equal((await ended('packed')).state, 'Ready')
+    const packed = await ended('packed')
+    assert.equal(packed.state, 'Ready', packed.errorMessage)
     assert.ok((await bytesOf('/images/packed/download')).equals(disk))
     const disc = serve('odd.iso', gzipSync(randomBytes(1_001)), { kind: 'iso' })
     await pull('near/odd.iso', 'odd.iso', 'iso')
@@ -237,7 +238,7 @@ describe('a pull', () => {
     ['whose file is not there', /answered 404/, (folder, disk) => folder.items.set('bad', { bytes: disk, index: { file: 'none' } })],
     ['of a broken disk', /cannot be taken/, (folder) => folder.items.set('bad', { bytes: Buffer.from('QFI\xfb and nothing', 'latin1') })],
     ['from a remote that is ill', /answered 503/, (folder) => { folder.trick = (_request, response) => !!response.writeHead(503).end() }],
-    ['that is sent on to a link-local address', /169\.254\.169\.254.*link-local/, (folder) => { folder.trick = sendOn('http://169.254.169.254/latest') }],
+    ['that is sent on to a link-local address', /169\.254\.169\.254.*special/, (folder) => { folder.trick = sendOn('http://169.254.169.254/latest') }],
     ['that is sent on to a decimal address', /10\.0\.0\.1.*private/, (folder) => { folder.trick = sendOn('http://167772161/') }],
     ['that is sent on to another protocol', /not https/, (folder) => { folder.trick = sendOn('file:///etc/passwd') }],
     ['that is sent on for ever', /more than 5 times/, (folder) => { folder.trick = sendOn('bad') }],
@@ -307,7 +308,7 @@ describe('a remote by https', () => {
 
   const refused: readonly (readonly [object, RegExp])[] = [
     [{ url: 'http://host.example/' }, /plain http, which needs "allowInsecure"/],
-    [{ url: 'oci://host.example/repo' }, /must be an https/],
+    [{ url: 'oci://host.example' }, /must be an https/],
     [{ url: 'https://user:secret@host.example/' }, /must be an https/],
     [{ url: 'https://host.example/?token=1' }, /must be an https/],
     [{ url: 'https://host.example/', name: 'A/b' }, /remotes\.0\.name/],
