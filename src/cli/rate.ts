@@ -1,4 +1,5 @@
 // How fast bytes come, and how long the rest will take.
+import { timeLeft } from '../rules/durations.ts'
 import { roughSize } from '../rules/sizes.ts'
 
 export interface Bytes {
@@ -49,10 +50,3 @@ export function transferText({ bytes, totalBytes, startBytes, seconds }: Transfe
     percent: totalBytes === 0 ? 100 : Math.min(100, Math.floor((bytes / totalBytes) * 100)),
   }
 }
-
-export const timeLeft = (seconds: number): string =>
-  seconds < 90
-    ? `${Math.ceil(seconds)} s`
-    : seconds < 5_400
-      ? `${Math.round(seconds / 60)} min`
-      : `${(seconds / 3_600).toFixed(1)} h`
