@@ -9,7 +9,6 @@ import { powerStates, VmOperation } from './vms.ts'
 
 const Name = t.String({ minLength: 1, maxLength: 256 })
 const Port = t.Integer({ minimum: 1, maximum: 65_535 })
-const Protocol = t.Enum(['tcp', 'udp'])
 
 /** The state of a node, sent at the start, when it changes, and as heartbeat. */
 export const NodeReport = t.Object(
@@ -66,7 +65,7 @@ export const WantedVm = t.Object(
     ssh: Port,
     screenshare: t.Optional(Port),
     vnc: t.Optional(Port),
-    reservedPorts: t.Array(t.Object({ nodePort: Port, vmPort: Port, protocol: Protocol })),
+    reservedPorts: t.Array(t.Object({ nodePort: Port, vmPort: Port, protocol: t.Enum(['tcp', 'udp']) })),
     display: t.Object({ width: t.Integer(), height: t.Integer(), dpi: t.Integer() }),
     netBoost: t.Boolean(),
     legacyIO: t.Boolean(),
