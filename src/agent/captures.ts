@@ -8,12 +8,13 @@ import type { Driver, Handle, VmSpec } from '../drivers/driver.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import type { Log } from '../platform/log.ts'
 import type { CaptureState, CaptureStates } from './capture-states.ts'
+import { type CaptureProgress, createTeller, type Teller } from './capture-teller.ts'
 import { isPassing } from './connection.ts'
 import { deliver, type Receiver } from './deliver.ts'
 import type { Images } from './images.ts'
 import { reasonOf } from './messages.ts'
 import { GivenUp, type Packer } from './pack.ts'
-import { push } from './push.ts'
+import { type PushTarget, push, startSending } from './push.ts'
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
   finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
@@ -21,15 +22,6 @@ export interface CaptureServer extends Omit<Receiver, 'finish'> {
   report(id: string, state: CaptureProgress & { problem?: string }, signal: AbortSignal): Promise<void>
   /** How the registry of a push is reached, and as whom. */
   login(id: string, signal: AbortSignal): Promise<RegistryLogin>
-}
-
-export interface CaptureProgress {
-  readonly percent: number
-  readonly bytes: number
-  /** push only. */
-  readonly phase?: string
-  readonly bytesTotal?: number
-  readonly bytesSkipped?: number
 }
 
 export interface CapturesOptions {
@@ -66,16 +58,12 @@ export interface Captures {
   isBusy(uid: string): boolean
   /** The server names these and no others. */
   wanted(handle: Handle, ids: readonly string[]): void
+  /** Nothing of this VM is left. */
+  forget(uid: string): Promise<void>
   stop(): Promise<void>
 }
 
 type Packed = Extract<CaptureState, { phase: 'packed' }>
-
-interface Teller {
-  tell(progress: CaptureProgress): void
-  /** Says the last of it, whenever something was said before. */
-  end(): Promise<void>
-}
 
 interface Delivery extends Teller {
   readonly signal: AbortSignal
@@ -92,7 +80,6 @@ interface Running {
 }
 
 const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
-const reportEveryMs = 1_000
 /** Packing takes more than half of the time, where the network is as quick as it is in most clusters. */
 const packedPercent = 60
 
@@ -101,6 +88,8 @@ export function createCaptures(options: CapturesOptions): Captures {
   const running = new Map<string, Running>()
   /** A wish names them until the next one comes. */
   const ended = new Set<string>()
+  /** What the latest wish for a VM names. */
+  const named = new Map<string, readonly string[]>()
   const stopping = new AbortController()
   let hasBegun = false
   /** Each uses all cores. */
@@ -118,7 +107,12 @@ export function createCaptures(options: CapturesOptions): Captures {
     const cancel = new AbortController()
     const one: Running = { state, cancel, work: undefined, release: undefined, isDropped: false }
     running.set(state.id, one)
-    one.release = await images.holdContent(state.id, state.image)
+    try {
+      one.release = await images.holdContent(state.id, state.image)
+    } catch (error) {
+      // Without room for a note nothing can be packed either.
+      await fail(one, error)
+    }
     return one
   }
 
@@ -135,7 +129,8 @@ export function createCaptures(options: CapturesOptions): Captures {
         attempt = 0
       } catch (error) {
         if (stopping.signal.aborted) return
-        if (one.isDropped || isUnwanted(error)) one.isDropped = true
+        if (one.isDropped || isGivenUp(one, error)) one.isDropped = true
+        else if (isUnwanted(error)) log.warn('a server does not know a capture that is wanted', { name: one.state.id })
         else if (one.state.phase !== 'failed' && !isPassing(error)) await fail(one, error)
         const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
         await wait(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
@@ -143,13 +138,18 @@ export function createCaptures(options: CapturesOptions): Captures {
     }
   }
 
+  const alone = (one: Running) => () => images.isPackingAlone(one.state.id)
+  /** A server that knows nothing of it is believed where no wish names it: it may be one that is behind. */
+  const isGivenUp = (one: Running, error: unknown): boolean =>
+    isUnwanted(error) && !named.get(one.state.handle.uid)?.includes(one.state.id)
+
   const overs = new WeakSet<Running>()
   const isOver = (one: Running): boolean => overs.has(one)
 
   const fail = async (one: Running, error: unknown): Promise<void> => {
     const { version, id, kind, handle, architecture, image, reference } = one.state
     const known = { version, id, kind, handle, architecture, image, ...(reference !== undefined && { reference }) }
-    if (one.state.phase === 'packed') await packer.dropped(one.state.content).catch(() => undefined)
+    if (one.state.phase === 'packed') await packer.dropped(one.state.content, alone(one)).catch(() => undefined)
     const problem = problemOf(kind, error)
     log.warn('a VM could not be captured', { node: options.node, kind, name: handle.uid, problem })
     await keep(one, { ...known, phase: 'failed', problem })
@@ -169,7 +169,7 @@ export function createCaptures(options: CapturesOptions): Captures {
       const { content, kind } = one.state as Packed
       await deliveries[kind](one.state as Packed, { ...teller(one, signal), signal })
       failpoint('captures.delivered')
-      await packer.delivered(content).catch(() => undefined)
+      await packer.delivered(content, alone(one)).catch(() => undefined)
       overs.add(one)
     },
     async failed(one, signal) {
@@ -178,6 +178,12 @@ export function createCaptures(options: CapturesOptions): Captures {
       overs.add(one)
     },
   }
+
+  const teller = (one: Running, signal: AbortSignal): Teller =>
+    createTeller(
+      (progress) => server.report(one.state.id, progress, signal),
+      (error) => isGivenUp(one, error) && drop(one),
+    )
 
   const toServer = async ({ id, content }: Packed, { tell, signal }: Delivery): Promise<void> => {
     const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
@@ -193,14 +199,24 @@ export function createCaptures(options: CapturesOptions): Captures {
   const deliveries: Readonly<Record<WantedCapture['kind'], (packed: Packed, delivery: Delivery) => Promise<void>>> = {
     save: toServer,
     commit: toServer,
-    async push({ id, content, reference = '' }, { tell, end: endTelling, signal }) {
-      const login = await server.login(id, signal)
-      const digest = await push(content, reference, { login, store: await packer.whole(), signal, progress: tell })
+    async push(packed, { tell, end: endTelling, signal }) {
+      const { id, content } = packed
+      const target = await targetOf(packed, signal)
+      const sentBytes = headStarts.get(id) ?? 0
+      const digest = await push(content, target, { store: await packer.whole(), sentBytes, signal, progress: tell })
       // What was skipped is known to the job by this alone.
       await endTelling()
       await server.finish(id, digest, signal)
     },
   }
+
+  /** What pushes have sent while they were being packed. */
+  const headStarts = new Map<string, number>()
+  const targetOf = async ({ id, reference = '', image }: CaptureState, signal: AbortSignal): Promise<PushTarget> => ({
+    reference,
+    from: image.reference,
+    login: await server.login(id, signal),
+  })
 
   async function pack(one: Running, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
@@ -212,8 +228,11 @@ export function createCaptures(options: CapturesOptions): Captures {
     const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
     const content = isHere ? base.digest : image.content
     const job = { uid: handle.uid, architecture, capture, base, content }
-    const packed = await packer.pack(job, {
+    const headStart = known.kind === 'push' ? startSending(await targetOf(one.state, signal), signal) : undefined
+    const work = packer.pack(job, {
       signal,
+      isAlone: alone(one),
+      ...(headStart && { through: headStart.through }),
       // A push counts what it sends: what it comes to is known after this.
       progress: (share, bytes) =>
         tell(
@@ -222,35 +241,10 @@ export function createCaptures(options: CapturesOptions): Captures {
             : { percent: share * packedPercent, bytes },
         ),
     })
+    const packed = await work.finally(() => headStart?.end())
+    if (headStart) headStarts.set(known.id, headStart.sentBytes)
     failpoint('captures.packed')
     await keep(one, { ...known, phase: 'packed', content: packed })
-  }
-
-  /** Not too often, and one at a time. Who hears that nobody wants it gives up. */
-  function teller(one: Running, signal: AbortSignal): Teller {
-    let toldMs = Number.NEGATIVE_INFINITY
-    let telling: Promise<void> | undefined
-    let untold: CaptureProgress | undefined
-    const report = ({ percent, ...progress }: CaptureProgress): Promise<void> => {
-      toldMs = performance.now()
-      untold = undefined
-      return server.report(one.state.id, { percent: Math.floor(percent), ...progress }, signal)
-    }
-    return {
-      tell(progress) {
-        untold = progress
-        if (telling || performance.now() - toldMs < reportEveryMs) return
-        telling = report(progress)
-          .catch((error: unknown) => void (isUnwanted(error) && drop(one)))
-          .finally(() => {
-            telling = undefined
-          })
-      },
-      async end() {
-        await telling
-        if (untold) await report(untold)
-      },
-    }
   }
 
   function drop(one: Running): void {
@@ -261,12 +255,14 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   async function end(one: Running): Promise<void> {
     const { id, handle } = one.state
-    if (one.isDropped && one.state.phase === 'packed') await packer.dropped(one.state.content).catch(() => undefined)
+    if (one.isDropped && one.state.phase === 'packed')
+      await packer.dropped(one.state.content, alone(one)).catch(() => undefined)
     await driver.capturing?.release(handle, id)
     failpoint('captures.released')
     await states.remove(id)
     await one.release?.()
     running.delete(id)
+    headStarts.delete(id)
     ended.add(id)
     options.changed(handle.uid)
   }
@@ -311,8 +307,13 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
     isBusy: (uid) => [...running.values()].some(({ state }) => state.handle.uid === uid),
     wanted(handle, ids) {
+      named.set(handle.uid, ids)
       for (const one of running.values())
         if (one.state.handle.uid === handle.uid && !ids.includes(one.state.id)) drop(one)
+    },
+    async forget(uid) {
+      named.delete(uid)
+      await packer.forget(uid)
     },
     async stop() {
       stopping.abort()

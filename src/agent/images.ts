@@ -58,6 +58,8 @@ export interface Images {
    * `id` tells one from another. `image` is what they are to be put together with.
    */
   holdContent(id: string, image?: WantedImage): Promise<() => Promise<void>>
+  /** Nobody but this one holds content here. */
+  isPackingAlone(id: string): Promise<boolean>
   /** Content that is here, to be served to others. */
   store(): Promise<ContentStore | undefined>
 }
@@ -210,6 +212,10 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       if (content !== undefined) releases.push(await leases.take(content))
       return async () => void (await Promise.all(releases.map((release) => release())))
     },
+    async isPackingAlone(id) {
+      const taken = [...(await leases.taken())]
+      return !taken.some((key) => key.startsWith(packing) && key !== `${packing}${id}`)
+    },
     copies: () =>
       room.copies().map((copy) => {
         const from = pulled.of(copy.key)
@@ -266,6 +272,7 @@ export function pretendImages(): Images {
     keep: async () => undefined,
     drop: async () => undefined,
     holdContent: async () => async () => undefined,
+    isPackingAlone: async () => false,
     copies: () => [],
     space: () => undefined,
     store: async () => undefined,

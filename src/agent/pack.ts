@@ -36,6 +36,10 @@ export interface PackProgress {
   readonly signal: AbortSignal
   /** How much of the whole, from 0 to 1, and how many bytes that is. */
   progress(share: number, bytes: number): void
+  /** Nobody else packs, or has packed what is still to be delivered: it may be the same chunks. */
+  isAlone(): Promise<boolean>
+  /** Chunks are put into this, which passes them on. */
+  through?(store: ContentStore): ContentStore
 }
 
 /** The reason of a signal when nobody wants the image any more: what was packed for it goes. */
@@ -54,18 +58,26 @@ export interface Packer {
   /** The node's store, with what the server has beside it. */
   whole(): Promise<ContentStore>
   /** An image is where it should be: what only the next VM of it needs is fetched again then. */
-  delivered(digest: string): Promise<void>
+  delivered(digest: string, isAlone: PackProgress['isAlone']): Promise<void>
   /** An image comes to nothing: what was packed for it alone goes. */
-  dropped(digest: string): Promise<void>
+  dropped(digest: string, isAlone: PackProgress['isAlone']): Promise<void>
+  /** A VM is gone: what is remembered of its layers goes. */
+  forget(uid: string): Promise<void>
 }
 
 /** `folder` is where it remembers what it packed. */
 export function createPacker(folder: string, content: () => Promise<NodeContent>): Packer {
-  const fileOf = (key: string): string => path.join(folder, `${hash('sha256', key)}.json`)
+  const folderOf = (uid: string): string => path.join(folder, hash('sha256', uid).slice(0, 32))
+  const fileOf = (key: string, uid?: string): string =>
+    path.join(uid === undefined ? folder : folderOf(uid), `${hash('sha256', key)}.json`)
 
   /** Undefined also where some of its chunks are not there any more. */
-  async function remembered<T>(key: string, chunksIn: (value: T) => readonly Layer[]): Promise<T | undefined> {
-    const text = await readFileIfPresent(fileOf(key))
+  async function remembered<T>(
+    key: string,
+    chunksIn: (value: T) => readonly Layer[],
+    uid?: string,
+  ): Promise<T | undefined> {
+    const text = await readFileIfPresent(fileOf(key, uid))
     if (text === undefined) return undefined
     const { store } = await content()
     try {
@@ -78,9 +90,10 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
     }
   }
 
-  async function remember(key: string, value: unknown): Promise<void> {
-    await fs.mkdir(folder, { recursive: true, mode: 0o700 })
-    await writeFileAtomically(fileOf(key), JSON.stringify(value))
+  async function remember(key: string, value: unknown, uid?: string): Promise<void> {
+    const file = fileOf(key, uid)
+    await fs.mkdir(path.dirname(file), { recursive: true, mode: 0o700 })
+    await writeFileAtomically(file, JSON.stringify(value))
   }
 
   /** An image that nodes make themselves is packed by the first that saves a VM of it. */
@@ -118,21 +131,21 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
         throw new Error(`the image "${base.name}" on this node is not the one that the disk of the VM stands on`)
       const { store, source } = await content()
       const put = new Set<string>()
-      const recording = recorded(store, source, put)
+      const recording = recorded(options.through?.(store) ?? store, source, put)
       try {
         const work = await workOn(job, options)
         const parent = await baseManifest(job, recording, work)
         const parentDigest = job.content ?? encodeManifest(parent).digest
         let manifest = parent
         for (const [index, layer] of capture.layers.entries()) {
-          const key = `layer ${uid} ${base.digest} ${layer.id}`
+          const key = `layer ${base.digest} ${layer.id}`
           const part = work.part(await bytesIn(layer.file))
-          let delta = await remembered<Delta>(key, (known) => (known.layer ? [known.layer] : []))
+          let delta = await remembered<Delta>(key, (known) => (known.layer ? [known.layer] : []), uid)
           if (!delta) {
             const parentFile = index === 0 ? base.disk : undefined
             delta = await packDelta(layer.file, manifest, recording, { ...part, parentFile })
             failpoint('captures.pack.layer')
-            await remember(key, delta)
+            await remember(key, delta, uid)
           }
           manifest = childManifest(manifest, parentDigest, delta)
         }
@@ -149,7 +162,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
       } catch (error) {
         // Whoever needs one of them besides makes or fetches it again; but what nobody knows of, nobody would remove.
         const { aborted: isCut, reason } = options.signal
-        if (!isCut || reason instanceof GivenUp) for (const digest of put) await store.delete(digest)
+        if (!isCut || reason instanceof GivenUp) await free(store, put, options.isAlone)
         throw error
       }
     },
@@ -183,23 +196,29 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
       }
     },
 
-    async delivered(digest) {
+    async delivered(digest, isAlone) {
       const { store } = await content()
       const { memory, layers } = await readManifest(store, digest)
       const others = new Set(layers.flatMap(({ chunks }) => chunks.map((chunk) => chunk.digest)))
-      for (const chunk of memory?.state.chunks ?? []) if (!others.has(chunk.digest)) await store.delete(chunk.digest)
+      const digests = (memory?.state.chunks ?? []).map((chunk) => chunk.digest)
+      await free(
+        store,
+        digests.filter((each) => !others.has(each)),
+        isAlone,
+      )
     },
 
-    async dropped(digest) {
+    async dropped(digest, isAlone) {
       const { store } = await content()
       const manifest = await readManifest(store, digest).catch(() => undefined)
       const parent =
         manifest?.parent === undefined ? undefined : await readManifest(store, manifest.parent).catch(() => undefined)
       const kept = new Set([...(parent ? chunksOf(parent) : [])].map((chunk) => chunk.digest))
-      if (manifest && parent)
-        for (const chunk of chunksOf(manifest)) if (!kept.has(chunk.digest)) await store.delete(chunk.digest)
-      await store.delete(digest)
+      const chunks = manifest && parent ? [...chunksOf(manifest)].map((chunk) => chunk.digest) : []
+      await free(store, [...chunks.filter((each) => !kept.has(each)), digest], isAlone)
     },
+
+    forget: (uid) => fs.rm(folderOf(uid), { recursive: true, force: true }),
   }
 }
 
@@ -214,6 +233,13 @@ export function createPretendPacker(content: () => Promise<NodeContent>): Packer
     // Captures of one size are the same image.
     dropped: async () => undefined,
   }
+}
+
+/** What somebody put or found since is theirs, too. Where not all is freed, it goes when space is needed. */
+async function free(store: ContentStore, digests: Iterable<string>, isAlone: PackProgress['isAlone']): Promise<void> {
+  const beforeMs = Date.now()
+  if (!(await isAlone())) return
+  for (const digest of digests) await store.deleteUnused(digest, beforeMs)
 }
 
 const filesOf = ({ boot }: Manifest): readonly Layer[] =>

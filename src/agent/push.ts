@@ -3,43 +3,94 @@
 import type { RegistryLogin } from '../api/captures.ts'
 import type { ContentStore } from '../images/content.ts'
 import { copy } from '../oci/copy.ts'
+import { type Forwarding, forwardTo } from '../oci/forward.ts'
 import { imageSource } from '../oci/image-target.ts'
-import { openRegistry } from '../oci/registry.ts'
+import { openRegistry, type Repository } from '../oci/registry.ts'
 import { parseImageReference } from '../rules/image-reference.ts'
-import type { CaptureProgress } from './captures.ts'
+import type { CaptureProgress } from './capture-teller.ts'
+
+export interface PushTarget {
+  /** `<registry_host>/<repository>/<image>:TAG` */
+  readonly reference: string
+  /** What the VM was deployed from, where that is in a registry: what is there already is not sent. */
+  readonly from: string | undefined
+  readonly login: RegistryLogin
+}
 
 export interface PushOptions {
-  readonly login: RegistryLogin
+  /** So much was sent before, in this very push: it counts as sent, not as skipped. */
+  readonly sentBytes: number
   readonly store: ContentStore
   readonly signal: AbortSignal
   progress(progress: CaptureProgress): void
 }
 
 /** Returns the digest of the manifest in the registry. */
-export async function push(content: string, text: string, options: PushOptions): Promise<string> {
-  const { login, store, signal, progress } = options
+export async function push(content: string, target: PushTarget, options: PushOptions): Promise<string> {
+  const { store, sentBytes, signal, progress } = options
+  using place = openTarget(target)
+  const { digest } = await copy(
+    { target: imageSource(store), reference: content },
+    { target: place.repository, reference: place.tag },
+    {
+      signal,
+      onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) =>
+        progress({
+          percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),
+          bytes: bytesDone,
+          phase: 'sending',
+          bytesTotal,
+          bytesSkipped: Math.max(0, bytesSkipped - sentBytes),
+        }),
+    },
+  )
+  return digest
+}
+
+export interface HeadStart {
+  through(store: ContentStore): ContentStore
+  /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
+  end(): Promise<void>
+  readonly sentBytes: number
+}
+
+/** Sends chunks while others are still being packed. */
+export function startSending(target: PushTarget, signal: AbortSignal): HeadStart {
+  const place = openTarget(target)
+  let forwarding: Forwarding | undefined
+  let sentBytes = 0
+  const onSent = (bytes: number): void => {
+    sentBytes = bytes
+  }
+  return {
+    get sentBytes() {
+      return sentBytes
+    },
+    through(store) {
+      forwarding = forwardTo(place.repository, store, { signal, onSent })
+      return forwarding.store
+    },
+    async end() {
+      await forwarding?.idle()
+      place[Symbol.dispose]()
+    },
+  }
+}
+
+function openTarget({
+  reference: text,
+  from,
+  login,
+}: PushTarget): Disposable & { repository: Repository; tag: string } {
   const parsed = parseImageReference(text, 'push')
   if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
-  const { repository, target } = parsed.reference
+  const { registry: host, repository, target: tag } = parsed.reference
+  const source = from === undefined ? undefined : parseImageReference(from, 'pull')
+  const isNear = source?.ok === true && source.reference.registry === host && source.reference.repository !== repository
   const registry = openRegistry(login)
-  try {
-    const { digest } = await copy(
-      { target: imageSource(store), reference: content },
-      { target: registry.repository(repository), reference: target },
-      {
-        signal,
-        onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) =>
-          progress({
-            percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),
-            bytes: bytesDone,
-            phase: 'sending',
-            bytesTotal,
-            bytesSkipped,
-          }),
-      },
-    )
-    return digest
-  } finally {
-    registry.close()
+  return {
+    repository: registry.repository(repository, isNear ? { mountFrom: source.reference.repository } : {}),
+    tag,
+    [Symbol.dispose]: () => registry.close(),
   }
 }

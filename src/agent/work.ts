@@ -152,8 +152,9 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
 }
 
 /** The VM, and then the folder with the record of it. */
-export async function removeAll({ driver, handles }: Tools, handle: Handle): Promise<void> {
+export async function removeAll({ driver, handles, captures }: Tools, handle: Handle): Promise<void> {
   await driver.destroy(handle)
+  await captures.forget(handle.uid)
   await handles.remove(handle.uid)
 }
 

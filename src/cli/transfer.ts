@@ -2,10 +2,6 @@
 import type { Context } from './context.ts'
 import { type Step, startProgress } from './progress.ts'
 
-/** For those who work a rate out by themselves; `show` with `bytes` does it for everybody else. */
-export { timeLeft } from '../rules/durations.ts'
-export { transferText as stepOf } from './rate.ts'
-
 export interface Meter {
   /** So many bytes are there now. */
   at(bytes: number): void
