@@ -112,10 +112,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const given = parseSettings(await readFileIfPresent(path.join(dataFolder, 'config.json')))
   // Plain HTTP under another address means a proxy on this machine that ends TLS: it says who is calling.
   const isBehindProxy = plainHttp && publicUrl !== undefined && given.trustedProxies.length === 0
+  const isLocal = plainHttp && publicUrl === undefined
   const settings = {
     ...given,
     ...(isBehindProxy && { trustedProxies: ['127.0.0.1', '::1'] }),
     legacy: { ...given.legacy, enabled: given.legacy.enabled ?? legacy },
+    // Nobody but this machine reaches a service that is served in clear and has no other address.
+    registries: { allowPrivate: isLocal, allowLoopback: isLocal, ...given.registries },
   }
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)

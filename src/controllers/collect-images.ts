@@ -38,7 +38,9 @@ export async function collectOnce(
 ): Promise<number> {
   const manifests = (): Set<string> => {
     const named = [...images.list(), ...isos.list()].map(({ value }) => value.content)
-    const used = vms.list().flatMap(({ value }) => [value.imageContent, value.isoContent])
+    const used = vms.list().flatMap(({ value: { imageContent, isoContent, captures = [] } }) => {
+      return [imageContent, isoContent, ...captures.map(({ base }) => base)]
+    })
     return new Set([...named, ...used].filter((digest) => digest !== undefined))
   }
   return (await content.collect(manifests, { graceMs: contentGraceMs, now: sinceMs, signal })).deleted

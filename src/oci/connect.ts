@@ -10,7 +10,8 @@ import { type AddressPolicy, isAllowedAddress } from '../rules/address-kinds.ts'
 import { RegistryError } from './errors.ts'
 
 export interface ConnectOptions {
-  readonly policy: AddressPolicy
+  /** The same for every host, or by host: one that an administrator named may be where others may not lead to. */
+  readonly policy: AddressPolicy | ((host: string) => AddressPolicy)
   /** PEM of an authority to trust beside the usual ones. */
   readonly ca?: string | undefined
   readonly mostSockets?: number | undefined
@@ -24,7 +25,8 @@ export interface Connector {
 }
 
 export function createConnector({ policy, ca, mostSockets = 16, lookup = systemLookup }: ConnectOptions): Connector {
-  const guarded = guardedLookup(policy, lookup)
+  const policyOf = typeof policy === 'function' ? policy : () => policy
+  const guarded = guardedLookup(policyOf, lookup)
   const pool = {
     keepAlive: true,
     keepAliveMsecs: 15_000,
@@ -32,9 +34,9 @@ export function createConnector({ policy, ca, mostSockets = 16, lookup = systemL
     maxFreeSockets: mostSockets,
     scheduling: 'lifo',
   } as const
-  const plain = guard(new http.Agent(pool), policy, guarded)
+  const plain = guard(new http.Agent(pool), policyOf, guarded)
   const trusted = ca === undefined ? undefined : [...tls.getCACertificates('default'), ca]
-  const secure = guard(new https.Agent({ ...pool, ...(trusted && { ca: trusted }) }), policy, guarded)
+  const secure = guard(new https.Agent({ ...pool, ...(trusted && { ca: trusted }) }), policyOf, guarded)
   return {
     agentFor: (url) => (url.protocol === 'https:' ? secure : plain),
     close() {
@@ -45,12 +47,12 @@ export function createConnector({ policy, ca, mostSockets = 16, lookup = systemL
 }
 
 /** An address that stands in the URL is never looked up, so it is judged here; a name is judged in its lookup. */
-function guard<A extends http.Agent>(agent: A, policy: AddressPolicy, lookup: net.LookupFunction): A {
+function guard<A extends http.Agent>(agent: A, policyOf: PolicyOf, lookup: net.LookupFunction): A {
   const create = agent.createConnection.bind(agent)
   agent.createConnection = (options, callback) => {
     const host = (options as { host?: string | null }).host ?? ''
     const address = host.replace(/^\[|\]$/g, '')
-    if (net.isIP(address) === 0 || isAllowedAddress(address, policy))
+    if (net.isIP(address) === 0 || isAllowedAddress(address, policyOf(address)))
       return create({ ...options, lookup } as typeof options, callback)
     callback?.(refusedAddress(host), undefined as never)
     return undefined
@@ -58,17 +60,19 @@ function guard<A extends http.Agent>(agent: A, policy: AddressPolicy, lookup: ne
   return agent
 }
 
+type PolicyOf = (host: string) => AddressPolicy
+
 const systemLookup: net.LookupFunction = dns.lookup
 
 type LookupCallback = Parameters<net.LookupFunction>[2]
 
 /** Passes on only what may be connected to. */
-function guardedLookup(policy: AddressPolicy, lookup: net.LookupFunction): net.LookupFunction {
+function guardedLookup(policyOf: PolicyOf, lookup: net.LookupFunction): net.LookupFunction {
   return (hostname, options, callback: LookupCallback) =>
     lookup(hostname, { ...options, all: true }, (error, found) => {
       if (error) return callback(error, [])
       const all = Array.isArray(found) ? found : [{ address: found, family: net.isIP(found) }]
-      const allowed = all.filter(({ address }) => isAllowedAddress(address, policy))
+      const allowed = all.filter(({ address }) => isAllowedAddress(address, policyOf(hostname)))
       const [first] = allowed
       if (first === undefined) return callback(refusedAddress(hostname), [])
       return options.all ? callback(null, allowed) : callback(null, first.address, first.family)

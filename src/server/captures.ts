@@ -170,7 +170,8 @@ export async function attach(
     if (captures.some(({ id }) => id === capture.id)) return undefined
     assertMay(kind, record)
     const wished = withWish(record, { power: wantedAfter(kind), action: kind, requestKey })
-    return { ...wished, captures: [...captures, capture] }
+    const { imageContent: base } = record
+    return { ...wished, captures: [...captures, { ...capture, ...(base !== undefined && { base }) }] }
   })
   if (told) return
   throw new ApiError('Conflict', `vm "${name}" was deleted meanwhile`, { kind: 'vms', name, hint: 'deploy another' })

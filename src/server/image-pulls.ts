@@ -8,6 +8,7 @@ import { ApiError, badRequest } from '../api/errors.ts'
 import type { RemoteItems } from '../api/image-operations.ts'
 import type { Image } from '../api/images.ts'
 import { displayName, type Principal } from '../auth/principal.ts'
+import { WrongContentError } from '../images/content.ts'
 import { BadDiskError } from '../images/qcow2.ts'
 import { DiskFullError, temporaryName } from '../images/temporary-files.ts'
 import { RegistryError } from '../oci/errors.ts'
@@ -200,7 +201,8 @@ function ifGone(error: unknown): void {
 
 /** For people: what is ours and unexpected is in the log only. */
 function reasonOf(error: unknown): string {
-  if (error instanceof RemoteError || error instanceof RegistryError) return error.message
+  const isTheirs = error instanceof RemoteError || error instanceof RegistryError || error instanceof WrongContentError
+  if (isTheirs) return error.message
   if (error instanceof DiskFullError) return 'the disk of the server is full; nothing was kept'
   if (error instanceof BadDiskError || error instanceof ApiError) return error.message
   return 'the server failed while it took it in: its log says more'

@@ -170,8 +170,9 @@ export class ImageStore {
       const users = uses.of(name)
       if (users.length > 0)
         throw this.#conflict(name, `is used by ${listed(users)}`, 'delete those VMs first: svc3 vm delete')
-      // A pull ends when its record does.
-      if (entry.value.state === 'Updating' && !entry.value.pull)
+      // A pull and a save end when their record does; a commit would leave a VM that is being written into nothing.
+      const isEnded = entry.value.pull !== undefined || entry.value.capture?.kind === 'save'
+      if (entry.value.state === 'Updating' && !isEnded)
         throw this.#conflict(name, 'is being written', 'wait until it is Ready, or Failed')
       try {
         await collection.delete(entry)

@@ -51,12 +51,12 @@ export function requireCredentials(
 
 /** With the password: for the program that is about to use it, and for nobody else. */
 export async function loginFor(
-  services: Pick<Services, 'secrets' | 'settings' | 'plainHttp' | 'collections'>,
+  services: Pick<Services, 'secrets' | 'settings'>,
   reference: ImageReference,
   stored: Entry<RegistryCredentialRecord> | undefined,
 ): Promise<RegistryLogin> {
-  const { secrets, settings, plainHttp } = services
-  const { allowPrivate = plainHttp, allowLoopback = plainHttp, ca } = settings.registries
+  const { secrets, settings } = services
+  const { allowPrivate = false, allowLoopback = false, ca } = settings.registries
   const { registry } = reference
   const file = Object.hasOwn(ca, registry) ? ca[registry] : undefined
   return {

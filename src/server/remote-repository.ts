@@ -12,15 +12,19 @@ const mostTags = 200
 const looksAtOnce = 4
 const retry = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 
+const anywhere = { allowPrivate: true, allowLoopback: true }
+const publicOnly = { allowPrivate: false, allowLoopback: false }
+
 export function openRepository(place: Place): RemoteSource {
   const { name: remote, url, allowInsecure, authorities } = place
+  const named = url.hostname.replace(/^\[|\]$/g, '')
   const repository = url.pathname.replace(/^\/+|\/+$/g, '')
   const connect = (isQuick: boolean): Registry =>
     openRegistry({
       server: `${allowInsecure ? 'http' : 'https'}://${url.host}`,
       allowInsecure,
-      // An administrator has named it: it may be anywhere.
-      policy: { allowPrivate: true, allowLoopback: true },
+      // An administrator has named this host, so it may be anywhere. Where it leads to, nobody has named.
+      policy: (host) => (host === named ? anywhere : publicOnly),
       ...(authorities && { ca: authorities.join('\n') }),
       ...(isQuick && { retry, idleMs: listMs }),
     })

@@ -96,7 +96,10 @@ export interface VmRecord {
 }
 
 /** A VM as it is in one moment, on its way into an image or to a registry. */
-export type VmCapture = CaptureForImage | CaptureForPush
+export type VmCapture = (CaptureForImage | CaptureForPush) & {
+  /** The manifest that its disk stands on: it stays in the store until the capture has come to its end. */
+  readonly base?: string
+}
 
 export interface CaptureForImage extends WantedCapture {
   readonly kind: 'save' | 'commit'

@@ -171,7 +171,10 @@ export class AgentServer implements AsyncDisposable {
   }
 
   async comeBack(): Promise<void> {
-    const server = createServer((request, response) => void this.#serve(request, response))
+    // Whoever is killed in the middle of a request hears no answer.
+    const server = createServer(
+      (request, response) => void this.#serve(request, response).catch(() => response.destroy()),
+    )
     const sockets = new WebSocketServer({ noServer: true })
     server.on('upgrade', (request, socket, head) => {
       const open = this.#tunnels.get(request.url?.split('/').at(-1) ?? '')

@@ -46,7 +46,7 @@ before(async () => {
   await publish(await putManifest(small.store, { ...small.manifest, architecture: 'amd64' }), 'intel')
   await putTart(connected.repository('team/image'), 'tart', { disk: tartDisk, layerBytes: mib })
   await putStranger()
-  service = await startService()
+  service = await startService({ settings: { registries: { allowPrivate: true, allowLoopback: true } } })
   pulls = pullImages(service.services, createPulls(service.services))
 })
 after(async () => {
