@@ -203,7 +203,7 @@ describe('a pull from a registry', () => {
     await settled('broken')
     const { body } = await service.call('GET', `${base}/images/broken`)
     assert.deepEqual([body.state, body.checksum], ['Failed', undefined])
-    assert.match(body.errorMessage, /is something else/)
+    assert.match(body.errorMessage, /is damaged and must be fetched again/)
     assert.ok(!(await service.services.content.has(digest)))
     assert.equal((await deploy('broken')).status, 409)
   })
