@@ -31,10 +31,10 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
 
 /** The body as the operation takes it. */
 const encoded = async ({ consumes, isUpload, method }: Operation, body: unknown): Promise<CallOptions> => {
-  if (isUpload && method === 'PUT') {
-    const headers = { 'content-type': 'application/octet-stream', 'content-length': '7' }
-    return { body: Buffer.from(String(body ?? 'a chunk')), headers }
-  }
+  const octets = { 'content-type': 'application/octet-stream' }
+  if (isUpload && consumes)
+    return { body: Buffer.from(String(body ?? 'a chunk')), headers: { ...octets, 'content-length': '7' } }
+  if (isUpload && method === 'PUT') return { body: Buffer.from('a disk'), headers: octets }
   if (isUpload) return fileForm({ [isUpload]: body as string | undefined })
   return consumes ? fileForm(body as Record<string, string>) : { body }
 }
