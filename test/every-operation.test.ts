@@ -211,6 +211,18 @@ const withRegistry = (fresh: TestService): Promise<unknown> =>
   fresh.call('POST', `${inDefault}/secrets/registrycredentials/add`, {
     body: { server: 'https://ghcr.io', username: 'ci-bot', password: 'not-a-real-password' },
   })
+/** A VM of an image in a registry, on the node whose agent asks. */
+const withRegistryVm = async (fresh: TestService): Promise<unknown> => {
+  await addImage(fresh, 'sonoma', 'arm64')
+  const { token } = await startNode(fresh, { report: { architecture: 'arm64' } })
+  const { body } = await fresh.call('POST', `${inDefault}/vms`, { body: { image: 'sonoma', name: 'vm-cznfv' } })
+  const { vms } = fresh.services.collections
+  const entry = vms.get('svc-default', 'vm-cznfv')
+  assert.ok(entry)
+  const imageReference = `ghcr.io/acme/ios/sonoma@sha256:${'0'.repeat(64)}`
+  await vms.update(entry, { ...entry.value, imageReference })
+  return { token, params: { vm: body.uid } }
+}
 /** A VM that is being pushed, on the node whose agent asks. */
 const withPush = async (fresh: TestService) => {
   await withRegistry(fresh)
@@ -253,6 +265,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   findMissingBlobs: asAgent,
   reportCapture: withCapture,
   getCaptureCredentials: async (fresh) => (await withPush(fresh)).agent,
+  getVmRegistry: withRegistryVm,
   pushVm: async (fresh) => {
     await withRegistry(fresh)
     await withVm('arm64')(fresh)

@@ -1,6 +1,7 @@
 // The agent of a node: joins, keeps the stream open, gives every VM a worker, and tells the server how things are.
 import path from 'node:path'
 import { type AgentMessage, findPeers, getBlob, reportNode, reportVms } from '../api/agent.ts'
+import { getVmRegistry } from '../api/captures.ts'
 import { backOff, wait } from '../client/retry.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -144,6 +145,7 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
     folder: isPretended ? folder : imageFolder,
     recipes: isPretended ? {} : (options.recipes ?? recipes),
     openBlob: blobsOf(content),
+    askLogin: (vm, signal) => content.call(getVmRegistry, { params: { vm } }, signal),
     peers: options.peerPort === undefined ? undefined : createPeers({ find: peersOf(content), log }),
     ...(!isPretended && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,

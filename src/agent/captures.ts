@@ -71,9 +71,14 @@ export interface Captures {
 
 type Packed = Extract<CaptureState, { phase: 'packed' }>
 
-interface Delivery {
-  readonly signal: AbortSignal
+interface Teller {
   tell(progress: CaptureProgress): void
+  /** Says the last of it, whenever something was said before. */
+  end(): Promise<void>
+}
+
+interface Delivery extends Teller {
+  readonly signal: AbortSignal
 }
 
 interface Running {
@@ -113,7 +118,7 @@ export function createCaptures(options: CapturesOptions): Captures {
     const cancel = new AbortController()
     const one: Running = { state, cancel, work: undefined, release: undefined, isDropped: false }
     running.set(state.id, one)
-    one.release = await images.holdContent(state.id)
+    one.release = await images.holdContent(state.id, state.image)
     return one
   }
 
@@ -162,7 +167,7 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
     async packed(one, signal) {
       const { content, kind } = one.state as Packed
-      await deliveries[kind](one.state as Packed, { tell: teller(one, signal), signal })
+      await deliveries[kind](one.state as Packed, { ...teller(one, signal), signal })
       failpoint('captures.delivered')
       await packer.delivered(content).catch(() => undefined)
       overs.add(one)
@@ -188,9 +193,11 @@ export function createCaptures(options: CapturesOptions): Captures {
   const deliveries: Readonly<Record<WantedCapture['kind'], (packed: Packed, delivery: Delivery) => Promise<void>>> = {
     save: toServer,
     commit: toServer,
-    async push({ id, content, reference = '' }, { tell, signal }) {
+    async push({ id, content, reference = '' }, { tell, end: endTelling, signal }) {
       const login = await server.login(id, signal)
       const digest = await push(content, reference, { login, store: await packer.whole(), signal, progress: tell })
+      // What was skipped is known to the job by this alone.
+      await endTelling()
       await server.finish(id, digest, signal)
     },
   }
@@ -199,10 +206,13 @@ export function createCaptures(options: CapturesOptions): Captures {
     signal.throwIfAborted()
     const { capture, ...known } = one.state as Extract<CaptureState, { phase: 'frozen' }>
     const { architecture, image, handle } = known
-    const tell = teller(one, signal)
-    const base = await images.ensure(image, { signal, progress: () => undefined })
-    const job = { uid: handle.uid, architecture, capture, base, content: image.content }
-    const content = await packer.pack(job, {
+    const { tell } = teller(one, signal)
+    const base = await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
+    // Of what was pulled from a registry the server has nothing, but all of it may still be here.
+    const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
+    const content = isHere ? base.digest : image.content
+    const job = { uid: handle.uid, architecture, capture, base, content }
+    const packed = await packer.pack(job, {
       signal,
       // A push counts what it sends: what it comes to is known after this.
       progress: (share, bytes) =>
@@ -213,24 +223,33 @@ export function createCaptures(options: CapturesOptions): Captures {
         ),
     })
     failpoint('captures.packed')
-    await keep(one, { ...known, phase: 'packed', content })
+    await keep(one, { ...known, phase: 'packed', content: packed })
   }
 
   /** Not too often, and one at a time. Who hears that nobody wants it gives up. */
-  function teller(one: Running, signal: AbortSignal): (progress: CaptureProgress) => void {
+  function teller(one: Running, signal: AbortSignal): Teller {
     let toldMs = Number.NEGATIVE_INFINITY
-    let isTelling = false
-    return ({ percent, ...progress }) => {
-      const nowMs = performance.now()
-      if (isTelling || nowMs - toldMs < reportEveryMs) return
-      isTelling = true
-      toldMs = nowMs
-      void server
-        .report(one.state.id, { percent: Math.floor(percent), ...progress }, signal)
-        .catch((error: unknown) => isUnwanted(error) && drop(one))
-        .finally(() => {
-          isTelling = false
-        })
+    let telling: Promise<void> | undefined
+    let untold: CaptureProgress | undefined
+    const report = ({ percent, ...progress }: CaptureProgress): Promise<void> => {
+      toldMs = performance.now()
+      untold = undefined
+      return server.report(one.state.id, { percent: Math.floor(percent), ...progress }, signal)
+    }
+    return {
+      tell(progress) {
+        untold = progress
+        if (telling || performance.now() - toldMs < reportEveryMs) return
+        telling = report(progress)
+          .catch((error: unknown) => void (isUnwanted(error) && drop(one)))
+          .finally(() => {
+            telling = undefined
+          })
+      },
+      async end() {
+        await telling
+        if (untold) await report(untold)
+      },
     }
   }
 

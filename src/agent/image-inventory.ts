@@ -13,6 +13,8 @@ export interface Copy {
   readonly folder: string
   readonly bytes: number
   readonly usedMs: number
+  /** Where it was pulled from, if it was. */
+  readonly pulled?: { readonly reference: string; readonly sizeBytes: number }
 }
 
 /** Chunks that go together. */

@@ -137,5 +137,11 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
   }
 }
 
-const factsOf = (copy: Copy | undefined): Pick<CopyReport, 'bytes' | 'usedAt'> =>
-  copy ? { bytes: copy.bytes, usedAt: timestamp(new Date(Math.floor(copy.usedMs / minuteMs) * minuteMs)) } : {}
+const factsOf = (copy: Copy | undefined): Pick<CopyReport, 'bytes' | 'usedAt' | 'pulled'> =>
+  copy
+    ? {
+        bytes: copy.bytes,
+        usedAt: timestamp(new Date(Math.floor(copy.usedMs / minuteMs) * minuteMs)),
+        ...(copy.pulled && { pulled: copy.pulled }),
+      }
+    : {}

@@ -1,5 +1,5 @@
-// The node's copies of images and ISOs. One with content is fetched from the server, one with a recipe is built here;
-// either once, whoever asks for it meanwhile, and no longer than somebody waits.
+// The node's copies of images and ISOs. One with content is fetched from the server, one in a registry from there, one
+// with a recipe is built here.
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
 import type { BaseImage } from '../drivers/driver.ts'
@@ -15,10 +15,14 @@ import { type Holders, nobody } from './image-holders.ts'
 import { type Copy, markUsed, packing } from './image-inventory.ts'
 import { openLeases } from './image-leases.ts'
 import { openRoom, type Space } from './image-room.ts'
+import { type EnsureOptions, share, type Way } from './making.ts'
 import { reasonOf } from './messages.ts'
 import type { NodeContent } from './pack.ts'
 import type { PeerContent } from './peers.ts'
+import { openPulledImages } from './pulled-images.ts'
+import { createPulledWays, type Filling } from './pulled-ways.ts'
 import type { Recipe } from './recipes.ts'
+import type { AskLogin } from './registry-image.ts'
 
 export type WantedImage = WantedVm['image']
 export interface WantedIso {
@@ -27,16 +31,13 @@ export interface WantedIso {
   readonly content: string
 }
 
-export interface EnsureOptions {
-  readonly signal: AbortSignal
-  progress(phase: string, percent?: number): void
-  /** It is to be used: it stays where it is until this is disposed of. */
-  readonly held?: AsyncDisposableStack
-}
-
 /** What a copy is known by. */
 export const keyOf = ({ content, recipe }: Pick<WantedImage, 'content' | 'recipe'>): string =>
   content ?? `recipe:${recipe ?? ''}`
+
+/** What the copy is known by that a disk stands on. */
+export const baseKeyOf = (image: WantedImage, { digest }: Pick<BaseImage, 'digest'>): string =>
+  image.reference === undefined ? keyOf(image) : digest
 
 export interface Images {
   /** The node's copy, made when it is not there yet. */
@@ -54,9 +55,9 @@ export interface Images {
   space(): Space | undefined
   /**
    * Until it is released, no chunk goes that no manifest here names: for whoever puts some, until they are delivered.
-   * `id` tells one from another.
+   * `id` tells one from another. `image` is what they are to be put together with.
    */
-  holdContent(id: string): Promise<() => Promise<void>>
+  holdContent(id: string, image?: WantedImage): Promise<() => Promise<void>>
   /** Content that is here, to be served to others. */
   store(): Promise<ContentStore | undefined>
 }
@@ -73,6 +74,8 @@ export interface ImagesOptions {
   readonly openBlob: OpenBlob
   /** Content from other nodes. */
   readonly peers?: PeerContent | undefined
+  /** How registries are reached. */
+  readonly askLogin?: AskLogin | undefined
   /** Who else has a say in what goes; nobody when left out. */
   readonly holders?: Holders
   readonly quotaBytes?: number | undefined
@@ -81,33 +84,12 @@ export interface ImagesOptions {
   readonly log: Log
 }
 
-/** How something comes to be here. */
-interface Way {
-  /** Of the copy. Equal ones are the same work. */
-  readonly key: string
-  /** For messages: `image "x"`. */
-  readonly title: string
-  readonly phase: string
-  readonly failure: string
-  /** What to know after a failure. */
-  readonly next: string
-  find(): Promise<BaseImage | undefined>
-  make(options: { readonly signal: AbortSignal; progress(line?: string, percent?: number): void }): Promise<void>
-}
-
-interface Making {
-  readonly made: Promise<void>
-  readonly cancel: AbortController
-  readonly waiting: Set<EnsureOptions>
-}
-/** By folder and what is made: agents of one process share a folder, and the work. */
-const makings = new Map<string, Making>()
-
 export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
-  const { folder, recipes, openBlob, peers, holders = nobody, quotaBytes, added, log } = options
+  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log } = options
   /** Names, and the copies that they stand for. */
   const here = new Map<string, string>(await contentNames(folder))
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
+  const pulled = await openPulledImages(folder)
   let opening: Promise<ContentStore> | undefined
 
   /** Opened with the first image that needs it; one that failed to open is tried again. */
@@ -125,25 +107,38 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   }
   const room = await openRoom({ folder, recipes, quotaBytes, leases, holders, store, evicted, log })
 
-  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => ({
-    key: content,
-    title: `${kind} "${name}"`,
-    phase: `fetching the ${kind}`,
-    failure: 'could not be fetched',
-    next: '; what has come of it is kept for the next try',
-    find: () => findContent(folder, content),
-    make: async ({ signal, progress }) => {
-      const parts = { store: await store(), open: (await peers?.around(openBlob, content, signal)) ?? openBlob }
-      const need = await needOf(parts.store, fetchedContent(parts), content, signal)
-      using reserved = await room.take({ title: `${kind} "${name}"`, ...need })
-      await makeContent(folder, content, {
-        source: fetchedContent({ ...parts, isPassedOn: !reserved.keepsChunks }),
-        ...(kind === 'image' && { name }),
-        signal,
-        progress: (percent) => progress(undefined, percent),
-      })
-    },
-  })
+  /** Makes a copy of content that `open` has. */
+  const fill = async (
+    content: string,
+    { title, name, open }: Filling,
+    { signal, progress }: { readonly signal: AbortSignal; progress(percent: number): void },
+  ): Promise<void> => {
+    const parts = { store: await store(), open: (await peers?.around(open, content, signal)) ?? open }
+    const need = await needOf(parts.store, fetchedContent(parts), content, signal)
+    using reserved = await room.take({ title, ...need })
+    const source = fetchedContent({ ...parts, isPassedOn: !reserved.keepsChunks })
+    await makeContent(folder, content, { source, name, signal, progress })
+  }
+
+  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => {
+    const title = `${kind} "${name}"`
+    return {
+      key: content,
+      title,
+      phase: `fetching the ${kind}`,
+      failure: 'could not be fetched',
+      next: '; what has come of it is kept for the next try',
+      find: () => findContent(folder, content),
+      make: ({ signal, progress }) =>
+        fill(
+          content,
+          { title, name: kind === 'image' ? name : undefined, open: openBlob },
+          { signal, progress: (percent) => progress(undefined, percent) },
+        ),
+    }
+  }
+
+  const pulledWays = createPulledWays({ folder, pulled, leases, room, askLogin, store, fill })
 
   const byRecipe = (image: WantedImage): Way => {
     const recipe = recipeOf(image, recipes)
@@ -156,6 +151,18 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       find: () => recipe.find(folder),
       make: (options) => recipe.make(folder, options),
     }
+  }
+
+  const wayTo = async (image: WantedImage, options: EnsureOptions): Promise<Way> => {
+    const { name, content, reference } = image
+    if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
+    const wanted = { reference, name, vm: options.vm }
+    const known = await pulledWays.known(wanted)
+    if (known) return known
+    await make(pulledWays.learning(wanted), options)
+    const learnt = await pulledWays.known(wanted)
+    if (learnt) return learnt
+    throw new Error(`the image "${name}" is not known after it was looked at; try again`)
   }
 
   /** Nobody takes it away from before the first look until it is used. */
@@ -174,14 +181,17 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     }
   }
 
-  const find = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
-    const there = await way.find()
-    if (there) return there
-    await share(folder, way, options).catch((error: unknown) => {
+  const make = (way: Way, options: EnsureOptions): Promise<void> =>
+    share(folder, way, options).catch((error: unknown) => {
       options.signal.throwIfAborted()
       log.warn('an image or ISO could not be had', { name: way.title, problem: reasonOf(error) })
       throw new Error(`the ${way.title} ${way.failure}: ${reasonOf(error)}${way.next}`, { cause: error })
     })
+
+  const find = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
+    const there = await way.find()
+    if (there) return there
+    await make(way, options)
     await room.settle().catch((error: unknown) => log.warn('no room was made', { problem: reasonOf(error) }))
     const made = await way.find()
     if (made) return made
@@ -189,13 +199,22 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   }
 
   return {
-    names: () => [...here.keys()],
+    names: () => [...here.keys()].filter((name) => name.length <= longestName),
     keep: (keys) => holders.keep(keys),
     async drop(key) {
       if (!(await room.drop(key))) log.warn('a copy of an image stays, for it is used', { name: key })
     },
-    holdContent: (id) => leases.take(`${packing}${id}`),
-    copies: room.copies,
+    async holdContent(id, image) {
+      const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
+      const releases = [await leases.take(`${packing}${id}`)]
+      if (content !== undefined) releases.push(await leases.take(content))
+      return async () => void (await Promise.all(releases.map((release) => release())))
+    },
+    copies: () =>
+      room.copies().map((copy) => {
+        const from = pulled.of(copy.key)
+        return from ? { ...copy, pulled: { reference: from.reference, sizeBytes: from.sizeBytes } } : copy
+      }),
     space: room.space,
     store,
     async content() {
@@ -203,45 +222,17 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
     },
     async ensure(image, options) {
-      const { name, content } = image
-      const found = await get(content === undefined ? byRecipe(image) : byContent(content, 'image', name), options)
-      if (here.get(name) !== keyOf(image)) {
-        here.set(name, keyOf(image))
+      const found = await get(await wayTo(image, options), options)
+      const known = image.reference ?? image.name
+      const key = baseKeyOf(image, found)
+      if (here.get(known) !== key) {
+        here.set(known, key)
         added()
       }
-      return { ...found, name }
+      return { ...found, name: image.name }
     },
     ensureIso: async ({ name, content }, options) => (await get(byContent(content, 'ISO', name), options)).disk,
   }
-}
-
-async function share(folder: string, way: Way, options: EnsureOptions): Promise<void> {
-  options.progress(way.phase)
-  const place = `${folder}\n${way.key}`
-  const making = makings.get(place) ?? start(place, way)
-  making.waiting.add(options)
-  try {
-    await unlessAborted(making.made, options.signal)
-  } finally {
-    making.waiting.delete(options)
-    // The last one that loses interest ends the work. Whoever comes while it winds up begins anew.
-    if (making.waiting.size === 0) {
-      if (makings.get(place) === making) makings.delete(place)
-      making.cancel.abort()
-    }
-  }
-}
-
-function start(place: string, { phase, make }: Way): Making {
-  const cancel = new AbortController()
-  const waiting = new Set<EnsureOptions>()
-  const progress = (line?: string, percent?: number): void => {
-    for (const one of waiting) one.progress(line === undefined ? phase : `${phase}: ${line}`, percent)
-  }
-  const made = make({ signal: cancel.signal, progress })
-  const making: Making = { made, cancel, waiting }
-  makings.set(place, making)
-  return making
 }
 
 /** What making it takes of the disk, at most. */
@@ -258,6 +249,8 @@ async function needOf(store: ContentStore, source: ContentSource, content: strin
   return { diskBytes, chunkBytes: [...lacking.values()].reduce((sum, bytes) => sum + bytes, 0) }
 }
 const looksAtOnce = 8
+/** As reports of nodes have them. */
+const longestName = 512
 
 function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes']): Recipe {
   if (recipe === undefined) throw new Error(`the image "${name}" is not on this node`)
@@ -286,12 +279,4 @@ export function pretendImages(): Images {
       boot: { kind: 'firmware' },
     }),
   }
-}
-
-function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const abort = (): void => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
 }

@@ -12,7 +12,7 @@ import { foldLayers, planFold } from '../images/fold.ts'
 import { type Attachment, formatVersion, type Layer, largestManifestBytes, type Manifest } from '../images/format.ts'
 import { chunksOf, encodeManifest } from '../images/manifest.ts'
 import type { WorkOptions } from '../images/parallel.ts'
-import { readManifest } from '../images/stored-manifests.ts'
+import { isWhole, readManifest } from '../images/stored-manifests.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 
@@ -28,7 +28,7 @@ export interface PackJob {
   readonly capture: Capture
   /** The image that the capture stands on. */
   readonly base: BaseImage
-  /** The digest of its manifest, where the server has it. */
+  /** The digest of its manifest, where the server has it, or this node all of it. */
   readonly content: string | undefined
 }
 
@@ -46,6 +46,8 @@ export class GivenUp extends Error {
 export interface Packer {
   /** Returns the digest of the manifest. All of it is in the node's store, but what the server has anyway. */
   pack(job: PackJob, options: PackProgress): Promise<string>
+  /** Whether manifest and chunks of an image are all on this node. */
+  isWhole(digest: string): Promise<boolean>
   /** Everything that an image is made of. */
   contentsOf(digest: string): Promise<readonly Stored[]>
   read(digest: string, bytes: number, signal: AbortSignal): Promise<Buffer>
@@ -151,6 +153,8 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
         throw error
       }
     },
+
+    isWhole: async (digest) => isWhole((await content()).store, digest),
 
     async contentsOf(digest) {
       const { store } = await content()

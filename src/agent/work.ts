@@ -7,7 +7,7 @@ import { createUndo, type Undo } from '../platform/undo.ts'
 import type { Captures } from './captures.ts'
 import type { Growth } from './grow.ts'
 import type { Handles, VmRecord } from './handles.ts'
-import { type Images, keyOf } from './images.ts'
+import { baseKeyOf, type Images } from './images.ts'
 import type { Work } from './plan.ts'
 import { bytesOf, diskGbOf, isoFile, specOf } from './spec.ts'
 import { failPointOf, phases, type Step } from './steps.ts'
@@ -98,7 +98,7 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
       await keep({ diskGeneration: 0, diskGb: 0 })
     })
     // At once, and both before the start: a folder without a record is one whose VM never ran.
-    const base = keyOf(wish.image)
+    const base = baseKeyOf(wish.image, spec.image)
     const written = keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base })
     const made = tools.driver.create(spec, handle.folder)
     await Promise.all([written, made]).finally(() => Promise.allSettled([written, made]))
@@ -126,7 +126,7 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
     await capable(tools.driver, 'reverting', 'revert disks').revert(handle, spec)
     // From here on there is no way back. Written before the start: a second revert would lose what the guest wrote.
     undo.clear()
-    await keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base: keyOf(wish.image) })
+    await keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base: baseKeyOf(wish.image, spec.image) })
   },
 
   async grow({ tools, handle, wish, undo, keep, credentials }) {
@@ -166,7 +166,7 @@ async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSecon
 
 async function specFor(bench: Bench): Promise<VmSpec> {
   const { tools, wish, signal, progress, held } = bench
-  const image = await tools.images.ensure(wish.image, { signal, progress, held })
+  const image = await tools.images.ensure(wish.image, { signal, progress, held, vm: wish.uid })
   return specOf(wish, image, await isoOf(bench))
 }
 

@@ -10,7 +10,6 @@ import { powerStates, VmOperation } from './vms.ts'
 
 const Name = t.String({ minLength: 1, maxLength: 256 })
 const Port = t.Integer({ minimum: 1, maximum: 65_535 })
-const Protocol = t.Enum(['tcp', 'udp'])
 
 /** What the server wants of a VM on the agent's node. */
 export const WantedVm = t.Object(
@@ -35,7 +34,7 @@ export const WantedVm = t.Object(
     ssh: Port,
     screenshare: t.Optional(Port),
     vnc: t.Optional(Port),
-    reservedPorts: t.Array(t.Object({ nodePort: Port, vmPort: Port, protocol: Protocol })),
+    reservedPorts: t.Array(t.Object({ nodePort: Port, vmPort: Port, protocol: t.Enum(['tcp', 'udp']) })),
     display: t.Object({ width: t.Integer(), height: t.Integer(), dpi: t.Integer() }),
     netBoost: t.Boolean(),
     legacyIO: t.Boolean(),

@@ -140,3 +140,26 @@ export const getCaptureCredentials = operation({
     },
   },
 })
+
+export const getVmRegistry = operation({
+  id: 'getVmRegistry',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/vms/{vm}/registry`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Read how the registry of the image of a VM is reached, to use and to forget',
+  description: '`vm` is the uid of a VM of the node. Without credentials where its namespace has none.',
+  secretAnswer: true,
+  response: RegistryLogin,
+  refuses: ['NotFound'],
+  example: {
+    params: { vm: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' },
+    response: {
+      server: 'https://ghcr.io',
+      allowInsecure: false,
+      policy: { allowPrivate: false, allowLoopback: false },
+    },
+  },
+})

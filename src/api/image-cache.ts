@@ -69,6 +69,8 @@ export const CopyReport = t.Object({
   bytes: t.Optional(t.Integer({ minimum: 0 })),
   usedAt: t.Optional(Timestamp),
   problem: t.Optional(t.String({ maxLength: 1_024 })),
+  /** From a registry: where from, `host/repository@sha256:…`, and how large its disk is. */
+  pulled: t.Optional(t.Object({ reference: t.String({ maxLength: 1_024 }), sizeBytes: t.Integer({ minimum: 0 }) })),
 })
 export type CopyReport = t.Static<typeof CopyReport>
 
@@ -79,6 +81,8 @@ export const WantedImage = t.Object({
   recipe: t.Optional(t.String()),
   /** The digest of its manifest, which `getBlob` gives, as it gives every chunk that the manifest names. */
   content: t.Optional(t.String()),
+  /** In place of both: an image in a registry, `host/repository@sha256:…`, which `getVmRegistry` tells how to reach. */
+  reference: t.Optional(t.String()),
 })
 
 /** Images that are to be on the node, and keys of copies that are to go. */

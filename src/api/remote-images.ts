@@ -33,7 +33,8 @@ export const pullRemoteImage = operation({
   summary: 'Pull an image from a remote',
   description:
     'The record is Updating, tells how far it is, and becomes Ready or Failed by itself, also when the service is ' +
-    'restarted meanwhile. Deleting it ends the pull.',
+    'restarted meanwhile. Deleting it ends the pull. `remoteimage` may be a reference to an image in a registry, ' +
+    '`HOST/REPOSITORY[:TAG|@DIGEST]`, which is pulled with the credentials of the namespace.',
   involves: 'answer.name',
   body: PullInput,
   bodyIsOptional: true,

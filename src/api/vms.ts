@@ -155,13 +155,14 @@ export const deployVm = operation({
   also: { 202: 'With `wait=false`: the VM is on its way' },
   summary: 'Deploy a VM',
   description:
-    'Answers when the VM runs. One that fails or is not placed within `timeout` minutes leaves nothing behind.',
+    'Answers when the VM runs. One that fails or is not placed within `timeout` minutes leaves nothing behind. An image ' +
+    'in a registry is looked at once, with the credentials of the namespace: a tag that moves later changes nothing.',
   involves: 'answer.name',
   tells: ['image', 'vmConfig'],
   query: DeployQuery,
   body: VmDeployment,
   response: Vm,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'Timeout'],
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'Timeout', 'ServiceUnavailable'],
   example: { params: { namespace: 'svc-default' }, body: { image: 'sonoma', cpu: 3 }, response: example },
 })
 

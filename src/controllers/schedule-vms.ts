@@ -210,8 +210,10 @@ const needsUs = (record: VmRecord): boolean =>
 const byAge = (a: Pending, b: Pending): number =>
   a.value.createdAt < b.value.createdAt ? -1 : a.value.createdAt > b.value.createdAt ? 1 : a.key < b.key ? -1 : 1
 
-function demandOf({ shape, reservedPorts }: VmRecord): Demand {
-  const { architecture, image, cpu, memoryMiB, gpuPassthrough, node, tag, tagRequired, scheduler, vncConsole } = shape
+function demandOf({ shape, reservedPorts, imageReference }: VmRecord): Demand {
+  // By what its tag stands for: nodes may have what it stood for earlier.
+  const image = imageReference ?? shape.image
+  const { architecture, cpu, memoryMiB, gpuPassthrough, node, tag, tagRequired, scheduler, vncConsole } = shape
   const asked = { architecture, image, cpu, memoryMiB, node, tag, tagRequired, scheduler, reservedPorts }
   return { ...asked, gpu: gpuPassthrough, hasScreen: vncConsole }
 }

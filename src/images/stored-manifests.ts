@@ -24,3 +24,11 @@ export async function putManifest(store: ContentStore, manifest: Manifest, signa
 export async function readManifest(source: ContentSource, digest: string, signal?: AbortSignal): Promise<Manifest> {
   return decodeManifest(await source.read(digest, largestManifestBytes, signal), digest)
 }
+
+/** Whether all of it is there. */
+export async function isWhole(store: ContentStore, digest: string): Promise<boolean> {
+  const manifest = await readManifest(store, digest).catch(() => undefined)
+  if (!manifest) return false
+  for (const chunk of chunksOf(manifest)) if ((await store.size(chunk.digest)) !== chunk.storedBytes) return false
+  return true
+}

@@ -7,6 +7,8 @@ const faults = {
   address: false,
   /** Plain HTTP where it is not allowed. */
   insecure: false,
+  /** Does not speak TLS where it was to. */
+  plain: false,
   /** The certificate is not trusted. */
   untrusted: false,
   unauthorized: false,
@@ -35,6 +37,8 @@ export interface RegistryErrorOptions {
 export class RegistryError extends Error {
   override readonly name = 'RegistryError'
   readonly fault: RegistryFault
+  /** The message without the hint. */
+  readonly problem: string
   readonly hint: string
   readonly status: number | undefined
   /** How long the registry asked to be left alone. */
@@ -44,6 +48,7 @@ export class RegistryError extends Error {
     const { hint = hints[fault], status, retryAfterMs, cause } = options
     super(`${problem}: ${hint}`, cause === undefined ? {} : { cause })
     this.fault = fault
+    this.problem = problem
     this.hint = hint
     this.status = status
     this.retryAfterMs = retryAfterMs
@@ -57,6 +62,7 @@ export class RegistryError extends Error {
 const hints: Readonly<Record<RegistryFault, string>> = {
   address: 'use a registry with a public address, or ask an administrator to allow private ones',
   insecure: 'use https, or store credentials for it with allowInsecure',
+  plain: 'use https, or store credentials for its http:// address with allowInsecure',
   untrusted: 'give the authority that signed its certificate',
   unauthorized: 'store the right user name and password with svc3 regcred add (--replace where there are some)',
   forbidden: 'ask whoever runs the registry for the right to this repository',

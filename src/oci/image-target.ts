@@ -80,6 +80,8 @@ export interface RemoteImage {
   readonly storedBytes: number
   /** Has the manifest and every chunk, fetched and checked when asked for. */
   readonly content: ContentSource
+  /** Streams a chunk, or the manifest. */
+  open(digest: string, signal?: AbortSignal): AsyncIterable<Buffer>
 }
 
 /** An image that is somewhere else: `restoreDisk(image, content, …)` makes a disk of it. */
@@ -88,8 +90,16 @@ export async function openRemoteImage(
   reference: string,
   options: ResolveOptions & { readonly limits?: ImageLimits } = {},
 ): Promise<RemoteImage> {
+  return openResolvedImage(source, await resolveManifest(source, reference, options), options)
+}
+
+/** The same of a manifest that was resolved already. */
+export async function openResolvedImage(
+  source: Source,
+  manifest: RawManifest,
+  options: { readonly signal?: AbortSignal | undefined; readonly limits?: ImageLimits | undefined } = {},
+): Promise<RemoteImage> {
   const { signal, limits = {} } = options
-  const manifest = await resolveManifest(source, reference, options)
   const { image, chunks, layer, bytes } = await openArtifact(manifest, (blob) => source.read(blob, signal), limits)
   const blobs = new Map(chunks.map((blob) => [blob.digest, blob]))
   return {
@@ -104,6 +114,12 @@ export async function openRemoteImage(
         if (!blob || blob.size > mostBytes) throw bad(`it has no content ${digest} of at most ${mostBytes} bytes`)
         return await source.read(blob, waiting)
       },
+    },
+    async *open(digest, waiting) {
+      if (digest === layer.digest) return yield bytes
+      const blob = blobs.get(digest)
+      if (!blob) throw bad(`it has no content ${digest}`)
+      yield* source.open(blob, { signal: waiting })
     },
   }
 }

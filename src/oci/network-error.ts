@@ -14,7 +14,7 @@ const problems: Readonly<Record<string, string>> = {
 const finalFaults: readonly (readonly [RegExp, RegistryFault, string])[] = [
   [/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|ALTNAME/, 'untrusted', 'its certificate is not trusted'],
   [/^ENOTFOUND$/, 'notFound', 'the host name is not known'],
-  [/^EPROTO$|WRONG_VERSION_NUMBER/, 'refused', 'it does not speak TLS there'],
+  [/^EPROTO$|WRONG_VERSION_NUMBER/, 'plain', 'it does not speak TLS there'],
   [/^HPE_/, 'refused', 'it does not speak HTTP there'],
 ]
 

@@ -34,10 +34,15 @@ export interface RepositoryOptions {
   readonly pieceBytes?: number | undefined
 }
 
-export type Repository = Source & Destination
+export interface Repository extends Source, Destination {
+  /** Names of what it has. */
+  tags(signal?: AbortSignal): Promise<readonly string[]>
+}
 
 const acceptedManifests = [ociManifestType, dockerManifestType, ociIndexType, dockerListType].join(', ')
 const referenceForm = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64})$/
+const mostTags = 1_000
+const largestTagsBytes = 2 ** 18
 const repositoryForm = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/
 
 export function openRegistry(options: RegistryOptions): Registry {
@@ -91,6 +96,14 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
         const [mediaType = ''] = (answer.headers['content-type'] ?? '').split(';')
         return checked({ digest: digestOf(bytes), mediaType: mediaType.trim(), bytes }, reference, url, answer.headers)
       }),
+    tags: (signal) =>
+      patiently(signal, async () => {
+        const url = at('tags/list')
+        url.searchParams.set('n', String(mostTags))
+        const answer = await exchange.ask({ method: 'GET', url, signal }, pull)
+        if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
+        return tagsIn(await readBounded(answer, largestTagsBytes), name)
+      }),
     open: (blob, opening = {}) => streamBlob(blob, opening, { exchange, repository, signal: opening.signal }),
     read: (blob, signal) => readBlob(blob, { exchange, repository, signal }),
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
@@ -139,4 +152,15 @@ function checked(
   if (named !== undefined && named !== manifest.digest)
     throw new RegistryError('invalid', `${redactUrl(url)} is not what its digest says`)
   return manifest
+}
+
+function tagsIn(bytes: Buffer, name: string): readonly string[] {
+  try {
+    const { tags } = JSON.parse(bytes.toString('utf8')) as { tags?: unknown }
+    if (tags === null) return []
+    if (Array.isArray(tags) && tags.every((tag) => typeof tag === 'string' && referenceForm.test(tag))) return tags
+  } catch {
+    // Said below.
+  }
+  throw new RegistryError('invalid', `${name} does not say which tags it has`)
 }

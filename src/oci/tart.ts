@@ -64,13 +64,8 @@ export async function packTart(
   options: TartOptions = {},
 ): Promise<TartImage> {
   const { signal, concurrency = 2, onProgress, limits = {} } = options
-  const oci = parseOciManifest(raw)
-  const parts = partsOf(oci)
-  const virtualSizeBytes = diskSizeOf(parts.disk, oci, limits)
-  const config = await source.read(parts.config, signal)
-  const architecture = architectureOf(config, limits)
+  const { parts, virtualSizeBytes, config, architecture, storedBytes: of } = await look(source, raw, limits, signal)
   const nvram = parts.nvram && (await source.read(parts.nvram, signal))
-  const of = parts.disk.reduce((sum, { blob }) => sum + blob.size, 0)
   let bytes = 0
   const count = (piece: Buffer) => {
     bytes += piece.length
@@ -95,6 +90,25 @@ export async function packTart(
     layers: [{ chunks: chunks.flat() }],
   }
   return { manifest, config, nvram }
+}
+
+/** What one is, before any of its disk is fetched. */
+export async function inspectTart(
+  source: Source,
+  raw: RawManifest,
+  { signal, limits = {} }: Pick<TartOptions, 'signal' | 'limits'> = {},
+): Promise<Pick<Manifest, 'architecture' | 'virtualSizeBytes'> & { readonly storedBytes: number }> {
+  const { architecture, virtualSizeBytes, storedBytes } = await look(source, raw, limits, signal)
+  return { architecture, virtualSizeBytes, storedBytes }
+}
+
+async function look(source: Source, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
+  const oci = parseOciManifest(raw)
+  const parts = partsOf(oci)
+  const virtualSizeBytes = diskSizeOf(parts.disk, oci, limits)
+  const config = await source.read(parts.config, signal)
+  const storedBytes = parts.disk.reduce((sum, { blob }) => sum + blob.size, 0)
+  return { parts, virtualSizeBytes, config, storedBytes, architecture: architectureOf(config, limits) }
 }
 
 function partsOf({ layers }: OciManifest): { config: Descriptor; nvram: Descriptor | undefined; disk: DiskLayer[] } {

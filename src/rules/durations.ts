@@ -19,3 +19,11 @@ export function parseTtl(text: string): number | undefined {
   const seconds = parseDuration(text)
   return seconds !== undefined && seconds >= 1 && seconds <= longestTtlSeconds ? seconds : undefined
 }
+
+/** For people who wait: `40 s`, `3 min`, `1.5 h`. */
+export const timeLeft = (seconds: number): string =>
+  seconds < 90
+    ? `${Math.ceil(seconds)} s`
+    : seconds < 5_400
+      ? `${Math.round(seconds / 60)} min`
+      : `${(seconds / 3_600).toFixed(1)} h`

@@ -67,6 +67,7 @@ export async function commitVm(services: Services, images: ImageStore, committin
   const { shape } = vm.value
   const isAgain = isRepeated(vm.value, requestKey)
   if (!isAgain) assertMay('commit', vm.value)
+  if (vm.value.imageReference !== undefined) throw notOurs(vm.value)
   const known = images.existing(shape.image)
   const isOver = isAgain && known.value.capture === undefined
   if (isOver) return { entry: known, isRepeated: true }
@@ -93,6 +94,13 @@ export async function commitVm(services: Services, images: ImageStore, committin
     throw error
   }
 }
+
+const notOurs = ({ name, shape }: VmRecord): ApiError =>
+  new ApiError('Invalid', `vm "${name}" was deployed from "${shape.image}", which is no image of this cluster`, {
+    kind: 'vms',
+    name,
+    hint: `push it to a registry: svc3 vm push ${name} IMAGE; or save it as a new image: svc3 vm save ${name} IMAGE`,
+  })
 
 const isRepeated = ({ wish }: VmRecord, requestKey: string | undefined): boolean =>
   requestKey !== undefined && wish.requestKey === requestKey

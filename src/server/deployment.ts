@@ -2,9 +2,11 @@
 // there is: after a restart of the server the VM comes up all the same.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { ApiError, type Cause, invalid, notFound } from '../api/errors.ts'
+import type { Architecture } from '../api/records.ts'
 import type { VmDeployment } from '../api/vm-deployment.ts'
 import { timestamp } from '../platform/clock.ts'
 import { parseTtl } from '../rules/durations.ts'
+import { isImageReference } from '../rules/image-reference.ts'
 import { isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
@@ -14,6 +16,8 @@ import { removeVm } from '../store/vms.ts'
 import { assertStill, contentNow } from './image-pins.ts'
 import { metadataOf } from './metadata.ts'
 import { createInside } from './namespace.ts'
+import { referenceOf } from './registries.ts'
+import { findRegistryImage } from './registry-images.ts'
 import type { Services } from './services.ts'
 import { shapeOf, shapeProblems } from './shape.ts'
 import type { VmSecret } from './wishes.ts'
@@ -47,7 +51,9 @@ export async function createVm(services: Services, request: Request): Promise<En
     })
   const shape = checkedShape(services, namespace, body)
   const { record, secret } = recordOf(request, shape)
-  const pinned = contentOf(services, shape)
+  const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
+  if (requestKey !== undefined && earlier?.value.requestKey === requestKey) return earlier
+  const pinned = await contentOf(services, namespace, shape)
   for (let attempt = 1; ; attempt++) {
     const name = nameFor(body, requestKey, attempt)
     try {
@@ -96,7 +102,7 @@ function checkedShape({ collections }: Services, namespace: string, body: VmDepl
     })
   }
   const image = findImage(collections.images, imageName)
-  assertReady(image, 'images', 'image')
+  if (image.record) assertReady(image.record, 'images', 'image')
   const shape = shapeOf(body, image, config?.shape)
   if (shape.iso !== undefined) {
     const iso = collections.isos.get('', shape.iso)?.value
@@ -116,17 +122,32 @@ function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image'
 }
 
 /** What the names stand for now, whatever becomes of them later. */
-function contentOf(
-  { collections: { images, isos } }: Services,
-  { image, iso }: VmShapeRecord,
-): Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'isoContent'> {
+async function contentOf(
+  services: Services,
+  namespace: string,
+  { image, iso, architecture }: VmShapeRecord,
+): Promise<Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'imageReference' | 'isoContent'>> {
+  const { images, isos } = services.collections
+  if (isImageReference(image)) {
+    const found = await findRegistryImage(services, referenceOf(image, 'pull'), { namespace, architecture })
+    return { imageReference: found.pinned }
+  }
   const isoContent = iso === undefined ? undefined : isos.get('', iso)?.value.content
   return { ...contentNow(images.get('', image)?.value), ...(isoContent !== undefined && { isoContent }) }
 }
 
-export function findImage(images: Services['collections']['images'], name: string): ImageRecord {
-  const image = images.get('', name)?.value
-  if (image) return image
+export interface NamedImage {
+  readonly name: string
+  readonly architecture: Architecture
+  /** Undefined: it is in a registry. */
+  readonly record: ImageRecord | undefined
+}
+
+/** Images of registries are for arm64 (founding document 4.2); whether there is one, the registry is asked later. */
+export function findImage(images: Services['collections']['images'], name: string): NamedImage {
+  if (isImageReference(name)) return { name: referenceOf(name, 'pull').text, architecture: 'arm64', record: undefined }
+  const record = images.get('', name)?.value
+  if (record) return { name: record.name, architecture: record.architecture, record }
   throw notFound('images', name.slice(0, 200), 'svc3 image list shows what is there')
 }
 

@@ -25,7 +25,8 @@ export function pinnedAnew(record: VmRecord, image: ImageRecord | undefined): Vm
  */
 export async function assertStill(services: Services, { key, value }: Entry<VmRecord>): Promise<void> {
   const { collections, content, store } = services
-  const { shape, uid, imageContent } = value
+  const { shape, uid, imageContent, imageReference } = value
+  if (imageReference !== undefined) return
   const image = (await store.get(collections.images.key('', shape.image)))?.value as ImageRecord | undefined
   const isLocked = image?.capture !== undefined && shape.architecture === 'amd64'
   const isSame = image !== undefined && image.content === imageContent

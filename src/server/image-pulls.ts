@@ -10,16 +10,19 @@ import type { Image } from '../api/images.ts'
 import { displayName, type Principal } from '../auth/principal.ts'
 import { BadDiskError } from '../images/qcow2.ts'
 import { DiskFullError, temporaryName } from '../images/temporary-files.ts'
+import { RegistryError } from '../oci/errors.ts'
 import { timestamp } from '../platform/clock.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { isImageName } from '../rules/image-names.ts'
 import { diskSize } from '../rules/sizes.ts'
-import type { ImageRecord, PullRecord } from '../store/fleet-records.ts'
+import type { ImageRecord, PullRecord, RegistryPull, RemotePull } from '../store/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
 import { Answer } from './handlers.ts'
 import type { ImportOptions } from './image-contents.ts'
-import { takeIn } from './image-intake.ts'
+import { type Intake, takeIn } from './image-intake.ts'
 import { imageKinds, type Kind } from './image-kinds.ts'
+import type { NewImage } from './image-store.ts'
+import { isFromRegistry, registryPullOf, takeFrom, takeFromRegistry } from './registry-pulls.ts'
 import { RemoteError } from './remote-http.ts'
 import type { RemoteItem, RemoteKind } from './remotes.ts'
 import type { Services } from './services.ts'
@@ -52,25 +55,33 @@ export async function listOffers(services: Services, kind: RemoteKind): Promise<
 export async function beginPull(services: Services, { store }: Kind, request: PullRequest): Promise<Answer<Image>> {
   const { kind, wanted, namespace, principal, now, requestKey } = request
   if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, requestKey)
-  const { remote, item } = await services.remotes.find(kind, wanted, services.stopping)
-  const { firmware } = item
-  const name = request.name ?? item.name
+  const isReference = kind === 'image' && isFromRegistry(services, wanted)
+  const found = isReference
+    ? await registryPullOf(services, wanted, namespace)
+    : await remotePullOf(services, kind, wanted)
+  const { name = found.name, description = found.description } = request
   if (!isImageName(name)) throw nameless(name)
   const { entry, isRepeated } = await store.create(
-    {
-      name,
-      description: request.description ?? item.description ?? '',
-      architecture: item.type,
-      sizeBytes: item.bytes,
-      state: 'Updating',
-      progress: { percent: 0, bytes: 0 },
-      source: `${remote}/${item.name}`,
-      sourceType: 'remote',
-      pull: { remote, item: item.name, bytes: item.bytes, sha256: item.sha256, ...(firmware && { firmware }) },
-    },
+    { ...found, name, description },
     { namespace, owner: displayName(principal), now, requestKey },
   )
   return new Answer(202, store.shown(entry), isRepeated)
+}
+
+async function remotePullOf({ remotes, stopping }: Services, kind: RemoteKind, wanted: string): Promise<NewImage> {
+  const { remote, item } = await remotes.find(kind, wanted, stopping)
+  const { firmware } = item
+  return {
+    name: item.name,
+    description: item.description ?? '',
+    architecture: item.type,
+    sizeBytes: item.bytes,
+    state: 'Updating',
+    progress: { percent: 0, bytes: 0 },
+    source: `${remote}/${item.name}`,
+    sourceType: 'remote',
+    pull: { remote, item: item.name, bytes: item.bytes, sha256: item.sha256, ...(firmware && { firmware }) },
+  }
 }
 
 const nameless = (name: string): ApiError => {
@@ -107,21 +118,34 @@ export function createPulls(services: Services): ImagePulls {
   async function pullOnce(kind: RemoteKind, entry: Entry<ImageRecord>, pull: PullRecord, signal: AbortSignal) {
     const { store, take } = kinds[kind]
     const file = fileOf(partialFolder, kind, entry.value)
-    const source = remotes.source(pull.remote)
-    if (!source) throw new RemoteError(`remote "${pull.remote}" is not in the configuration any more`, false)
-    const { architecture } = entry.value
-    const item: RemoteItem = { kind, name: pull.item, type: architecture, bytes: pull.bytes, sha256: pull.sha256 }
-    failpoint('pull.began')
     // What comes into the store is left alone by the collector from then on.
     using held = new DisposableStack()
-    await takeIn(services, {
-      store,
-      entry,
-      signal,
-      firmware: pull.firmware,
-      stored: () => failpoint('pull.stored'),
-      take: (options) => source.fetch(item, { file, signal, progress: options.progress, take: () => taken(options) }),
-    })
+    const from = 'reference' in pull ? fromRegistry(pull) : fromRemote(pull)
+    const firmware = 'firmware' in pull ? pull.firmware : undefined
+    failpoint('pull.began')
+    await takeIn(services, { store, entry, signal, firmware, stored: () => failpoint('pull.stored'), take: from })
+
+    function fromRegistry(registry: RegistryPull): Intake['take'] {
+      held.use(uploads.hold())
+      return (options) => takeFromRegistry(services, registry, options)
+    }
+
+    function fromRemote({ remote, item: name, bytes, sha256 }: RemotePull): Intake['take'] {
+      const source = remotes.source(remote)
+      if (!source) throw new RemoteError(`remote "${remote}" is not in the configuration any more`, false)
+      const item: RemoteItem = { kind, name, type: entry.value.architecture, bytes, sha256 }
+      return (options) =>
+        source.fetch(item, {
+          file,
+          signal,
+          progress: options.progress,
+          take: () => taken(options),
+          takeFrom(registry, digest) {
+            held.use(uploads.hold())
+            return takeFrom(registry, digest, services, options)
+          },
+        })
+    }
 
     /** From a second name of the file: should this be cut off, all that was fetched is still there. */
     async function taken(options: ImportOptions) {
@@ -176,7 +200,7 @@ function ifGone(error: unknown): void {
 
 /** For people: what is ours and unexpected is in the log only. */
 function reasonOf(error: unknown): string {
-  if (error instanceof RemoteError) return error.message
+  if (error instanceof RemoteError || error instanceof RegistryError) return error.message
   if (error instanceof DiskFullError) return 'the disk of the server is full; nothing was kept'
   if (error instanceof BadDiskError || error instanceof ApiError) return error.message
   return 'the server failed while it took it in: its log says more'

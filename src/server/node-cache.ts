@@ -71,18 +71,36 @@ export function settledCache(collections: Records, record: NodeRecord, report: N
 }
 
 /** VMs that the node has, with the copies that they need there. */
-export function vmsOn({ vms, images }: Records, { allocations }: NodeRecord): { vm: string; key: string }[] {
+export function vmsOn({ vms, images }: Records, node: NodeRecord): { vm: string; key: string }[] {
+  const { allocations, report } = node
   return Object.entries(allocations).flatMap(([uid, { namespace, name }]) => {
     const record = vms.get(namespace, name)?.value
     if (record?.uid !== uid) return []
     const image = images.get('', record.shape.image)?.value
-    const key = record.imageContent ?? (image && cacheKeyOf(image))
+    const { imageReference } = record
+    const pulled = imageReference && report?.cache?.find((copy) => copy.pulled?.reference === imageReference)
+    const key = record.imageContent ?? (pulled ? pulled.key : image && cacheKeyOf(image))
     return key === undefined ? [] : [{ vm: `${namespace}/${name}`, key }]
   })
 }
 
+/** An image, as far as copies of it go. */
+export type Cacheable = Pick<ImageRecord, 'name' | 'architecture' | 'sizeBytes' | 'content' | 'recipe'>
+
+/** Images that nodes have pulled from registries: the cluster has no record of them. */
+export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
+  const found = new Map<string, Cacheable>()
+  for (const { report } of nodes)
+    for (const { key: content, pulled } of report?.cache ?? []) {
+      if (!report || !pulled) continue
+      const { reference: name, sizeBytes } = pulled
+      found.set(name, { name, architecture: report.architecture, sizeBytes, content })
+    }
+  return [...found.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
+}
+
 /** What a node has of an image; undefined where nothing is there and nothing wanted. */
-export function copyOn(node: NodeRecord, image: ImageRecord): CachedCopy | undefined {
+export function copyOn(node: NodeRecord, image: Cacheable): CachedCopy | undefined {
   const key = cacheKeyOf(image)
   const pinned = node.cache?.pins[image.name] !== undefined
   const copy = node.report?.cache?.find((each) => each.key === key)
@@ -99,7 +117,7 @@ export function copyOn(node: NodeRecord, image: ImageRecord): CachedCopy | undef
   }
 }
 
-export function cachedImage(image: ImageRecord, nodes: readonly NodeRecord[]): CachedImage {
+export function cachedImage(image: Cacheable, nodes: readonly NodeRecord[]): CachedImage {
   return {
     name: image.name,
     type: image.architecture,

@@ -10,11 +10,18 @@ import type { Services } from './services.ts'
 
 type Stored = Pick<Collections, 'registryCredentials'>
 
-/** Throws what is wrong with it, as a fault of the field `imageReference`. */
-export function referenceOf(text: string, use: 'push' | 'pull' = 'push', field = 'imageReference'): ImageReference {
+/** What references are wanted for: which form they may have, and which field of which records they are. */
+const uses = {
+  push: { field: 'imageReference', kind: 'pushjobs' },
+  pull: { field: 'image', kind: 'images' },
+} as const
+
+/** Throws what is wrong with it. */
+export function referenceOf(text: string, use: keyof typeof uses = 'push'): ImageReference {
   const parsed = parseImageReference(text, use)
   if (parsed.ok) return parsed.reference
-  throw invalid('pushjobs', [{ field, reason: 'FieldValueInvalid', message: parsed.problem }], parsed.hint)
+  const { field, kind } = uses[use]
+  throw invalid(kind, [{ field, reason: 'FieldValueInvalid', message: parsed.problem }], parsed.hint)
 }
 
 export function findCredentials(

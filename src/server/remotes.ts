@@ -4,10 +4,12 @@ import path from 'node:path'
 import tls from 'node:tls'
 import { ApiError, notFound } from '../api/errors.ts'
 import type { Architecture } from '../api/records.ts'
+import type { Source } from '../oci/target.ts'
 import type { Firmware, Imported } from './image-contents.ts'
 import type { Progress } from './image-intake.ts'
 import { openFolder } from './remote-folder.ts'
 import { type Place, RemoteError } from './remote-http.ts'
+import { openRepository } from './remote-repository.ts'
 import { type Settings, SettingsError } from './settings.ts'
 
 export type RemoteKind = 'image' | 'iso'
@@ -31,6 +33,8 @@ export interface FetchWork {
   progress(progress: Progress): void
   /** Makes content of the file. */
   take(): Promise<Imported>
+  /** Makes content of an image in a registry, by the digest of its manifest there. */
+  takeFrom(source: Source, digest: string): Promise<Imported>
 }
 
 /** One kind of remote. MUST throw RemoteError for what is the remote's fault, and stop when the signal aborts. */
@@ -44,6 +48,7 @@ export interface RemoteSource {
 const sources: Readonly<Record<string, (place: Place) => RemoteSource>> = {
   'https:': openFolder,
   'http:': openFolder,
+  'oci:': openRepository,
 }
 
 export interface Offer {

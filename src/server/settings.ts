@@ -75,7 +75,7 @@ const Settings = t.Object(
       t.Object(
         {
           name: t.String({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$' }),
-          url: t.String({ maxLength: 2_048, description: 'A folder with an index.json' }),
+          url: t.String({ maxLength: 2_048, description: 'A folder with an index.json, or oci:// and a repository' }),
           allowInsecure: t.Boolean({ default: false, description: 'Plain HTTP will do' }),
           caFile: t.Optional(t.String({ minLength: 1, description: 'PEM; trusted for this remote, too' })),
         },
@@ -130,9 +130,10 @@ function remoteProblems(remotes: Settings['remotes']): string[] {
   return remotes.flatMap(({ name, url, allowInsecure }, index) => {
     const place = URL.canParse(url) ? new URL(url) : undefined
     const isPlain = place?.protocol === 'http:'
-    const isFolder = (isPlain || place?.protocol === 'https:') && !place.search && !place.hash && !place.username
+    const isKnown = isPlain || place?.protocol === 'https:' || (place?.protocol === 'oci:' && place.pathname.length > 1)
+    const isFolder = isKnown && !place.search && !place.hash && !place.username
     return [
-      ...(isFolder ? [] : [`remotes.${index}.url must be an https:// address without user and query`]),
+      ...(isFolder ? [] : [`remotes.${index}.url must be an https:// or oci:// address without user and query`]),
       ...(isPlain && !allowInsecure ? [`remotes.${index}.url is plain http, which needs "allowInsecure": true`] : []),
       ...(remotes.findIndex((each) => each.name === name) === index ? [] : [`remotes has "${name}" twice`]),
     ]

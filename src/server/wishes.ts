@@ -99,8 +99,8 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
   // What the image was when its disk was made: the name may stand for something else by now.
-  const { imageContent, imageRecipe } = record
-  const isPinned = imageContent !== undefined || imageRecipe !== undefined
+  const { imageContent, imageRecipe, imageReference } = record
+  const isPinned = (imageContent ?? imageRecipe ?? imageReference) !== undefined
   const content = isPinned ? imageContent : image?.content
   const recipe = isPinned ? imageRecipe : image?.recipe
   // The end of a VM needs no secret.
@@ -123,6 +123,7 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
       name: shape.image,
       ...(recipe !== undefined && { recipe }),
       ...(content !== undefined && { content }),
+      ...(imageReference !== undefined && { reference: imageReference }),
     },
     ip: place.ip,
     ssh: place.ssh,

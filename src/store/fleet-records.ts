@@ -74,6 +74,8 @@ export interface VmRecord {
   readonly imageContent?: string
   /** In place of that: the recipe that its node made the image by. */
   readonly imageRecipe?: string
+  /** In place of both: an image in a registry, `host/repository@sha256:…`, looked at when this record was made. */
+  readonly imageReference?: string
   readonly isoContent?: string
   readonly reservedPorts: Vm['reservedPorts']
   readonly labels: Readonly<Record<string, string>>
@@ -217,7 +219,19 @@ export const isDeployable = (image: ImageRecord): boolean =>
 export const cacheKeyOf = ({ content, recipe }: Pick<ImageRecord, 'content' | 'recipe'>): string | undefined =>
   content ?? (recipe === undefined ? undefined : `recipe:${recipe}`)
 
-export interface PullRecord {
+export type PullRecord = RemotePull | RegistryPull
+
+export interface RegistryPull {
+  /** `host/repository@sha256:…` */
+  readonly reference: string
+  /** Whose credentials it is pulled with. */
+  readonly namespace: string
+  readonly bytes: number
+  /** Of its manifest there. */
+  readonly sha256: string
+}
+
+export interface RemotePull {
   /** As the configuration calls it. */
   readonly remote: string
   readonly item: string

@@ -15,7 +15,7 @@ import { changePushJob } from '../../store/push-jobs.ts'
 import type { Entry } from '../../store/store.ts'
 import type { HandlersOf } from '../handlers.ts'
 import { storedBytes } from '../image-contents.ts'
-import { loginFor, referenceOf, requireCredentials } from '../registries.ts'
+import { findCredentials, loginFor, referenceOf, requireCredentials } from '../registries.ts'
 import type { Services } from '../services.ts'
 
 const kind = 'captures'
@@ -120,6 +120,15 @@ export function captures(services: Services): HandlersOf<typeof api> {
       if (capture.kind !== 'push') throw notFound(kind, id.slice(0, 128), 'only a push needs credentials')
       const reference = referenceOf(capture.reference)
       return loginFor(services, reference, requireCredentials(collections, vm.value.namespace, reference))
+    },
+
+    async getVmRegistry({ principal: { name: node }, params: { vm: uid } }) {
+      const { namespace, name = '' } = collections.nodes.get('', node)?.value.allocations[uid] ?? {}
+      const vm = namespace === undefined ? undefined : collections.vms.get(namespace, name)?.value
+      if (vm?.uid !== uid || vm.imageReference === undefined)
+        throw notFound('vms', uid.slice(0, 128), 'only a VM of this node whose image is in a registry needs it')
+      const reference = referenceOf(vm.imageReference, 'pull')
+      return loginFor(services, reference, findCredentials(collections, vm.namespace, reference))
     },
   }
 }

@@ -5,11 +5,12 @@ import type * as api from '../../api/image-cache.ts'
 import type { NodeResult, NodeSelection } from '../../api/image-cache.ts'
 import { displayName } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
+import { isImageReference } from '../../rules/image-reference.ts'
 import { roughSize } from '../../rules/sizes.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../store/fleet-records.ts'
 import { changeNode } from '../../store/vms.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
-import { cachedImage, copyOn, noCache, vmsOn } from '../node-cache.ts'
+import { type Cacheable, cachedImage, copyOn, noCache, pulledOn, vmsOn } from '../node-cache.ts'
 import type { Services } from '../services.ts'
 
 /** More would make the records of nodes large, and no node holds so many. */
@@ -21,6 +22,11 @@ export function imageCache(services: Services): HandlersOf<typeof api> {
   const { collections } = services
   const { images, nodes } = collections
 
+  /** Of one in a registry there is no more than what nodes have of it. */
+  const cached = (namespace: string, name: string): Cacheable => {
+    const pulled = isImageReference(name) && pulledOn(nodesOf(namespace)).find((each) => each.name === name)
+    return pulled || existing(name)
+  }
   const existing = (name: string): ImageRecord => {
     const found = images.get('', name)?.value
     if (found) return found
@@ -81,11 +87,12 @@ export function imageCache(services: Services): HandlersOf<typeof api> {
   return {
     listCachedImages({ params: { namespace } }) {
       const there = nodesOf(namespace)
-      const all = images.view.range().map(({ value }) => cachedImage(value, there))
+      const known: Cacheable[] = images.view.range().map(({ value }) => value)
+      const all = [...known, ...pulledOn(there)].map((image) => cachedImage(image, there))
       return { items: all.filter((image) => image.nodes.length > 0) }
     },
 
-    getCachedImage: ({ params: { namespace, image } }) => cachedImage(existing(image), nodesOf(namespace)),
+    getCachedImage: ({ params: { namespace, image } }) => cachedImage(cached(namespace, image), nodesOf(namespace)),
 
     addCachedImage({ params: { namespace, image: name }, body, principal, now }) {
       checkSelection(body)
@@ -122,7 +129,7 @@ export function imageCache(services: Services): HandlersOf<typeof api> {
 
     removeCachedImage({ params: { namespace, image: name }, body }) {
       checkSelection(body)
-      const image = existing(name)
+      const image = cached(namespace, name)
       const key = cacheKeyOf(image)
       const names = chosen(namespace, body, (node) => copyOn(node, image) !== undefined)
       return onEach(namespace, names, (node) => {

@@ -132,7 +132,8 @@ describe('a pull', () => {
     const disk = randomBytes(2 ** 19)
     serve('packed', gzipSync(disk))
     await pull('packed', 'packed')
-    assert.equal((await ended('packed')).state, 'Ready')
+    const packed = await ended('packed')
+    assert.equal(packed.state, 'Ready', packed.errorMessage)
     assert.ok((await bytesOf('/images/packed/download')).equals(disk))
     const disc = serve('odd.iso', gzipSync(randomBytes(1_001)), { kind: 'iso' })
     await pull('near/odd.iso', 'odd.iso', 'iso')
@@ -299,14 +300,15 @@ describe('a remote by https', () => {
     assert.equal(offer?.item.sha256, createHash('sha256').update(bytes).digest('hex'))
     secure.trick = sendOn(near.url)
     const file = path.join(folder, 'fetched')
-    const work = { file, signal, progress: () => undefined, take: () => assert.fail('it came') }
+    const came = () => assert.fail('it came')
+    const work = { file, signal, progress: () => undefined, take: came, takeFrom: came }
     await assert.rejects(async () => known.source('s')?.fetch(offer.item, work), /not https/)
     await assert.rejects(() => open({ caFile: 'none.pem' }), /caFile of remote "s" cannot be read/)
   })
 
   const refused: readonly (readonly [object, RegExp])[] = [
     [{ url: 'http://host.example/' }, /plain http, which needs "allowInsecure"/],
-    [{ url: 'oci://host.example/repo' }, /must be an https/],
+    [{ url: 'oci://host.example' }, /must be an https/],
     [{ url: 'https://user:secret@host.example/' }, /must be an https/],
     [{ url: 'https://host.example/?token=1' }, /must be an https/],
     [{ url: 'https://host.example/', name: 'A/b' }, /remotes\.0\.name/],

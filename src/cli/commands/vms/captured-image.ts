@@ -2,11 +2,11 @@
 import type { Image } from '../../../api/images.ts'
 import { getImage, listImages } from '../../../api/images.ts'
 import type { Client } from '../../../client/client.ts'
+import { timeLeft } from '../../../rules/durations.ts'
 import { roughSize } from '../../../rules/sizes.ts'
 import type { Options } from '../../command.ts'
 import type { Context } from '../../context.ts'
 import { type Step, startProgress } from '../../progress.ts'
-import { timeLeft } from '../../transfer.ts'
 import { Failure, Interrupted } from '../../usage.ts'
 
 export const followed = {

@@ -1,0 +1,31 @@
+// What an image in a registry is, before any of its disk is fetched: one of ours, or one of tart's; for which
+// architecture, and how large. Whatever is neither is refused here.
+import type { Manifest } from '../images/format.ts'
+import { type ImageLimits, openResolvedImage, type RemoteImage } from './image-target.ts'
+import { parseOciManifest } from './oci-manifest.ts'
+import { type ResolveOptions, resolveManifest } from './resolve.ts'
+import type { RawManifest, Source } from './target.ts'
+import { inspectTart, isTart } from './tart.ts'
+
+export interface Inspected {
+  /** What the reference meant when it was looked at; of an index, the manifest that was chosen. */
+  readonly raw: RawManifest
+  readonly architecture: Manifest['architecture']
+  readonly virtualSizeBytes: number
+  /** What is fetched of it, at most. */
+  readonly storedBytes: number
+  /** Undefined: it is tart's, and has to be unpacked. */
+  readonly ours: RemoteImage | undefined
+}
+
+export async function inspectImage(
+  source: Source,
+  reference: string,
+  options: ResolveOptions & { readonly limits?: ImageLimits } = {},
+): Promise<Inspected> {
+  const raw = await resolveManifest(source, reference, options)
+  if (isTart(parseOciManifest(raw))) return { raw, ours: undefined, ...(await inspectTart(source, raw, options)) }
+  const ours = await openResolvedImage(source, raw, options)
+  const { architecture, virtualSizeBytes } = ours.image
+  return { raw, architecture, virtualSizeBytes, storedBytes: ours.storedBytes, ours }
+}

@@ -1,0 +1,220 @@
+// Push and pull as people do it, with a registry that wants a password and has a certificate of its own: a VM is pushed,
+// deployed in another namespace on another host, pushed again; and everything that takes part is killed once.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { PushJob } from '../../src/api/push-jobs.ts'
+import { openRegistry } from '../../src/oci/registry.ts'
+import { exec } from '../../src/platform/exec.ts'
+import { makePair } from '../support/certificates.ts'
+import { type DevServer, makeFolder, program, type Ran, svc3 as run, startDev } from '../support/dev-server.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Guest, openGuest, seedTiny } from '../support/guest.ts'
+import { type RegistryProcess, registryUser, startRegistry } from '../support/registry.ts'
+import { putTart } from '../support/tart.ts'
+
+const { username, password } = registryUser
+const mib = 2 ** 20
+const other = 'svc-other'
+let folder: string
+let ca: string
+let registry: RegistryProcess
+let dev: DevServer
+let agent: ChildProcess | undefined
+
+const image = (name: string): string => `${registry.host}/team/${name}`
+const svc3 = (words: readonly string[], input?: string): Promise<Ran> =>
+  run(words, { env: { SVC3_DATA: path.join(folder, 'dev') }, timeoutMs: 120_000, ...(input && { input }) })
+const ok = async (...words: string[]): Promise<string> => {
+  const { code, stdout, stderr } = await svc3(words)
+  assert.equal(code, 0, `svc3 ${words.join(' ')}: ${stderr}${stdout}`)
+  return stdout
+}
+const into = async (vm: string, namespace: string): Promise<Guest> => {
+  const { body } = await dev.call('GET', `/api/v1/namespaces/${namespace}/vms/${vm}`)
+  return openGuest(body as never, {}, 120_000)
+}
+const jobs = async (namespace: string): Promise<PushJob[]> =>
+  (await dev.call('GET', `/api/v1/namespaces/${namespace}/pushjobs`)).body.items as PushJob[]
+const jobOf = async (reference: string, namespace: string): Promise<PushJob | undefined> =>
+  (await jobs(namespace)).find((job) => job.image === reference)
+const isIn = (reference: string, namespace: string, status: PushJob['status'], withinMs = 60_000): Promise<void> =>
+  eventually(async () => {
+    const job = await jobOf(reference, namespace)
+    assert.equal(job?.status, status, JSON.stringify(job))
+  }, withinMs)
+const addCredentials = async (namespace: string): Promise<void> => {
+  const words = ['regcred', 'add', registry.server, '-u', username, '--password-stdin', '-n', namespace]
+  const { code, stderr } = await svc3(words, password)
+  assert.equal(code, 0, stderr)
+}
+
+/** A host of the other namespace, with images of its own. */
+async function startAgent(failpoint?: string): Promise<ChildProcess> {
+  const { stdout } = await svc3(['node', 'join-token', '-n', other, '-o', 'json'])
+  const [{ token }] = [JSON.parse(stdout)].flat()
+  const words = ['agent', '--name', 'far', '--architecture', 'arm64', '--data', path.join(folder, 'far')]
+  const child = spawn(program, [...words, '-a', dev.apiUrl, '--join-token-stdin'], {
+    env: { ...process.env, ...(failpoint && { SVC3_TEST: '1', SVC3_FAILPOINT: failpoint }) },
+    stdio: ['pipe', 'inherit', 'inherit'],
+  })
+  child.stdin?.end(token)
+  await eventually(async () => {
+    const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/nodes`)
+    assert.equal((body.items as { phase: string }[])[0]?.phase, 'READY')
+  }, 30_000)
+  return child
+}
+
+async function killAgent(): Promise<void> {
+  if (!agent || agent.exitCode !== null || agent.signalCode !== null) return
+  const ended = once(agent, 'exit')
+  agent.kill('SIGKILL')
+  await ended
+}
+
+before(async () => {
+  folder = await makeFolder()
+  const authority = await makePair({ name: 'authority', isAuthority: true })
+  registry = await startRegistry({
+    folder: path.join(folder, 'registry'),
+    hasPassword: true,
+    tls: await makePair({ issuer: authority }),
+  })
+  ca = authority.cert
+  await fs.mkdir(path.join(folder, 'certs'))
+  await fs.writeFile(path.join(folder, 'certs', 'ca.crt'), ca)
+  await fs.mkdir(path.join(folder, 'dev'))
+  const settings = { registries: { ca: { [registry.host]: path.join(folder, 'certs', 'ca.crt') } } }
+  await fs.writeFile(path.join(folder, 'dev', 'config.json'), JSON.stringify(settings))
+  await seedTiny(path.join(folder, 'dev', 'images'), ['arm64'])
+  dev = await startDev(path.join(folder, 'dev'), { args: ['--nodes', 'amd64=0,arm64=1'] })
+})
+after(async () => {
+  for (const namespace of ['svc-default', other]) {
+    const { body } = await dev.call('GET', `/api/v1/namespaces/${namespace}/vms`)
+    const names = ((body.items ?? []) as { name: string }[]).map(({ name }) => name)
+    if (names.length > 0) await svc3(['vm', 'delete', ...names, '-n', namespace])
+  }
+  await killAgent()
+  await dev.kill('SIGTERM')
+  await registry.kill()
+  await fs.rm(folder, { recursive: true, force: true })
+})
+
+describe('a VM that is pushed', { timeout: 300_000 }, () => {
+  let first: PushJob | undefined
+
+  it('needs credentials; then it is in the registry, and another client accepts it', async () => {
+    await ok('vm', 'deploy', 'a', '-i', 'tiny-arm64', '-c', '1', '-m', '0.3')
+    const refused = await svc3(['vm', 'push', 'a', image('tiny:v1')])
+    assert.equal(refused.code, 6, refused.stderr)
+    assert.match(refused.stderr, new RegExp(`no credentials for the registry "${registry.host}" in .*"svc-default"`))
+    await addCredentials('svc-default')
+    using guest = await into('a', 'svc-default')
+    await guest.run('echo first > /home/admin/file; sync')
+    await ok('vm', 'push', 'a', image('tiny:v1'), '--wait')
+    first = await jobOf(image('tiny:v1'), 'svc-default')
+    assert.equal(first?.status, 'Succeeded')
+    assert.equal(first?.progress.bytesDone, first?.progress.bytesTotal)
+    assert.match(await ok('vm', 'get-push-status'), /Succeeded/)
+    const creds = ['--creds', `${username}:${password}`, '--cert-dir', path.join(folder, 'certs')]
+    const { stdout } = await exec('skopeo', ['inspect', ...creds, `docker://${image('tiny:v1')}`], {
+      timeoutMs: 30_000,
+      env: { PATH: process.env.PATH ?? '', HOME: folder },
+    })
+    const seen = JSON.parse(stdout) as { Digest: string; Architecture: string }
+    assert.deepEqual([seen.Digest, seen.Architecture], [first?.digest, 'arm64'])
+  })
+
+  it('sends little after a little change', async () => {
+    using guest = await into('a', 'svc-default')
+    await guest.run('echo second > /home/admin/second; sync')
+    await ok('vm', 'push', 'a', image('tiny:v2'), '--wait')
+    const { bytesSkipped = 0, bytesTotal = 0 } = (await jobOf(image('tiny:v2'), 'svc-default'))?.progress ?? {}
+    assert.ok(bytesSkipped > 0.9 * bytesTotal, `${bytesSkipped} of ${bytesTotal} were skipped`)
+    await ok('vm', 'delete', 'a')
+  })
+})
+
+describe('an image in a registry', { timeout: 300_000 }, () => {
+  it('is not for a namespace without credentials, whatever nodes have', async () => {
+    await ok('namespace', 'create', other)
+    agent = await startAgent()
+    const refused = await svc3(['vm', 'deploy', 'b', '-i', image('tiny:v1'), '-n', other])
+    assert.equal(refused.code, 6, refused.stderr)
+    assert.match(refused.stderr, new RegExp(`no credentials for the registry "${registry.host}" in .*"${other}"`))
+    assert.match(refused.stderr, new RegExp(`svc3 regcred add ${registry.server} -u USER .*-n ${other}`))
+    const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/vms`)
+    assert.deepEqual(body.items, [])
+  })
+
+  it('is deployed with credentials, straight from the registry, with the file in it', async () => {
+    await addCredentials(other)
+    const missing = await svc3(['vm', 'deploy', 'b', '-i', image('tiny:none'), '-n', other])
+    assert.deepEqual([missing.code, /not found/.test(missing.stderr)], [5, true], missing.stderr)
+    await ok('vm', 'deploy', 'b', '-i', image('tiny:v1'), '-c', '1', '-m', '0.3', '-n', other)
+    using guest = await into('b', other)
+    assert.equal(await guest.run('cat /home/admin/file'), 'first')
+    assert.equal(await guest.run('ls /home/admin/second 2>/dev/null || echo none'), 'none')
+    const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/vms/b`)
+    assert.equal(body.image, image('tiny:v1'))
+    await ok('vm', 'save', 'b', 'saved', '-n', other, '--wait')
+    const committed = await svc3(['vm', 'commit', 'b', '-n', other])
+    assert.deepEqual([committed.code, /svc3 vm push b/.test(committed.stderr)], [1, true], committed.stderr)
+  })
+
+  it('is pushed from there after the agent was killed in the middle, without sending again what is there', async () => {
+    using guest = await into('b', other)
+    await guest.run(`head -c ${3 * mib} /dev/urandom > /home/admin/more; sync`)
+    await killAgent()
+    agent = await startAgent('oci.copy.blob')
+    await ok('vm', 'push', 'b', image('again:v1'), '-n', other)
+    assert.deepEqual(await once(agent, 'exit'), [null, 'SIGKILL'])
+    agent = await startAgent()
+    await isIn(image('again:v1'), other, 'Succeeded')
+    const { progress } = (await jobOf(image('again:v1'), other)) as PushJob
+    assert.ok(progress.bytesSkipped > 0 && progress.bytesSkipped < progress.bytesTotal, JSON.stringify(progress))
+    assert.equal(await guest.run('cat /home/admin/file'), 'first', 'the guest did not notice')
+  })
+
+  it('can be given up, and goes on when the registry was away', async () => {
+    await registry.kill()
+    await ok('vm', 'push', 'b', image('never:v1'), '-n', other)
+    await isIn(image('never:v1'), other, 'Running')
+    const { name = '' } = (await jobOf(image('never:v1'), other)) ?? {}
+    await ok('vm', 'cancel-push', name, '-n', other)
+    await isIn(image('never:v1'), other, 'Cancelled')
+    await ok('vm', 'push', 'b', image('later:v1'), '-n', other)
+    await isIn(image('later:v1'), other, 'Running')
+    const away = await dev.call('POST', `/api/v1/namespaces/${other}/vms`, { image: image('tiny:v1') })
+    assert.deepEqual([away.status, /no registry answers there/.test(String(away.body.message))], [503, true])
+    await registry.start()
+    await isIn(image('later:v1'), other, 'Succeeded')
+  })
+
+  it('may be in the format of tart', async () => {
+    const disk = Buffer.concat([randomBytes(3 * mib), Buffer.alloc(2 * mib), Buffer.from('x'.repeat(mib))])
+    const connected = openRegistry({
+      server: registry.server,
+      credentials: { username, password },
+      ca,
+      policy: { allowPrivate: true, allowLoopback: true },
+    })
+    await putTart(connected.repository('team/tart'), 'v1', { disk, layerBytes: 2 * mib })
+    connected.close()
+    await ok('vm', 'deploy', 't', '-i', image('tart:v1'), '-c', '1', '-m', '0.3', '-n', other)
+    const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/cache/images`)
+    const cached = (body.items as { name: string }[]).map(({ name }) => name.replace(/@.*/, ''))
+    assert.deepEqual(cached, [image('tart'), image('tiny')])
+    const copies = (await fs.readdir(path.join(folder, 'far/images'))).filter((each) => each.startsWith('sha256-'))
+    const disks = await Promise.all(
+      copies.map((each) => fs.readFile(path.join(folder, 'far/images', each, 'disk.raw'))),
+    )
+    assert.ok(disks.some((each) => each.equals(disk)))
+  })
+})
