@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { freePort } from '../contract/driver-vm.ts'
 import { type DevServer, makeFolder, root, startDev } from '../support/dev-server.ts'
 import { seedTiny } from '../support/guest.ts'
 
@@ -114,7 +115,9 @@ async function runInTerminal(folder: string, commands: readonly string[]): Promi
 describe("the README's tour", () => {
   let folder: string
   let server: DevServer | undefined
+  let registryPort: number
   before(async () => {
+    registryPort = await freePort()
     folder = await makeCheckout()
     await seedTiny(path.join(folder, '.svc3/images'), ['amd64', 'arm64'])
   })
@@ -123,8 +126,11 @@ describe("the README's tour", () => {
     await fs.rm(folder, { recursive: true, force: true })
   })
 
-  /** The port is the one that the system gave. */
-  const here = (text: string): string => text.replaceAll('http://127.0.0.1:8080', server?.apiUrl ?? '')
+  /** The ports are those that the system gave. */
+  const here = (text: string): string =>
+    text
+      .replaceAll('http://127.0.0.1:8080', server?.apiUrl ?? '')
+      .replaceAll('127.0.0.1:15000', `127.0.0.1:${registryPort}`)
 
   async function startServer(): Promise<string> {
     server = await startIn(folder)
