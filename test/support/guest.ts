@@ -1,4 +1,6 @@
 // Real guests for tests: the small images, built once for all tests of a machine, and SSH into them.
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
@@ -9,9 +11,19 @@ import { exec } from '../../src/platform/exec.ts'
 
 export type Architecture = 'amd64' | 'arm64'
 
-/** By the user, so that nobody else's files are trusted. */
-export const tinyCache =
-  process.env.SVC3_TINY_CACHE ?? path.join(os.tmpdir(), `svc3-tiny-${process.getuid?.() ?? 'user'}`)
+/** By the user, so that nobody else's files are trusted; and by what makes the images, so that they are of today. */
+export const tinyCache = path.join(
+  process.env.SVC3_TINY_CACHE ?? path.join(os.tmpdir(), `svc3-tiny-${process.getuid?.() ?? 'user'}`),
+  recipeHash(),
+)
+
+function recipeHash(): string {
+  const folder = path.resolve(import.meta.dirname, '../../src/images/tiny')
+  const hash = createHash('sha256')
+  for (const name of readdirSync(folder).sort())
+    if (name.endsWith('.ts') && !name.endsWith('.test.ts')) hash.update(readFileSync(path.join(folder, name)))
+  return hash.digest('hex').slice(0, 16)
+}
 
 /** Puts ready images where a node looks for them. */
 export async function seedTiny(imageFolder: string, architectures: readonly Architecture[]): Promise<void> {

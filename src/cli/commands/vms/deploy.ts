@@ -8,6 +8,7 @@ import { parseReservedPorts } from '../../../rules/ports.ts'
 import { defineCommand, namespaced, printed, waiting, waitsByItself } from '../../command.ts'
 import type { Context, Session } from '../../context.ts'
 import { longRequest } from '../../long-request.ts'
+import { visible } from '../../output.ts'
 import { UsageError } from '../../usage.ts'
 import { columns } from './columns.ts'
 import { whileFollowing } from './follow.ts'
@@ -77,6 +78,7 @@ export const command = defineCommand({
       ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
       : await deploy(context, session, { ...body, name: prefix }, how)
     await context.print([vm], columns, '')
+    for (const line of vm.warning?.split('\n') ?? []) context.note(visible(line))
     return 0
   },
 })
