@@ -48,6 +48,8 @@ export function openCaptureStates(folder: string, durability: Durability): Captu
         if (error.code === 'ENOENT') return []
         throw error
       })
+      // A kill in the middle of a write leaves its beginning.
+      for (const name of names) if (name.endsWith('.tmp')) await fs.rm(path.join(folder, name), { force: true })
       const texts = names
         .filter((name) => name.endsWith('.json'))
         .map((name) => readFileIfPresent(path.join(folder, name)))
