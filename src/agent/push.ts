@@ -9,6 +9,9 @@ import { openRegistry, type Repository } from '../oci/registry.ts'
 import { parseImageReference } from '../rules/image-reference.ts'
 import type { CaptureProgress } from './capture-teller.ts'
 
+/** About three minutes without progress: a registry that is restarted is waited for. */
+const patience = { attempts: 12, firstDelayMs: 500, maxDelayMs: 30_000, maxRetryAfterMs: 120_000 }
+
 export interface PushTarget {
   /** `<registry_host>/<repository>/<image>:TAG` */
   readonly reference: string
@@ -87,7 +90,7 @@ function openTarget({
   const { registry: host, repository, target: tag } = parsed.reference
   const source = from === undefined ? undefined : parseImageReference(from, 'pull')
   const isNear = source?.ok === true && source.reference.registry === host && source.reference.repository !== repository
-  const registry = openRegistry(login)
+  const registry = openRegistry({ ...login, retry: patience })
   return {
     repository: registry.repository(repository, isNear ? { mountFrom: source.reference.repository } : {}),
     tag,
