@@ -19,6 +19,7 @@ export interface Input<O extends Operation> {
   readonly params?: Omit<ParamsOf<O>, 'namespace'>
   readonly body?: BodyOf<O>
   readonly query?: QueryOf<O>
+  readonly hurry?: AbortSignal
 }
 
 /** What a legacy call works with: one request, as its caller. */
@@ -58,6 +59,7 @@ export function createPerformers(services: Services, table: Handlers) {
         now: services.clock.now(),
         requestKey: undefined,
         signal: undefined,
+        hurry: input.hurry,
         upload: operation.isUpload
           ? (openUpload(operation, request, reply, services.uploads) as unknown as undefined)
           : undefined,

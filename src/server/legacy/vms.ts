@@ -7,7 +7,7 @@ import { deleteVm, execVm, listVms, type Vm, type vmCommands } from '../../api/v
 import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
 import type { LegacyAnswer } from './envelope.ts'
 import { readFields, text } from './fields.ts'
-import { configNameOf, deployedVm, notDeployedVm } from './shapes.ts'
+import { configNameOf, deployedVm, ioBoostOf, notDeployedVm } from './shapes.ts'
 
 const oneVm = { orka_vm_name: text, orka_node_name: text }
 
@@ -57,7 +57,12 @@ function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) =>
     const all = groups.get(name) ?? []
     if (config && all.length === 0) return isWanted(config.owner) ? [notDeployedVm(config)] : []
     const vms = all.filter((vm) => isWanted(vm.owner, vm))
-    const facts = (vm: Vm) => ({ config, node: nodes.get(vm.node ?? ''), replicas: all.length })
+    const facts = (vm: Vm) => ({
+      config,
+      node: nodes.get(vm.node ?? ''),
+      replicas: all.length,
+      ioBoost: ioBoostOf(context.services, vm),
+    })
     return vms.length === 0
       ? []
       : [
