@@ -50,7 +50,7 @@ describe('svc3 migrate scan', () => {
         ['1', '1', 'GET /resources/ports'],
       ],
     )
-    assert.match(stderr, /2 endpoints of the 2\.4\.x API; 1 of them have no replacement/)
+    assert.match(stderr, /2 endpoints of the 2\.4\.x API; 1 of them has no replacement/)
   })
 
   it('ends with 0 when there is nothing, and says so on a terminal', async () => {
@@ -161,6 +161,15 @@ describe('svc3 migrate map', () => {
       /DELETE \/resources\/node\/tag\/\{tag\}\tPOST \/api\/v1\/namespaces\/svc-ios\/nodes\/mini-arm-13\/untag/,
     )
     assert.equal((await run(['migrate', 'map', '/token'])).stdout.trim().split('\n').length, 4)
+  })
+
+  it('takes the address that a script calls', async () => {
+    for (const url of ['http://10.1.1.1/resources/vm/deploy', 'https://orka:8443/resources/vm/deploy/?x=1']) {
+      const { exitCode, stdout } = await run(['migrate', 'map', 'POST', url])
+      assert.equal(exitCode, 0)
+      assert.match(stdout, /^POST \/resources\/vm\/deploy\t/m)
+      assert.equal((await run(['migrate', 'map', url])).stdout, stdout)
+    }
   })
 
   it('does not know what never was', async () => {

@@ -35,7 +35,7 @@ export function requestsFor(row: LegacyRow, call: LegacyCall, namespace = 'svc-d
 
 export const fillPath = (path: string, params: Readonly<Record<string, string>>): string =>
   path.replaceAll(/\{(\w+)\}/g, (whole, name) =>
-    params[name] === undefined ? whole : encodeURIComponent(params[name]),
+    params[name] === undefined ? whole : encodeURIComponent(params[name].toWellFormed()),
   )
 
 export const requestText = ({ method, path, body }: ExampleRequest): string =>
@@ -49,6 +49,9 @@ export const operationsText = (operations: readonly Replacement[]): string =>
 export function reasonFor({ fate, advice, operations }: LegacyRow): string | undefined {
   if (fate === 'replaced') return undefined
   const what = fate === 'removed' ? 'removed' : 'no API endpoint'
-  const use = operations.length === 0 ? '' : `; ${operationsText(operations)} is there for it`
+  const use =
+    operations.length === 0
+      ? ''
+      : `; ${operationsText(operations)} ${operations.length === 1 ? 'is' : 'are'} there for it`
   return `${what}: ${advice}${use}`
 }

@@ -4,7 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { allOperations } from '../api/index.ts'
-import { documentationOf } from './advice.ts'
+import { documentationOf, reasonFor } from './advice.ts'
 import { callsAt, findCall, unknownPart } from './find.ts'
 import { legacyRows } from './map.ts'
 import { legacyPage } from './page.ts'
@@ -43,6 +43,7 @@ function callsIn(cell: string): string[] {
 
 function linesOf(text: string): Line[] {
   let group = ''
+  let two: readonly string[] = []
   return text.split('\n').flatMap((line): Line[] => {
     group = /^\*\*(.+)\*\*$/.exec(line)?.[1] ?? group
     const [, left = '', right = ''] = /^\| (.+) \| (.+) \|$/.exec(line) ?? []
@@ -52,9 +53,11 @@ function linesOf(text: string): Line[] {
       : right.startsWith('No API endpoint')
         ? 'no-endpoint'
         : 'replaced'
-    const operations = [...right.matchAll(/(GET|POST|DELETE|PUT) `([^`]+)`/g)].map((match) =>
+    const named = [...right.matchAll(/(GET|POST|DELETE|PUT) `([^`]+)`/g)].map((match) =>
       anyName(`${match[1]} ${match[2]}`),
     )
+    if (named.length === 2) two = named
+    const operations = right.includes('the two list endpoints above') ? two : named
     const commands = [...right.matchAll(/`(svc3 [^`]+)`/g)].map((match) => match[1] ?? '')
     return [{ group, calls: callsIn(left), fate, operations, commands }]
   })
@@ -79,6 +82,12 @@ describe('the mapping', () => {
         .map(({ group, calls, fate, operations }) => ({ group, calls: sorted(calls), fate, operations })),
       lines.map(({ group, calls, fate, operations }) => ({ group, calls: sorted(calls), fate, operations })),
     )
+  })
+
+  it('says a reason once, and counts what is there for it', () => {
+    const reasons = legacyRows.map((row) => reasonFor(row) ?? '')
+    for (const reason of reasons) assert.doesNotMatch(reason, /no API endpoint.*no API endpoint/)
+    assert.ok(reasons.some((reason) => /\/vms and GET \S+\/vmconfigs are there for it$/.test(reason)))
   })
 
   it('names the commands that the document names', () => {

@@ -74,8 +74,9 @@ export const legacyRows: readonly LegacyRow[] = [
   vms.replaced(['GET /resources/vm/list'], [listVms, listVmConfigs], ['svc3 vm list', 'svc3 vm-config list']),
   vms.removed(
     ['GET /resources/vm/list/all', 'GET /resources/vm/list/{user}'],
-    'the lists of VMs and of VM configurations return those of all users in the namespace',
+    'the two list endpoints return all VMs and VM configurations of all users in the namespace',
     {
+      operations: [listVms, listVmConfigs],
       commands: ['svc3 vm list', 'svc3 vm-config list'],
       kept: 'the gateway answers with the same two lists, for {user} cut to what that user owns',
     },
@@ -148,15 +149,13 @@ export const legacyRows: readonly LegacyRow[] = [
   images.replaced(['POST /resources/image/delete'], [deleteImage], ['svc3 image delete NAME']),
   images.replaced(['POST /resources/image/commit'], [commitVm], ['svc3 vm commit VM']),
   images.replaced(['POST /resources/image/save'], [saveVm], ['svc3 vm save VM NEW_IMAGE_NAME']),
-  images.noEndpoint(['POST /resources/image/resize'], 'there is no API endpoint: enlarge the disk of a running VM', [
-    'svc3 vm resize VM 120',
-  ]),
+  images.noEndpoint(['POST /resources/image/resize'], 'enlarge the disk of a running VM', ['svc3 vm resize VM 120']),
   images.replaced(['POST /resources/image/generate'], [generateImage], ['svc3 image generate NAME 120G']),
   images.replaced(['POST /resources/image/upload'], [uploadImage], ['svc3 image upload FILE']),
   images.replaced(['GET /resources/image/download/{image}'], [downloadImage], ['svc3 image download NAME']),
   images.noEndpoint(
     ['GET /resources/image/checksum/{image}'],
-    'there is no API endpoint: the record of an image has the checksum of its content',
+    'the record of an image has the checksum of its content',
     ['svc3 image list NAME -o json'],
   ),
 

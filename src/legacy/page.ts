@@ -13,7 +13,8 @@ Automation that was written for 2.4.x has three helpers:
 - **The gateway** answers the old paths. Those with a replacement are carried out by the same handlers as the requests that
   replace them: the same permissions, rules, events. It works in one namespace (\`legacy.namespace\`, \`svc-default\` unless set
   otherwise) with the token of a user or of a service account. Every answer carries \`Deprecation\`, \`Sunset\` and \`Link\` (the
-  request that takes its place). It is on in \`svc3 dev\`; \`"legacy": {"enabled": true}\` in \`config.json\` turns it on in
+  request that takes its place; where there is none, the row in \`GET /api/v1/legacy\`, which shows these tables to anyone). It
+  is on in \`svc3 dev\`; \`"legacy": {"enabled": true}\` in \`config.json\` turns it on in
   \`svc3 server\`. Where it is off, every legacy path answers 410.
 - **\`svc3 migrate scan PATH…\`** finds legacy calls in scripts, programs, pipelines, Postman collections and access logs, and
   says for each what takes its place. It ends with 1 when it found any.
@@ -21,11 +22,12 @@ Automation that was written for 2.4.x has three helpers:
 
 Answers are \`{"message":"","help":{},"errors":[], …}\`; a refusal has \`errors\` and its status, and \`help\` says what to do. What
 was removed answers 410, what never was, 404. Names of VMs may be their ids. Bodies may be JSON or a form, whatever their
-Content-Type says; bodies of GET are not read. The header \`orka-licensekey\` is ignored.
+Content-Type says; bodies of GET are not read. Slashes before and behind a path make no difference. The header \`orka-licensekey\` is ignored.
 
 A deployment takes its name from its configuration; while that name is taken, and for replicas, one is generated
 (\`NAME-x1y2z\`). All of them go by the name of the configuration, each by its own id. \`save\`, \`commit\`, \`copy\` and \`pull\` answer
-when the image is ready. A deployment that no node can take is refused at once.
+when the image is ready. A deployment that no node can take is refused at once, and leaves
+nothing; so does one whose client goes away.
 `
 
 const code = (text: string): string => `\`${text.replaceAll('|', '\\|')}\``
@@ -60,7 +62,8 @@ const notes = `
 - \`GET /resources/iso/list-remote\` is mapped to \`remoteimages\` by the founding document. The gateway answers with both: \`images\`
   as written, \`isos\` from \`remoteisos\`.
 - \`orka_vm_name\` has at most 38 characters, as in 2.4.x. \`vcpu_count\` and \`orka_image\` are taken and not used: a VM has as many
-  vCPUs as cores, and disks have no names. \`io_boost\` is always on.
+  vCPUs as cores, and disks have no names. \`io_boost: false\` gives Intel-based VMs the old disk devices;
+  others always have the boost.
 - Texts that clients look for are as they were: \`No available nodes with sufficient CPU.\`, \`Requested CPU is not available in the
   cluster\`, \`No VM configurations exist\`.
 `

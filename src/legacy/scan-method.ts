@@ -41,6 +41,10 @@ export function methodAt(kind: string, lines: readonly string[], place: Place): 
   return methodInProgram(lines, place, kind)
 }
 
+/** Whether the line itself makes a request. */
+export const isCallAt = (lines: readonly string[], place: Place): boolean =>
+  commandAt(lines, place) !== undefined || verbsIn(lines[place.line - 1] ?? '').length > 0
+
 const tool = /\b(?:curl|wget)\b(?!["':.])/g
 
 /** The words of the curl or wget that the place belongs to, over continued lines. */
@@ -78,7 +82,8 @@ const reach = { ahead: 8, back: 5, use: 25 } as const
 
 function methodInProgram(lines: readonly string[], { line, column }: Place, kind: string): string | undefined {
   const own = lines[line - 1] ?? ''
-  const before = verbsIn(own.slice(0, column - 1)).at(-1)
+  // With the slash that the path begins with: `DELETE /path` is a request as people write it down.
+  const before = verbsIn(own.slice(0, column)).at(-1)
   if (before) return before.method
   const after = verbsIn(own.slice(column - 1))[0]
   if (after) return after.method

@@ -4,6 +4,7 @@ import { callsAt, findCall, unknownPart } from './find.ts'
 import { type Finding, isGeneric, type ScanOptions } from './finding.ts'
 import { methodAt } from './scan-method.ts'
 import { assignments, expand, withoutComments } from './scan-text.ts'
+import { withoutRepeats } from './scan-variables.ts'
 
 /** The beginnings of all legacy paths. Without a slash before it only where nothing else can be meant. */
 const roots =
@@ -21,7 +22,12 @@ interface Hit {
 export function sourceFindings(kind: string, text: string, options: ScanOptions): Finding[] {
   const lines = withoutComments(kind, text)
   const values = assignments(lines)
-  const hits = lines.flatMap((line, index) => hitsIn(expand(line, values), index + 1, kind))
+  const own = lines.map((line, index) => hitsIn(line, index + 1, kind))
+  const all = lines.flatMap((line, index) => {
+    const expanded = expand(line, values)
+    return expanded === line ? (own[index] ?? []) : hitsIn(expanded, index + 1, kind)
+  })
+  const hits = withoutRepeats(lines, own.flat(), all)
   const judged = hits.flatMap((hit): (Finding & { base: string })[] => {
     const method = methodAt(kind, lines, hit)
     const found = findCall(method, hit.path) ?? guess(method, hit.path)
@@ -113,7 +119,8 @@ function pathFrom(text: string): [raw: string, path: string] {
     at += piece.length
     path += piece.length > 1 && piece !== '$ungrouped' ? unknownPart : piece
   }
-  const [place = ''] = path.split('#')
+  // The full stop of a sentence is no part of it.
+  const [place = ''] = path.replace(/[.:]$/, '').split('#')
   const rooted = place.startsWith('/') ? place : `/${place}`
   // "/status/" + name: what follows the quote is the last part.
   const isOpen = rooted.endsWith('/') && /^["'`]\s*(?:\+|\.|,|%|<<)/.test(text.slice(at)) && !path.includes('?')

@@ -59,18 +59,25 @@ function isInQuotes(line: string, at: number): boolean {
 const assignment =
   /(?:^|[\s;({,])(?:export\s+|const\s+|let\s+|var\s+|final\s+|String\s+|self\.|this\.|@)*\$?([A-Za-z_]\w*)\s*(?::=|\+=|=|:)\s*[frbu]?(["'`]?)([^"'`\s;]+)\2/g
 
+/** Names that a line gives a text to, with it. */
+export const assignedIn = (line: string): [name: string, value: string][] =>
+  [...line.matchAll(assignment)].map(([, name = '', , value = '']) => [name, value])
+
 /** Name → the text that it was given, the last one where there are several. */
 export function assignments(lines: readonly string[]): Map<string, string> {
   const values = new Map<string, string>()
   for (const line of lines) {
     if (!/https?:\/\/|resources/.test(line)) continue
-    for (const [, name = '', , value = ''] of line.matchAll(assignment))
-      if (/^https?:\/\/|resources/.test(value)) values.set(name, value)
+    for (const [name, value] of assignedIn(line)) if (/^https?:\/\/|resources/.test(value)) values.set(name, value)
   }
   return values
 }
 
 const reference = /\$\{(\w+)\}|\$(\w+)|#\{@?(\w+)\}|\{(?:self\.|this\.)?(\w+)\}|\b(\w+)\s*\+\s*["'`]/g
+
+/** Variables that a line uses. */
+export const namesIn = (line: string): string[] =>
+  [...line.matchAll(reference)].map((match) => match.slice(1, 6).find((name) => name !== undefined) ?? '')
 
 /** Only variables that carry a piece of a path: the address of the service stays a name, by which it is known. */
 export function expand(line: string, values: ReadonlyMap<string, string>): string {

@@ -49,6 +49,20 @@ describe('the scan', () => {
   })
 })
 
+describe('the scan of what people write', () => {
+  for (const [file, what] of [
+    ['notes.md', 'has the method of a request that is written down'],
+    ['variables.sh', 'counts an address in a variable once, where it is called'],
+  ] as const)
+    it(what, async () => {
+      const found = (await findingsIn(file, read(file))).map((each) => `${file}\t${each.line}\t${callOf(each)}`)
+      assert.deepEqual(
+        found,
+        labels.filter((label) => label.startsWith(file)),
+      )
+    })
+})
+
 describe('the scan of a log', () => {
   it('counts every call, however the bytes come, in memory that does not grow', async (test) => {
     const { block, calls, lines } = legacyLog(2 ** 21)

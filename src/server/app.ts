@@ -6,7 +6,9 @@ import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import { Idempotency } from './idempotency.ts'
 import { serveIssuer } from './issuer.ts'
-import { serveLegacy } from './legacy/routes.ts'
+import { serveLegacyPage } from './legacy/page.ts'
+import { isLegacyPath, plainUrl } from './legacy/paths.ts'
+import { refuseStray, serveLegacy } from './legacy/routes.ts'
 import { listenerFactory } from './listener.ts'
 import { registerForms, registerUploads } from './multipart.ts'
 import { observeRequests } from './observe.ts'
@@ -22,6 +24,10 @@ import { createValidatorCompiler } from './validate.ts'
 
 export function createApp(services: Services): FastifyInstance {
   const { limits } = services.settings
+  const refuse = (refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
+    isLegacyPath(request.raw.url ?? '')
+      ? refuseStray(services, refusal, request, reply)
+      : sendRefusal(refusal, request, reply)
   const app = fastify({
     logger: false,
     serverFactory: listenerFactory(services),
@@ -43,8 +49,9 @@ export function createApp(services: Services): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     genReqId: requestIds(),
+    rewriteUrl: ({ url = '' }) => plainUrl(url),
     frameworkErrors: (error, request, reply) =>
-      sendRefusal(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
+      refuse(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
     clientErrorHandler: (error, socket) => refuseUnreadable(error, socket, services),
   })
   app.server.maxConnections = 20_000
@@ -70,7 +77,7 @@ export function createApp(services: Services): FastifyInstance {
   })
   app.setNotFoundHandler((request, reply) => {
     const spent = services.limits.charge(request, undefined)
-    return sendRefusal(spent ?? unknownPath(request, reply), request, reply)
+    return refuse(spent ?? unknownPath(request, reply), request, reply)
   })
 
   const idempotency = new Idempotency(services)
@@ -87,6 +94,7 @@ export function createApp(services: Services): FastifyInstance {
   })
   takeUpgrades(app, ({ socket }) => services.plainHttp || (socket as { encrypted?: boolean }).encrypted === true)
   serveLegacy(app, services, table)
+  serveLegacyPage(app)
   serveSwagger(app)
   serveIssuer(app, services)
   return app

@@ -220,12 +220,14 @@ export async function awaitDeployment(
   services: Services,
   created: Entry<VmRecord>,
   timeoutMs: number,
+  hurry?: AbortSignal,
 ): Promise<Entry<VmRecord>> {
   const { key, value } = created
   const { name, namespace, uid } = value
   const about = { kind, name }
   const late = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1))
   let failure: string | undefined
+  let unfit: string | undefined
   const isGone = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
   try {
     const running = await services.waits.until(
@@ -234,18 +236,24 @@ export async function awaitDeployment(
         if (!entry || isGone(entry)) return null
         failure = entry.value.failure
         // It may have been stopped since, when an earlier try of this request brought it up.
-        return entry.value.observed.hasRun ? entry : undefined
+        if (entry.value.observed.hasRun) return entry
+        unfit = hurry && unfitFor(entry.value)
+        if (unfit !== undefined) throw fitsNowhere(name, unfit)
+        return undefined
       },
-      AbortSignal.any([late, services.stopping]),
+      AbortSignal.any([late, services.stopping, ...(hurry ? [hurry] : [])]),
     )
     if (running) return running
   } catch (error) {
     if (services.stopping.aborted) throw restarting(name)
-    if (!late.aborted) throw error
+    if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
-    if (entry && !isGone(entry) && !entry.value.observed.hasRun) await removeVm(services.collections, entry, tooLate)
+    if (entry && !isGone(entry) && !entry.value.observed.hasRun)
+      await removeVm(services.collections, entry, unfit ?? tooLate)
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
+    if (unfit !== undefined) throw error
+    if (!late.aborted) throw late504(name, `while its client waited${why}`)
     throw late504(name, `within ${timeoutMs / 60_000} minutes${why}`)
   }
   if (failure === tooLate) throw late504(name, 'in time')
@@ -268,6 +276,17 @@ const late504 = (name: string, when: string): ApiError =>
     kind,
     name,
     hint: 'nothing of it is left; svc3 node list shows what nodes have free, --timeout gives it more time',
+  })
+
+/** What the scheduler said of a VM that has no node. */
+const unfitFor = ({ place, conditions }: VmRecord): string | undefined =>
+  place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')?.message
+
+const fitsNowhere = (name: string, why: string): ApiError =>
+  new ApiError('Conflict', `vm "${name}" fits on no node: ${why}`, {
+    kind,
+    name,
+    hint: 'nothing of it is left; svc3 node list shows what nodes have',
   })
 
 /** Why a VM is not running yet, as far as is known. */

@@ -26,6 +26,8 @@ export interface Call<O extends Operation> {
   readonly requestKey: string | undefined
   /** Aborts when the caller goes away or the service stops. Set for streams. */
   readonly signal: O extends { isStream: true } ? AbortSignal : undefined
+  /** Set for those who take no waiting for room: what fits nowhere now is refused, and what they no longer wait for goes. */
+  readonly hurry?: AbortSignal | undefined
   /** The body of an upload, which has not been read yet. */
   readonly upload: O extends { isUpload: string } ? Upload : undefined
 }

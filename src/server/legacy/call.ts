@@ -12,6 +12,14 @@ export interface LegacyContext extends Performer {
   readonly services: Services
 }
 
+/** Aborts when the client goes away. */
+export function goneSignal({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  if (raw.closed) gone.abort()
+  raw.once('close', () => gone.abort())
+  return gone.signal
+}
+
 /** A reply in place of an answer: it is on its way already. */
 export type LegacyHandler = (
   context: LegacyContext,

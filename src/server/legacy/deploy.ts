@@ -1,12 +1,12 @@
 // Configurations and deployments as 2.4.x knows them: what is deployed is always a configuration, by its name.
-import { ApiError, badRequest } from '../../api/errors.ts'
+import { ApiError, badRequest, notFound } from '../../api/errors.ts'
 import { listNodes, type Node } from '../../api/nodes.ts'
 import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vm-configs.ts'
 import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms.ts'
 import { isVmName } from '../../rules/names.ts'
-import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
+import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
 import { flag, integer, metadata, number, readFields, text, texts } from './fields.ts'
-import { configLabel, deployment, shownConfig } from './shapes.ts'
+import { configLabel, deployment, ioBoostOf, shownConfig } from './shapes.ts'
 
 /** Of both: they have the same meaning and the same name in 3.0. */
 const shared = {
@@ -77,10 +77,17 @@ const create: LegacyHandler = async (context) => {
       cpu: read.orka_cpu_core ?? read.vcpu_count,
       memory: read.memory,
       netBoost: read.net_boost,
+      legacyIO: legacyIoFor(context, base ?? image ?? '', read.io_boost),
       ...shapeOf(read),
     }),
   })
   return { status: 201, message: 'Successfully Created' }
+}
+
+/** Without the boost a VM has the old disk devices, which only Intel-based ones can have. */
+function legacyIoFor({ services }: LegacyContext, image: string, ioBoost: boolean | undefined): true | undefined {
+  const architecture = services.collections.images.get('', image)?.value.architecture
+  return ioBoost === false && architecture === 'amd64' ? true : undefined
 }
 
 const noConfigurations = 'No VM configurations exist'
@@ -108,10 +115,13 @@ async function configCalled(context: LegacyContext, name: string): Promise<VmCon
 
 /** 3.0 keeps a VM that fits nowhere waiting. In 2.4.x it was refused at once, and clients look for these words. */
 function checkRoom(context: LegacyContext, { cpu, type }: VmConfig, nodeName: string | undefined): void {
+  const nodes = context.list(listNodes)
+  if (nodeName !== undefined && !nodes.some(({ name }) => name === nodeName))
+    throw notFound('nodes', nodeName.slice(0, 200), 'GET /resources/node/list shows what is there')
   const isCandidate = (node: Node): boolean =>
     node.architecture === type && node.phase === 'READY' && !node.cordoned && (nodeName ?? node.name) === node.name
-  const candidates = context.list(listNodes).filter(isCandidate)
-  if (candidates.every(({ allocatableCpu }) => allocatableCpu < cpu))
+  const candidates = nodes.filter(isCandidate)
+  if (candidates.length > 0 && candidates.every(({ allocatableCpu }) => allocatableCpu < cpu))
     throw noRoom('Requested CPU is not available in the cluster')
   if (candidates.every(({ availableCpu }) => availableCpu < cpu)) throw noRoom(noNode)
 }
@@ -120,13 +130,17 @@ const noNode = 'No available nodes with sufficient CPU.'
 const noRoom = (message: string): ApiError =>
   new ApiError('Conflict', message, { kind: 'vms', hint: 'GET /resources/node/list shows what nodes have free' })
 
+/** Of what the scheduler said: a node is short of cores, and none lacks only something else. */
+const isAboutCpu = (message: string): boolean =>
+  /cores free/.test(message) && !/memory free|free GPU|its port|free port|its limit/.test(message)
+
 const deploy: LegacyHandler = async (context) => {
   const read = readFields(context.fields, deployFields, ['orka_vm_name'])
   const { orka_vm_name: name, orka_node_name: node, reserved_ports: ports, vm_metadata: values } = read
   const replicas = read.replicas || 1
   if (replicas > maxReplicas) throw problem('replicas', `replicas is more than ${maxReplicas}`)
   const from = await configCalled(context, name)
-  checkRoom(context, from, node)
+  checkRoom(context, from, node ?? from.node)
   const body = withoutUnset({
     vmConfig: name,
     node,
@@ -136,31 +150,34 @@ const deploy: LegacyHandler = async (context) => {
     ...shapeOf(read),
   })
   const deployed: Vm[] = []
+  const hurry = goneSignal(context.reply)
   try {
-    while (deployed.length < replicas) deployed.push(await deployOne(context, name, body))
+    while (deployed.length < replicas) deployed.push(await deployOne(context, name, body, hurry))
   } catch (error) {
     // All or none: who asked for three has no use for the ids of one.
     for (const { name: vm } of deployed) await context.run(deleteVm, { params: { vm } }).catch(() => undefined)
-    throw error instanceof ApiError && error.reason === 'Timeout' && /cores free/.test(error.message)
-      ? noRoom(noNode)
-      : error
+    throw error instanceof ApiError && isAboutCpu(error.message) ? noRoom(noNode) : error
   }
   const [first] = deployed as [Vm]
-  const answers = deployed.map((vm) => deployment(vm, from))
+  const answers = deployed.map((vm) => deployment(vm, ioBoostOf(context.services, vm)))
   const message = 'Successfully deployed VM'
-  return { message, ...deployment(first, from), ...(replicas > 1 && { replicas: answers }) }
+  return {
+    message,
+    ...deployment(first, ioBoostOf(context.services, first)),
+    ...(replicas > 1 && { replicas: answers }),
+  }
 }
 
 /** It takes the name of its configuration when that is free, otherwise one that is made from it. */
-async function deployOne(context: LegacyContext, config: string, body: object): Promise<Vm> {
+async function deployOne(context: LegacyContext, config: string, body: object, hurry: AbortSignal): Promise<Vm> {
   const prefix = isVmName(config) ? config : `vm-${config}`
   const isTaken = context.list(listVms).some(({ name }) => name === prefix)
   const generated = { name: prefix, shouldGenerateName: true }
   try {
-    return await context.run(deployVm, { body: { ...body, ...(isTaken ? generated : { name: prefix }) } })
+    return await context.run(deployVm, { body: { ...body, ...(isTaken ? generated : { name: prefix }) }, hurry })
   } catch (error) {
     if (isTaken || !(error instanceof ApiError) || error.reason !== 'AlreadyExists') throw error
-    return context.run(deployVm, { body: { ...body, ...generated } })
+    return context.run(deployVm, { body: { ...body, ...generated }, hurry })
   }
 }
 

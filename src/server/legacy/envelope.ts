@@ -1,7 +1,7 @@
 // Answers of 2.4.x: one envelope for everything. A refusal stands in `errors` and in the status, because one client looks
 // only at the first and others only at the second.
 import type { ApiError } from '../../api/errors.ts'
-import { commandsFor, documentationOf, operationsText } from '../../legacy/advice.ts'
+import { commandsFor, operationsText } from '../../legacy/advice.ts'
 import type { LegacyCall, LegacyRow } from '../../legacy/row.ts'
 
 export interface Envelope {
@@ -25,20 +25,22 @@ export const envelopeOf = ({ status: _, message = '', ...fields }: LegacyAnswer)
   ...fields,
 })
 
-export const refusalEnvelope = ({ message, options }: ApiError, fields: object = {}): Envelope => ({
+/** `details.causes` is in answers of 3.0 alone; here the message names the fields. */
+const hintOf = (hint: string): string => (hint.includes('details.causes') ? 'correct these fields' : hint)
+
+export const refusalEnvelope = ({ message, options: { hint } }: ApiError, help: object = {}): Envelope => ({
   message: '',
-  help: { ...(options.hint !== undefined && { hint: options.hint }) },
+  help: { ...help, ...(hint !== undefined && { hint: hintOf(hint) }) },
   errors: [{ message }],
-  ...fields,
 })
 
 /** Of a call that has nothing behind it any more. */
-export function goneEnvelope({ row, call }: { row: LegacyRow; call: LegacyCall }, why: string): Envelope {
+export function goneEnvelope({ row, call }: { row: LegacyRow; call: LegacyCall }, why: string, page: string): Envelope {
   const commands = commandsFor(row, call)
   const help = {
-    documentation: documentationOf(row),
+    documentation: page,
     ...(row.operations.length > 0 && { use: operationsText(row.operations) }),
     ...(commands.length > 0 && { commands }),
   }
-  return { message: '', help, errors: [{ message: `${call.method} ${call.path} ${why}; see ${documentationOf(row)}` }] }
+  return { message: '', help, errors: [{ message: `${call.method} ${call.path} ${why}; see ${page}` }] }
 }

@@ -6,17 +6,17 @@ import type { LegacyRow } from '../../legacy/row.ts'
 
 /** The day of 3.0. */
 const deprecatedSince = `@${Date.UTC(2026, 10, 15) / 1_000}`
-const documentation = '/api/v1/swagger'
 
 export function markDeprecated(
   reply: FastifyReply,
   row: LegacyRow | undefined,
-  { sunset, namespace }: { readonly sunset: string; readonly namespace: string },
+  { sunset, namespace, page }: { readonly sunset: string; readonly namespace: string; readonly page: string },
 ): void {
   reply.header('deprecation', deprecatedSince)
   reply.header('sunset', new Date(`${sunset}T00:00:00Z`).toUTCString())
   const paths = row?.operations.map(({ path }) => fillPath(path, { namespace })) ?? []
-  reply.header('link', paths.length === 0 ? linkTo(documentation) : paths.map(linkTo).join(', '))
+  // What has no successor has a reason (RFC 9745, section 3).
+  reply.header('link', paths.length === 0 ? `<${page}>; rel="deprecation"` : paths.map(linkTo).join(', '))
 }
 
 /** Braces of parameters that are not known yet are no part of an address. */
@@ -31,5 +31,29 @@ export function markMade(
   params: Readonly<Record<string, string>>,
 ): void {
   const announced = String(reply.getHeader('link') ?? '')
-  reply.header('link', announced.replace(linkTo(fillPath(path, { namespace })), linkTo(fillPath(path, params))))
+  const whole = linkTo(fillPath(path, short(params)))
+  reply.header(
+    'link',
+    announced.replace(linkTo(fillPath(path, { namespace })), () => whole),
+  )
 }
+
+/** Of a request that was not made, as far as the client named what it was about. */
+export function markNamed(reply: FastifyReply, named: Readonly<Record<string, unknown>>): void {
+  const announced = reply.getHeader('link')
+  if (typeof announced !== 'string' || !announced.includes('%7B')) return
+  const texts = Object.entries(named).filter(
+    (each): each is [string, string] => typeof each[1] === 'string' && each[1] !== '',
+  )
+  const braced = announced.replaceAll('%7B', '{').replaceAll('%7D', '}')
+  reply.header(
+    'link',
+    fillPath(braced, short(Object.fromEntries(texts)))
+      .replaceAll('{', '%7B')
+      .replaceAll('}', '%7D'),
+  )
+}
+
+/** Headers have an end: a name that nothing can have is left out. */
+const short = (params: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(params).filter(([, value]) => value.length <= 256))

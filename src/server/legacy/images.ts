@@ -10,7 +10,7 @@ import { commitVm, saveVm } from '../../api/vms.ts'
 import type { ImageRecord } from '../../store/fleet-records.ts'
 import type { Services } from '../services.ts'
 import { Waits } from '../waits.ts'
-import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
+import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
 import { readFields, text } from './fields.ts'
 import { shownImage, shownIso } from './shapes.ts'
 import { oneVmCalled } from './vms.ts'
@@ -26,9 +26,7 @@ interface Kind {
 
 /** Answers when the image is Ready; throws what it failed for. */
 async function ready({ word, waits, key }: Kind, name: string, { services, reply }: LegacyContext): Promise<void> {
-  const gone = new AbortController()
-  reply.raw.once('close', () => gone.abort())
-  const signal = AbortSignal.any([AbortSignal.timeout(patienceMs), gone.signal, services.stopping])
+  const signal = AbortSignal.any([AbortSignal.timeout(patienceMs), goneSignal(reply), services.stopping])
   const look = (entry: { readonly value: ImageRecord } | undefined): ImageRecord | null | undefined =>
     entry?.value.state === 'Updating' ? undefined : (entry?.value ?? null)
   const record = await waits.until(key(name), look, signal).catch(() => {

@@ -8,10 +8,12 @@ import { forbidden, unauthorized } from '../authenticate.ts'
 import { sendDownload } from '../downloads.ts'
 import { Answer, type Call, type Handlers, type Listing } from '../handlers.ts'
 import { missingNamespace } from '../namespace.ts'
+import { refusalOf } from '../refusals.ts'
 import type { Services } from '../services.ts'
 import { openUpload } from '../uploads.ts'
 import { createValidatorCompiler } from '../validate.ts'
 import { markMade } from './headers.ts'
+import { inLegacyWords } from './names.ts'
 
 type AnyHandler = (call: Call<Operation>) => unknown
 
@@ -19,6 +21,7 @@ export interface Input<O extends Operation> {
   readonly params?: Omit<ParamsOf<O>, 'namespace'>
   readonly body?: BodyOf<O>
   readonly query?: QueryOf<O>
+  readonly hurry?: AbortSignal
 }
 
 /** What a legacy call works with: one request, as its caller. */
@@ -58,6 +61,7 @@ export function createPerformers(services: Services, table: Handlers) {
         now: services.clock.now(),
         requestKey: undefined,
         signal: undefined,
+        hurry: input.hurry,
         upload: operation.isUpload
           ? (openUpload(operation, request, reply, services.uploads) as unknown as undefined)
           : undefined,
@@ -82,12 +86,20 @@ export function createPerformers(services: Services, table: Handlers) {
         services.log.error('a change could not be recorded as an event', fields, error)
       })
 
+    async function carryOut(operation: Operation, input: Input<Operation>): Promise<[Call<Operation>, unknown]> {
+      try {
+        const [handler, call] = callOf(operation, input)
+        return [call, await handler(call)]
+      } catch (error) {
+        throw inLegacyWords(operation.id, refusalOf(error))
+      }
+    }
+
     return {
       request,
       reply,
       async run(operation, input = {}) {
-        const [handler, call] = callOf(operation, input as Input<Operation>)
-        const result = await handler(call)
+        const [call, result] = await carryOut(operation, input as Input<Operation>)
         const value = result instanceof Answer ? result.value : result
         if (!(result instanceof Answer && result.isUnchanged)) await record(operation, call, value)
         return value as never

@@ -2,7 +2,7 @@
 // under their paths. Off, all of it answers 410.
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from 'fastify'
 import { uploadCertificate } from '../../api/certificates.ts'
-import type { ApiError } from '../../api/errors.ts'
+import { ApiError, badRequest } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
 import { reasonFor } from '../../legacy/advice.ts'
@@ -19,11 +19,12 @@ import { dropBodies, type Fields, parseLegacyBodies } from './bodies.ts'
 import type { LegacyHandler } from './call.ts'
 import { legacyCalls, openCalls } from './calls.ts'
 import { type Envelope, envelopeOf, goneEnvelope, type LegacyAnswer, refusalEnvelope } from './envelope.ts'
-import { markDeprecated } from './headers.ts'
+import { markDeprecated, markNamed } from './headers.ts'
+import { pageOf } from './page.ts'
 import { createPerformers, type Performer } from './perform.ts'
 
 const json = 'application/json; charset=utf-8'
-const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH'] as const
+const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const
 const unknownEndpoint = '(unknown path)'
 
 const founds: readonly Found[] = legacyRows.flatMap((row) => row.calls.map((call) => ({ row, call })))
@@ -46,14 +47,15 @@ export function serveLegacy(app: FastifyInstance, services: Services, table: Han
     handler: LegacyHandler,
     more: Partial<RouteOptions> = {},
   ): void => {
-    const operation = openCalls.has(nameOf(found)) ? undefined : (found.row.operations[0] as Operation | undefined)
+    const operation = openCalls.has(nameOf(found)) ? undefined : (found.row.operations[0] as Operation)
     scope.route({
       method: found.call.method,
       url: routeOf(found.call.path),
-      onRequest: admit(found, operation ?? (openCalls.has(nameOf(found)) ? undefined : anyDeveloper)),
+      onRequest: admit(found, operation),
       handler: async (request, reply) => {
         const performer: Performer = performers(request, reply)
         const params = request.params as Record<string, string>
+        mustBeNamed(params)
         const fields = (request.body ?? {}) as Fields
         const answer = await handler({ ...performer, params, fields, services })
         if (isReply(answer)) return answer
@@ -76,7 +78,7 @@ export function serveLegacy(app: FastifyInstance, services: Services, table: Han
     }
     return (request, reply, done) => {
       request.legacyEndpoint = found ? nameOf(found) : unknownEndpoint
-      markDeprecated(reply, found?.row, { sunset: settings.legacy.sunset, namespace })
+      markDeprecated(reply, found?.row, { sunset: settings.legacy.sunset, namespace, page: pageOf(services, found) })
       reply.header('x-request-id', request.id)
       const token = bearer(request)
       if (token === undefined) return done(judge(request, undefined))
@@ -97,6 +99,10 @@ export function serveLegacy(app: FastifyInstance, services: Services, table: Han
       services.legacyUsage.count({ endpoint: request.legacyEndpoint, subject, client, isRefused })
       services.metrics.legacy(request.legacyEndpoint, reply.statusCode)
       done()
+    })
+    all.addHook('onSend', (request, reply, payload, done) => {
+      markNamed(reply, namesIn(request))
+      done(null, payload)
     })
     const kindOf = ({ row: { operations } }: Found): 'upload' | 'form' | 'plain' => {
       const [first] = operations as readonly Operation[]
@@ -127,14 +133,14 @@ export function serveLegacy(app: FastifyInstance, services: Services, table: Han
           method: found.call.method,
           url: routeOf(found.call.path),
           onRequest: admit(found, undefined),
-          handler: (_request, reply) => send(reply, 410, goneEnvelope(found, why(found.row))),
+          handler: (_request, reply) => send(reply, 410, goneEnvelope(found, why(found.row), pageOf(services, found))),
         })
       for (const { url, left } of leftOver())
         scope.route({
           method: [...left],
           url,
           onRequest: admit(undefined, undefined),
-          handler: (request, reply) => refuseUnknown(isOn, request, reply),
+          handler: (request, reply) => refuseUnknown(services, request, reply),
         })
     })
   })
@@ -145,8 +151,26 @@ const isFirstAtItsRoute = (found: Found, index: number, all: readonly Found[]): 
   all.findIndex(({ call }) => call.method === found.call.method && routeOf(call.path) === routeOf(found.call.path)) ===
   index
 
-/** Rows without an operation that are answered all the same: who may list VMs may see them. */
-const anyDeveloper = founds.find(({ call }) => call.path === '/resources/vm/list')?.row.operations[0] as Operation
+/** `/resources/vm/list/%20` */
+function mustBeNamed(params: Readonly<Record<string, string>>): void {
+  const empty = Object.keys(params).filter((name) => params[name]?.trim() === '')
+  const causes = empty.map((name) => ({
+    field: name,
+    reason: 'FieldValueRequired',
+    message: `{${name}} in the path is empty`,
+  }))
+  if (causes.length > 0) throw badRequest(causes, 'svc3 migrate map shows what the path looks like')
+}
+
+/** Parameters of the replacements, by what the client called them. */
+function namesIn({ params, body }: FastifyRequest): Record<string, unknown> {
+  const { vm, vmconfig, image } = (params ?? {}) as Fields
+  const given = (typeof body === 'object' && body !== null ? body : {}) as Fields
+  const { orka_vm_name: name, orka_node_name: node, image: file, iso } = given
+  return {
+    vm: vm ?? name, vmconfig: vmconfig ?? name, name: node, image: image ?? file, iso, remoteimage: file, remoteiso: iso,
+  } // biome-ignore format: a table
+}
 
 /** What nobody has a route for under the roots of 2.4.x. */
 function leftOver(): { readonly url: string; readonly left: readonly (typeof methods)[number][] }[] {
@@ -158,16 +182,21 @@ function leftOver(): { readonly url: string; readonly left: readonly (typeof met
   ])
 }
 
-function refuseUnknown(isOn: boolean, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function refuseUnknown(services: Services, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const path = request.url.split('?')[0] ?? ''
-  const possible = [...new Set(callsAt(decodeURI(path)).map(({ call }) => call.method))]
-  const [status, message] = !isOn
-    ? [410, `the gateway for 2.4.x clients is switched off here: ${request.method} ${path} is not answered`]
-    : possible.length > 0
-      ? [405, `${request.method} is not possible here, but ${possible.join(', ')} is`]
-      : [404, `not found: 2.4.x had no ${request.method} ${path.slice(0, 200)}`]
+  const calls = path.includes('//') ? [] : callsAt(decodeURI(path))
+  const possible = [...new Set(calls.map(({ call }) => call.method))].filter((method) => method !== request.method)
+  const [status, message] =
+    services.settings.legacy.enabled !== true
+      ? [410, `the gateway for 2.4.x clients is switched off here: ${request.method} ${path} is not answered`]
+      : possible.length > 0
+        ? [405, `${request.method} is not possible here, but ${possible.join(', ')} is`]
+        : [404, `not found: 2.4.x had no ${request.method} ${path.slice(0, 200)}`]
   if (status === 405) reply.header('allow', possible.join(', '))
-  const help = { documentation: 'docs/legacy.md', hint: 'svc3 migrate map shows every call and what replaces it' }
+  const help = {
+    documentation: pageOf(services, undefined),
+    hint: 'svc3 migrate map shows every call and what replaces it',
+  }
   return send(reply, status, { message: '', help, errors: [{ message }] })
 }
 
@@ -186,7 +215,24 @@ function sendRefusal(
   const { retryAfterSeconds } = refusal.options
   if (retryAfterSeconds !== undefined) reply.header('retry-after', String(retryAfterSeconds))
   if (refusal.code === 401) reply.header('www-authenticate', 'Bearer realm="svc3"')
-  return send(reply, refusal.code, refusalEnvelope(refusal))
+  const found = founds.find((each) => nameOf(each) === request.legacyEndpoint)
+  const help = refusal.code === 410 ? { documentation: pageOf(services, found) } : {}
+  return send(reply, refusal.code, refusalEnvelope(refusal, help))
+}
+
+/** Of a path of 2.4.x that no route got to see, because it cannot be read. */
+export function refuseStray(
+  services: Services,
+  refusal: ApiError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
+  const { sunset, namespace } = services.settings.legacy
+  markDeprecated(reply, undefined, { sunset, namespace, page: pageOf(services, undefined) })
+  reply.header('x-request-id', request.id)
+  if (services.settings.legacy.enabled === true) return sendRefusal(services, refusal, request, reply)
+  const off = new ApiError('Gone', 'the gateway for 2.4.x clients is switched off here', { hint: 'svc3 migrate map' })
+  return sendRefusal(services, off, request, reply)
 }
 
 const send = (reply: FastifyReply, status: number, envelope: Envelope): FastifyReply =>

@@ -1,8 +1,8 @@
 // Every row of the mapping against the gateway: carried out, 410 with advice, or 404; headers; permissions; switched off.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { addImage, startNode } from '../../../test/support/node-stand-in.ts'
 import { startService, type TestService } from '../../../test/support/service.ts'
-import { documentationOf } from '../../legacy/advice.ts'
 import { legacyRows } from '../../legacy/map.ts'
 import type { LegacyCall, LegacyRow } from '../../legacy/row.ts'
 
@@ -24,6 +24,8 @@ const isCarriedOut = ({ fate }: LegacyRow, { method, path }: LegacyCall): boolea
 /** Without an identity provider of its own the service knows no passwords; what a version lacks is gone, too. */
 const goneAllTheSame = ['POST /token']
 
+const pageOf = ({ anchor }: LegacyRow): string => `${on.services.apiUrl}/api/v1/legacy#${anchor}`
+
 const isEnvelope = (body: Record<string, unknown>): boolean =>
   typeof body.message === 'string' && typeof body.help === 'object' && Array.isArray(body.errors)
 
@@ -36,7 +38,9 @@ describe('every row', () => {
         assert.ok(isEnvelope(answer.body), answer.text)
         assert.match(String(answer.headers.deprecation), /^@\d+$/)
         assert.equal(answer.headers.sunset, 'Mon, 15 Nov 2027 00:00:00 GMT')
-        assert.match(String(answer.headers.link), /rel="successor-version"/)
+        const hasSuccessor = row.operations.length > 0
+        assert.equal(/rel="successor-version"/.test(String(answer.headers.link)), hasSuccessor)
+        if (!hasSuccessor) assert.equal(answer.headers.link, `<${pageOf(row)}>; rel="deprecation"`)
         for (const { path } of row.operations)
           assert.ok(String(answer.headers.link).includes((path.split('{namespace}')[1] ?? path).split('{')[0] ?? ''))
         if (isCarriedOut(row, call) && !goneAllTheSame.includes(name)) {
@@ -44,10 +48,10 @@ describe('every row', () => {
           if (answer.status >= 400) assert.doesNotMatch(answer.text, /2\.4\.x had no|is no more/)
         } else {
           assert.equal(answer.status, 410, answer.text)
+          assert.equal(answer.body.help.documentation, pageOf(row))
           if (goneAllTheSame.includes(name)) return
           const [error] = answer.body.errors
-          assert.ok(error.message.includes(documentationOf(row)) && error.message.includes(row.advice), error.message)
-          assert.equal(answer.body.help.documentation, documentationOf(row))
+          assert.ok(error.message.includes(pageOf(row)) && error.message.includes(row.advice), error.message)
         }
       })
 
@@ -55,7 +59,7 @@ describe('every row', () => {
         const answer = await off.call(call.method, urlOf(call), { token: null })
         assert.equal(answer.status, 410)
         assert.match(answer.body.errors[0].message, /switched off/)
-        assert.equal(answer.body.help.documentation, documentationOf(row))
+        assert.equal(answer.body.help.documentation, pageOf(row))
         assert.ok(answer.headers.deprecation && answer.headers.sunset)
       })
 
@@ -80,6 +84,105 @@ describe('every row', () => {
         })
     }
 })
+
+describe('the page that answers link to', () => {
+  it('is there for everybody, with every row, also where the gateway is off', async () => {
+    for (const service of [on, off]) {
+      const { status, text, headers } = await service.call('GET', '/api/v1/legacy', { token: null })
+      assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'])
+      for (const { anchor } of legacyRows) assert.equal(text.split(` id="${anchor}"`).length, 2, anchor)
+      assert.ok(text.includes('<code>DELETE /resources/node/tag/{tag}</code>'))
+    }
+  })
+})
+
+describe('slashes that mean nothing', () => {
+  it('make no other path: behind it, or before it from a base address that ends in one', async () => {
+    const { body } = await on.call('GET', '/resources/vm/list')
+    for (const path of ['/resources/vm/list/', '//resources/vm/list', '///resources/vm/list//?x=/y/']) {
+      const answer = await on.call('GET', path)
+      assert.deepEqual([answer.status, answer.body], [200, body], path)
+      assert.match(String(answer.headers.link), /vmconfigs>/)
+    }
+    assert.equal((await on.call('GET', '/resources/node/list/')).status, 200)
+    assert.equal((await on.call('GET', '//health-check/', { token: null })).body.api_version, '2.4.0')
+    assert.equal((await on.call('GET', '/version/?all=true')).status, 410)
+    assert.equal((await on.call('GET', '//api/v1/cluster-info')).body.kind, 'Status', 'others stay as they are')
+  })
+
+  it('name nothing', async () => {
+    for (const [method, path, status] of [
+      ['POST', '/resources/node/tag/', 404],
+      ['GET', '/resources/vm/list/%20', 400],
+      ['GET', '/resources//vm/list', 404],
+      ['DELETE', '/resources/vm/deploy/', 405],
+    ] as const) {
+      const answer = await on.call(method, path)
+      assert.equal(answer.status, status, `${path} ${answer.text}`)
+      assert.ok(isEnvelope(answer.body))
+      assert.doesNotMatch(answer.text, new RegExp(`but [A-Z, ]*${method}`))
+    }
+  })
+})
+
+describe('what never reaches a route', () => {
+  it('is told in the envelope, too', async () => {
+    for (const [method, path, status] of [
+      ['OPTIONS', '/resources/vm/list', 405],
+      ['OPTIONS', '/token', 405],
+      ['GET', '/resources/%zz', 400],
+      ['GET', `/resources/vm/status/${'x'.repeat(600)}`, 404],
+    ] as const) {
+      const answer = await on.call(method, path, { token: null })
+      assert.equal(answer.status, status, `${path.slice(0, 50)} ${answer.text}`)
+      assert.ok(isEnvelope(answer.body), answer.text)
+      assert.ok(answer.headers.deprecation)
+      assert.equal((await off.call(method, path, { token: null })).status, 410)
+    }
+    assert.equal((await on.call('OPTIONS', '/resources/vm/list')).headers.allow, 'GET')
+    assert.equal((await on.call('GET', '/api/%zz')).body.kind, 'Status')
+  })
+})
+
+describe('Link', () => {
+  it('has the name that the client gave, also where there is nothing of that name', async () => {
+    const vm = { orka_vm_name: 'a/b' }
+    const linked = async (method: string, path: string, body?: object) =>
+      String((await on.call(method, path, { body })).headers.link)
+    assert.match(await linked('GET', '/resources/vm/status/none'), /\/vms\/none>/)
+    assert.match(await linked('DELETE', '/resources/vm/delete', vm), /\/vms\/a%2Fb>/)
+    assert.match(await linked('DELETE', '/resources/vm/purge', vm), /\/vms\/a%2Fb>.*\/vmconfigs\/a%2Fb>/)
+    assert.match(await linked('DELETE', '/resources/vm/delete', { orka_vm_name: '\ud800' }), /\/vms\/%EF%BF%BD>/)
+    assert.ok((await linked('DELETE', '/resources/vm/delete', { orka_vm_name: 'x'.repeat(9_999) })).length < 200)
+  })
+})
+
+describe('what is wrong with fields', () => {
+  it('is told with their names in 2.4.x', async () => {
+    const told = async (path: string, body: object) => {
+      const answer = await on.call('POST', path, { body })
+      assert.ok([400, 422].includes(answer.status), answer.text)
+      assert.doesNotMatch(answer.text, /details\.causes/)
+      return answer.body.errors[0].message
+    }
+    const file = { file_name: 'bad name!', file_size: 'huge' }
+    assert.match(await told('/resources/image/generate', file), /file_name "bad name!".*; file_size "huge"/)
+    await addImage(on, 'ventura', 'amd64')
+    const copy = { image: 'ventura', new_name: 'bad name!' }
+    assert.match(await told('/resources/image/copy', copy), /^new_name "bad name!"/)
+    const config = { orka_vm_name: 'small', orka_base_image: 'ventura' }
+    assert.match(
+      await told('/resources/vm/create', { ...config, gpu_passthrough: true, tag_required: true }),
+      /^tag_required needs a tag; gpu_passthrough needs vnc_console: false$/,
+    )
+    assert.match(await told('/resources/vm/create', { ...config, orka_cpu_core: 9_999 }), /^orka_cpu_core must be/)
+    await addNode()
+    await on.call('POST', '/resources/vm/create', { body: config })
+    const ports = { orka_vm_name: 'small', reserved_ports: ['80:80'] }
+    assert.match(await told('/resources/vm/deploy', ports), /^reserved_ports: port 80/)
+  })
+})
+const addNode = () => startNode(on, { name: 'macpro-1' })
 
 describe('what is no row', () => {
   it('is 404 in the envelope, or 405 where the path is one', async () => {

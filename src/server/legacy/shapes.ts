@@ -4,12 +4,20 @@ import type { Image } from '../../api/images.ts'
 import type { Node } from '../../api/nodes.ts'
 import type { VmConfig } from '../../api/vm-configs.ts'
 import type { Vm } from '../../api/vms.ts'
+import type { Services } from '../services.ts'
 
 /** On a VM that the gateway deployed: the configuration whose name it goes by. */
 export const configLabel = 'legacy.svc3/config'
 
 /** In 2.4.x a VM goes by the name of its configuration, and several may. */
 export const configNameOf = ({ name, labels }: Pick<Vm, 'name' | 'labels'>): string => labels[configLabel] ?? name
+
+/** Whether a configuration or what is deployed has the boost: everything has but what has the old disk devices. */
+const hasIoBoost = (shape: { readonly legacyIO: boolean } | undefined): boolean => shape?.legacyIO !== true
+
+/** Of a VM: its configuration may be another by now. */
+export const ioBoostOf = ({ collections }: Pick<Services, 'collections'>, { namespace, name }: Vm): boolean =>
+  hasIoBoost(collections.vms.get(namespace, name)?.value.shape)
 
 const portText = (port: number | undefined): string => (port === undefined ? 'N/A' : String(port))
 
@@ -30,8 +38,9 @@ const placing = (config: VmConfig | undefined) => ({
 
 export function deployedVm(
   vm: Vm,
-  { config, node, replicas }: { config: VmConfig | undefined; node: Node | undefined; replicas: number },
+  facts: { config: VmConfig | undefined; node: Node | undefined; replicas: number; ioBoost: boolean },
 ) {
+  const { config, node, replicas, ioBoost } = facts
   return {
     owner: vm.owner,
     virtual_machine_name: configNameOf(vm),
@@ -49,7 +58,7 @@ export function deployedVm(
     base_image: vm.image,
     image: vm.image,
     vm_status: vm.powerState,
-    io_boost: true,
+    io_boost: ioBoost,
     use_saved_state: false,
     reserved_ports: vm.reservedPorts.map(({ nodePort, vmPort, protocol }) => ({
       host_port: String(nodePort),
@@ -70,7 +79,7 @@ export const notDeployedVm = (config: VmConfig) => ({
   vcpu: config.cpu,
   base_image: config.image,
   image: config.image,
-  io_boost: !config.legacyIO,
+  io_boost: hasIoBoost(config),
   use_saved_state: false,
   gpu_passthrough: config.gpuPassthrough,
   ...placing(config),
@@ -85,7 +94,7 @@ export const shownConfig = (config: VmConfig) => ({
   iso_image: config.iso ?? 'None',
   attached_disk: 'None',
   vnc_console: config.vncConsole,
-  io_boost: !config.legacyIO,
+  io_boost: hasIoBoost(config),
   net_boost: config.netBoost,
   use_saved_state: false,
   gpu_passthrough: config.gpuPassthrough,
@@ -97,7 +106,7 @@ export const shownConfig = (config: VmConfig) => ({
 })
 
 /** What a deployment answers. */
-export const deployment = (vm: Vm, config: VmConfig) => ({
+export const deployment = (vm: Vm, ioBoost: boolean) => ({
   ram: memoryText(vm.memory),
   vcpu: String(vm.cpu),
   host_cpu: String(vm.cpu),
@@ -107,7 +116,7 @@ export const deployment = (vm: Vm, config: VmConfig) => ({
   vnc_port: portText(vm.vnc),
   vm_id: vm.uid,
   port_warnings: vm.portWarnings === undefined ? [] : [vm.portWarnings],
-  io_boost: !config.legacyIO,
+  io_boost: ioBoost,
   use_saved_state: false,
   gpu_passthrough: vm.gpuPassthrough,
 })

@@ -3,11 +3,12 @@
 import { ApiError } from '../../api/errors.ts'
 import { listNodes } from '../../api/nodes.ts'
 import { deleteVmConfig, listVmConfigs } from '../../api/vm-configs.ts'
-import { deleteVm, execVm, listVms, type Vm, type vmCommands } from '../../api/vms.ts'
+import { deleteVm, execVm, getVm, listVms, type Vm, type vmCommands } from '../../api/vms.ts'
 import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
 import type { LegacyAnswer } from './envelope.ts'
 import { readFields, text } from './fields.ts'
-import { configNameOf, deployedVm, notDeployedVm } from './shapes.ts'
+import { markMade } from './headers.ts'
+import { configNameOf, deployedVm, ioBoostOf, notDeployedVm } from './shapes.ts'
 
 const oneVm = { orka_vm_name: text, orka_node_name: text }
 
@@ -57,7 +58,12 @@ function resources(context: LegacyContext, isWanted: (owner: string, vm?: Vm) =>
     const all = groups.get(name) ?? []
     if (config && all.length === 0) return isWanted(config.owner) ? [notDeployedVm(config)] : []
     const vms = all.filter((vm) => isWanted(vm.owner, vm))
-    const facts = (vm: Vm) => ({ config, node: nodes.get(vm.node ?? ''), replicas: all.length })
+    const facts = (vm: Vm) => ({
+      config,
+      node: nodes.get(vm.node ?? ''),
+      replicas: all.length,
+      ioBoost: ioBoostOf(context.services, vm),
+    })
     return vms.length === 0
       ? []
       : [
@@ -78,7 +84,13 @@ const listOfUser: LegacyHandler = (context) => {
 
 const status: LegacyHandler = (context) => {
   const name = context.params.vm ?? ''
-  const ids = new Set(vmsCalled(context, name).map(({ uid }) => uid))
+  const vms = vmsCalled(context, name)
+  const ids = new Set(vms.map(({ uid }) => uid))
+  const {
+    reply,
+    request: { namespace },
+  } = context
+  if (vms[0]) markMade(reply, getVm.path, namespace, { namespace, vm: vms[0].name })
   const found = resources(context, (_owner, vm) => vm === undefined || ids.has(vm.uid)).filter(
     (each) => 'status' in each || each.virtual_machine_name === name,
   )

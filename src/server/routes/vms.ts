@@ -110,12 +110,12 @@ export function vms(services: Services): HandlersOf<typeof api> {
 
     getVm: ({ params: { namespace, vm } }) => shownVm(existing(namespace, vm)),
 
-    async deployVm({ params: { namespace }, body, query, principal, now, requestKey }) {
+    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry }) {
       const isAwaited = query?.wait !== false
       const owner = displayName(principal)
       const entry = await createVm(services, { namespace, body, owner, now, requestKey, isAwaited })
       if (!isAwaited) return new Answer(202, shownVm(entry))
-      return shownVm(await awaitDeployment(services, entry, timeoutMsOf(body)))
+      return shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry))
     },
 
     async deleteVm({ params: { namespace, vm }, query, principal }) {

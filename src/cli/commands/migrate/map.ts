@@ -10,7 +10,7 @@ export const command = defineCommand({
   description: 'What replaces each call of the 2.4.x API, or why nothing does. Asks no server.',
   arguments: {
     method: { value: 'METHOD', description: 'of one call' },
-    path: { value: 'PATH', description: 'of one call, as it is sent or as the table has it' },
+    path: { value: 'PATH', description: 'of one call, as it is sent or as the table has it; a URL will do' },
   },
   options: { ...namespaced, ...printed },
   examples: [
@@ -19,7 +19,7 @@ export const command = defineCommand({
   ],
   async run(context, { args: { method, path }, options: { namespace } }) {
     const all = legacyRows.flatMap((row) => row.calls.map((call) => ({ row, call })))
-    const place = path ?? (method?.startsWith('/') ? method : undefined)
+    const place = pathIn(path ?? '') ?? pathIn(method ?? '')
     if (method !== undefined && place === undefined)
       throw new UsageError('PATH is missing', 'for example svc3 migrate map POST /resources/vm/deploy')
     const isAsked = path === undefined ? () => true : (verb: string) => verb === method?.toUpperCase()
@@ -34,3 +34,9 @@ export const command = defineCommand({
     return 0
   },
 })
+
+/** `http://host/resources/vm/deploy` → its path, as it stands: there may be braces in it. */
+function pathIn(word: string): string | undefined {
+  const path = word.replace(/^https?:\/\/[^/]*/i, '')
+  return path.startsWith('/') ? path : undefined
+}

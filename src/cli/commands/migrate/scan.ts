@@ -140,6 +140,7 @@ async function report(
   if (!isSummary) context.host.stdout.write('\n')
   await context.print(summary, summaryColumns, none)
   const gone = summary.filter(({ isReplaced }) => !isReplaced).length
-  const rest = gone === 0 ? 'all of them have a replacement' : `${gone} of them have no replacement`
+  const rest =
+    gone === 0 ? 'all of them have a replacement' : `${gone} of them ${gone === 1 ? 'has' : 'have'} no replacement`
   context.note(`${summary.length} endpoint${summary.length === 1 ? '' : 's'} of the 2.4.x API; ${rest}`)
 }

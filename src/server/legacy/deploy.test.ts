@@ -1,0 +1,98 @@
+// Deployments of 2.4.x clients that come to nothing leave nothing behind: refused at once with the reason, or given up.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { eventually } from '../../../test/support/eventually.ts'
+import { addImage, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
+import { startService, type TestService } from '../../../test/support/service.ts'
+
+let service: TestService
+let scheduler: AsyncDisposable
+/** What the node does with a VM named so: nothing. */
+const stuck = 'stuck'
+
+before(async () => {
+  service = await startService({ settings: { legacy: { enabled: true } } })
+  scheduler = startScheduler(service)
+  await addImage(service, 'ventura', 'amd64')
+  await addImage(service, 'sonoma', 'arm64')
+  const react = ({ name, power, generation }: { name: string; power: string; generation: number }) =>
+    power === 'deleted' ? { generation, power: 'removed' as const } : name === stuck ? undefined : { generation }
+  await startNode(service, { name: 'macpro-1', report: { cpu: 12 }, react })
+})
+after(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const vms = (): string[] => service.services.collections.vms.list('svc-default').map(({ value }) => value.name)
+async function create(name: string, fields: object = {}): Promise<void> {
+  const body = { orka_vm_name: name, orka_base_image: 'ventura', orka_cpu_core: 2, ...fields }
+  const { status, text } = await service.call('POST', '/resources/vm/create', { body })
+  assert.equal(status, 201, text)
+}
+async function refused(status: number, words: RegExp, body: { orka_vm_name: string; [field: string]: unknown }) {
+  const had = vms()
+  const answer = await service.call('POST', '/resources/vm/deploy', { body })
+  assert.equal(answer.status, status, answer.text)
+  assert.match(answer.body.errors[0].message, words)
+  assert.deepEqual(vms(), had, 'nothing is left of it')
+  return answer
+}
+
+describe('a deployment that fits nowhere', () => {
+  it('is refused with what each node lacks, and leaves nothing', { timeout: 20_000 }, async () => {
+    await create('tagged', { tag: 'nowhere', tag_required: true })
+    await refused(409, /fits on no node: node "macpro-1" does not have the tag "nowhere"/, { orka_vm_name: 'tagged' })
+    await create('gpu', { gpu_passthrough: true, vnc_console: false })
+    await refused(409, /node "macpro-1" has no free GPU/, { orka_vm_name: 'gpu' })
+    await create('first')
+    const ports = { orka_vm_name: 'first', reserved_ports: ['8000:80'] }
+    assert.equal((await service.call('POST', '/resources/vm/deploy', { body: ports })).status, 200)
+    await refused(409, /node "macpro-1" its port 8000 is taken/, ports)
+    // All or none: the first of the three would fit.
+    await refused(409, /its port 9000 is taken/, { ...ports, reserved_ports: ['9000:80'], replicas: 3 })
+  })
+
+  it('says so in the words that clients look for where it is about cores', { timeout: 20_000 }, async () => {
+    await create('five', { orka_cpu_core: 5 })
+    await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'five', replicas: 3 })
+    await create('arm', { orka_base_image: 'sonoma' })
+    await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'arm' })
+  })
+
+  it('is 404 for a node that is not there', async () => {
+    await refused(404, /^nodes "macpro-9" not found$/, { orka_vm_name: 'five', orka_node_name: 'macpro-9' })
+  })
+})
+
+describe('a client that goes away', () => {
+  it('takes its VM with it', { timeout: 20_000 }, async () => {
+    await create(stuck)
+    const url = `${await service.listen()}/resources/vm/deploy`
+    const leaving = new AbortController()
+    const headers = { authorization: `Bearer ${service.adminToken}` }
+    const body = JSON.stringify({ orka_vm_name: stuck })
+    const answer = fetch(url, { method: 'POST', headers, body, signal: leaving.signal }).catch(() => 'left')
+    await eventually(async () => assert.ok(vms().includes(stuck)))
+    leaving.abort()
+    assert.equal(await answer, 'left')
+    await eventually(async () => assert.ok(!vms().includes(stuck)))
+  })
+})
+
+describe('io_boost', () => {
+  it('is as it was asked for, in every answer, where a VM can be without', { timeout: 20_000 }, async () => {
+    const boosts = async (method: string, url: string, body?: object): Promise<boolean[]> =>
+      [...(await service.call(method, url, { body })).text.matchAll(/"io_boost":(true|false)/g)].map(
+        ([, value]) => value === 'true',
+      )
+    await create('slow', { io_boost: false, orka_cpu_core: 1 })
+    assert.deepEqual(await boosts('GET', '/resources/vm/configs/slow'), [false])
+    assert.deepEqual(await boosts('GET', '/resources/vm/status/slow'), [false])
+    assert.deepEqual(await boosts('POST', '/resources/vm/deploy', { orka_vm_name: 'slow' }), [false])
+    assert.deepEqual(await boosts('GET', '/resources/vm/status/slow'), [false])
+    assert.deepEqual(await boosts('GET', '/resources/vm/status/first'), [true])
+    await create('slow-arm', { io_boost: false, orka_base_image: 'sonoma' })
+    assert.deepEqual(await boosts('GET', '/resources/vm/configs/slow-arm'), [true])
+  })
+})

@@ -1,0 +1,22 @@
+// The page about every call of 2.4.x, to which the answers link.
+import type { FastifyInstance } from 'fastify'
+import { base } from '../../api/operation.ts'
+import type { Found } from '../../legacy/find.ts'
+import { legacyHtml } from '../../legacy/html.ts'
+import type { Services } from '../services.ts'
+
+const page = `${base}/legacy`
+/** The address at which the row, or all of them, can be read. */
+export const pageOf = ({ apiUrl }: Services, found: Found | undefined): string =>
+  `${apiUrl}${page}${found ? `#${found.row.anchor}` : ''}`
+
+/** The mapping for everybody to read, also where the gateway is off. */
+export function serveLegacyPage(app: FastifyInstance): void {
+  const text = legacyHtml()
+  const headers = {
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'",
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+  }
+  app.get(page, (_request, reply) => reply.headers(headers).type('text/html; charset=utf-8').send(text))
+}
