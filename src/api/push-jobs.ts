@@ -63,7 +63,7 @@ export const pushVm = operation({
   description:
     'The VM is frozen for a moment and goes on. The answer names a job, which does the rest. Credentials for the ' +
     "registry have to be in the VM's namespace.",
-  involves: 'params.vm',
+  involves: 'answer.jobName',
   tells: ['imageReference'],
   body: t.Object({
     imageReference: t.String({

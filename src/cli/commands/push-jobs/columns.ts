@@ -4,9 +4,9 @@ import { roughSize } from '../../../rules/sizes.ts'
 import type { Column } from '../../output.ts'
 
 export const columns: readonly Column<PushJob>[] = [
-  { header: 'NAME', cell: (job) => job.name },
+  { header: 'NAME', keep: 'always', cell: (job) => job.name },
   { header: 'IMAGE', cell: (job) => job.image },
-  { header: 'STATUS', cell: (job) => job.status },
+  { header: 'STATUS', keep: 'always', cell: (job) => job.status },
   { header: 'PROGRESS', cell: progressOf },
   { header: 'AGE', cell: (job) => ({ time: job.startedAt }) },
   { header: 'VM', wide: true, cell: (job) => job.vm },
