@@ -115,7 +115,7 @@ describe('vm list', () => {
   it('leaves columns out where it is narrow, the name and the status last', async () => {
     const headers = async (width: number) => (await at(width))[0]?.trim().split(/\s+/).join(' ')
     assert.equal(await headers(80), 'NAME IP SSH VNC SCREENSHARE STATUS')
-    assert.equal(await headers(56), 'NAME IP STATUS')
+    assert.equal(await headers(52), 'NAME IP STATUS')
     assert.equal(await headers(40), 'NAME STATUS')
     assert.deepEqual(await at(40), ['NAME                         STATUS', 'ci-runner-ios-release-4711   Running'])
     const long = vmOf({ name: 'x'.repeat(63) })

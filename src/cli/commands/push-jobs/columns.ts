@@ -1,5 +1,6 @@
 // How push jobs look in a table.
 import type { PushJob } from '../../../api/push-jobs.ts'
+import { timeLeft } from '../../../rules/durations.ts'
 import { roughSize } from '../../../rules/sizes.ts'
 import type { Column } from '../../output.ts'
 
@@ -14,7 +15,10 @@ export const columns: readonly Column<PushJob>[] = [
   { header: 'ERROR', wide: true, cell: (job) => job.errorMessage },
 ]
 
-/** `62 % of 8.4G`; what it adds up to is not known before the VM is frozen and packed. */
-function progressOf({ progress: { bytesTotal, percent } }: PushJob): string {
-  return bytesTotal === 0 ? `${percent} %` : `${percent} % of ${roughSize(bytesTotal)}`
+/** `62 % of 8.4G, 18M/s, 3 min left`; what it adds up to is not known before the VM is frozen and packed. */
+function progressOf({ status, progress }: PushJob): string {
+  const { bytesTotal, percent, bytesPerSecond, secondsLeft } = progress
+  const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined
+  const rest = isMoving ? `, ${roughSize(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : ''
+  return bytesTotal === 0 ? `${percent} %` : `${percent} % of ${roughSize(bytesTotal)}${rest}`
 }
