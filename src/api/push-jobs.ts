@@ -10,7 +10,14 @@ const Bytes = t.Integer({ minimum: 0 })
 
 /** Skipped: the registry has it already. They count as done. */
 export const PushProgress = t.Object(
-  { bytesTotal: Bytes, bytesDone: Bytes, bytesSkipped: Bytes, percent: t.Integer({ minimum: 0, maximum: 100 }) },
+  {
+    bytesTotal: Bytes,
+    bytesDone: Bytes,
+    bytesSkipped: Bytes,
+    percent: t.Integer({ minimum: 0, maximum: 100 }),
+    bytesPerSecond: t.Optional(t.Integer({ minimum: 0, description: 'Sent, on average since the sending began' })),
+    secondsLeft: t.Optional(t.Integer({ minimum: 0, description: 'At that rate, while it is Running' })),
+  },
   { title: 'PushProgress' },
 )
 export type PushProgress = t.Static<typeof PushProgress>
@@ -46,7 +53,14 @@ const example = {
   image: 'ghcr.io/acme/ios/sonoma:latest',
   status: 'Running',
   phase: 'sending',
-  progress: { bytesTotal: 8_400_000_000, bytesDone: 5_208_000_000, bytesSkipped: 1_200_000_000, percent: 62 },
+  progress: {
+    bytesTotal: 8_400_000_000,
+    bytesDone: 5_208_000_000,
+    bytesSkipped: 1_200_000_000,
+    percent: 62,
+    bytesPerSecond: 17_733_333,
+    secondsLeft: 180,
+  },
   owner: 'ada@example.com',
   startedAt: '2026-11-15T09:00:00Z',
   resourceVersion: '41',
@@ -63,7 +77,7 @@ export const pushVm = operation({
   description:
     'The VM is frozen for a moment and goes on. The answer names a job, which does the rest. Credentials for the ' +
     "registry have to be in the VM's namespace.",
-  involves: 'params.vm',
+  involves: 'answer.jobName',
   tells: ['imageReference'],
   body: t.Object({
     imageReference: t.String({

@@ -29,6 +29,8 @@ export class LocalUsersError extends Error {
   }
 }
 
+/** In the data folder. */
+export const usersFile = 'users.json'
 export const minPasswordLength = 8
 const lookAgainMs = 1_000
 
@@ -43,7 +45,7 @@ export class LocalUsers {
   readonly #nobody: PasswordHash = unknownPassword()
 
   constructor(dataFolder: string, clock: Clock = systemClock) {
-    this.#file = path.join(dataFolder, 'users.json')
+    this.#file = path.join(dataFolder, usersFile)
     this.#clock = clock
   }
 

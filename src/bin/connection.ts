@@ -10,6 +10,9 @@ export interface Connection {
   readonly pid: number
 }
 
+/** Whom `svc3 dev` logs its own machine in as. */
+export const administrator = 'admin@localhost'
+
 const fileIn = (dataDir: string): string => path.join(dataDir, 'connection.json')
 
 export const writeConnection = (dataDir: string, connection: Connection): Promise<void> =>

@@ -3,13 +3,11 @@
 import { randomBytes } from 'node:crypto'
 import { accountIdOf } from '../auth/local-users.ts'
 import type { DevOptions } from '../cli/programs.ts'
-import type { Connection } from './connection.ts'
+import { administrator, type Connection } from './connection.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { nextSteps } from './next-steps.ts'
 import { startNodes } from './nodes.ts'
 import { serve } from './serve.ts'
-
-const administrator = 'admin@localhost'
 
 export const runDev = ({ dataDir, listen, driver, nodes, simulation, imageQuotaBytes }: DevOptions): Promise<number> =>
   serve({

@@ -1,5 +1,8 @@
 // What `svc3 dev` and `svc3 server` have in common: start, say so, leave a note for other programs on this machine,
 // rotate keys on a signal, stop on another.
+import fs from 'node:fs'
+import path from 'node:path'
+import { usersFile } from '../auth/local-users.ts'
 import { startLoop } from '../platform/loop.ts'
 import { isFault } from '../store/store.ts'
 import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
@@ -9,6 +12,7 @@ import { startFailure } from './start-failure.ts'
 
 /** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
 const renewEveryMs = 60_000
+const lookMs = 250
 
 export interface ServeOptions extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress'> {
   readonly dataDir: string
@@ -46,12 +50,16 @@ export async function serve(options: ServeOptions): Promise<number> {
     run: connect,
     failed: (error) => plane.log.error('the connection file could not be renewed', {}, error),
   })
+  // A token goes with the password of its user: whoever sets one on this machine is not to wait for the next minute.
+  const users = path.join(dataDir, usersFile)
+  fs.watchFile(users, { interval: lookMs, persistent: false }, () => renewal.nudge())
   const nodes = beside?.(plane)
   const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
   if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
 
   if (isUp instanceof Error) process.stderr.write(`svc3: ${isUp.message}\nsvc3: ${hintOf(isUp)}\n`)
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
+  fs.unwatchFile(users)
   await renewal.stop()
   // First, so that who waits for this process to end knows that it is ending.
   await removeConnection(dataDir)

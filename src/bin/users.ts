@@ -1,8 +1,11 @@
 // `svc3 server users`: edits the users of the built-in identity provider in the data folder of this machine.
 import fs from 'node:fs'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LocalUsers, LocalUsersError } from '../auth/local-users.ts'
 import type { UsersOptions } from '../cli/programs.ts'
+import { isAlive } from '../platform/lock-file.ts'
+import { administrator, readConnection } from './connection.ts'
 
 export async function runUsers(options: UsersOptions): Promise<number> {
   const { dataDir } = options
@@ -10,7 +13,10 @@ export async function runUsers(options: UsersOptions): Promise<number> {
   if (!['svc3.db', 'content'].some((name) => fs.existsSync(path.join(dataDir, name))))
     return fail(`${dataDir} is not the data folder of a service`, 'name it with --data DIR, or start the service once')
   try {
-    process.stdout.write(await edit(new LocalUsers(dataDir), options))
+    const before = (await readConnection(dataDir))?.adminToken
+    const said = await edit(new LocalUsers(dataDir), options)
+    if (options.action === 'reset' && before !== undefined) await renewed(options, before)
+    process.stdout.write(said)
     return 0
   } catch (error) {
     if (error instanceof LocalUsersError) return fail(error.message, error.hint)
@@ -18,6 +24,17 @@ export async function runUsers(options: UsersOptions): Promise<number> {
     if (code === 'EACCES' || code === 'EROFS' || code === 'ENOSPC')
       return fail(`cannot write the users in ${dataDir} (${code})`, 'run this as the user that runs the service')
     throw error
+  }
+}
+
+const patienceMs = 3_000
+
+/** Until the next command on this machine has a token again that counts: `svc3 dev` notices the change by itself. */
+async function renewed({ dataDir, email }: { dataDir: string; email: string }, before: string): Promise<void> {
+  if (email.toLowerCase() !== administrator) return
+  for (const end = performance.now() + patienceMs; performance.now() < end; await sleep(50)) {
+    const now = await readConnection(dataDir)
+    if (now?.adminToken !== before || !isAlive(now.pid)) return
   }
 }
 

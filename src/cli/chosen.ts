@@ -26,5 +26,5 @@ export async function printChosen<T>(context: Context, chosen: Chosen<T>): Promi
   const [first = ''] = missing
   const near = missing.length === 1 ? nearestName(first, items.map(nameOf)) : undefined
   const meant = near === undefined ? '' : `did you mean "${near}"? `
-  throw notFound(kind, missing.join('", "'), `${meant}"${context.host.calledAs} ${listCommand}" shows what is there`)
+  throw notFound(kind, missing.join('", "'), `${meant}${context.host.calledAs} ${listCommand} shows what is there`)
 }

@@ -12,10 +12,13 @@ export type Names =
   | 'namespaces'
   | 'service-accounts'
   | 'registry-credentials'
+  | 'push-jobs'
   | 'contexts'
   | 'commands'
   | 'files'
   | 'folders'
+  /** Nothing: what is named here is to be new. */
+  | 'new'
 
 interface OptionText {
   readonly description: string
@@ -151,6 +154,11 @@ export const waiting = {
     default: 10,
     description: 'How long to wait for the service',
   },
+} as const satisfies Options
+
+/** Of commands that wait, when they are told to, for content that may be large. */
+export const waitingLonger = {
+  timeout: { ...waiting.timeout, default: 60, description: 'How long to wait for the service' },
 } as const satisfies Options
 
 /** Of commands that wait unless they are told not to. */

@@ -28,6 +28,7 @@ beforeEach(() => {
   service.requests.length = 0
   serve(service, {
     'GET vms': () => ({ items: [vmOf({ name: 'demo' }), vmOf({ name: 'ci-1' })] }),
+    'GET pushjobs': () => ({ items: [{ name: 'vm-push-4k2vx' }] }),
     'GET images': () => ({ items: [{ name: 'sonoma' }, { name: 'ventura' }] }),
     'GET nodes': () => ({ items: [nodeOf({ name: 'mini-1', orkaTags: ['ios'] }), nodeOf({ name: 'mini-2' })] }),
     'GET secrets/registrycredentials': () => ({ items: [recordOf({ server: 'https://ghcr.io', username: 'x' })] }),
@@ -84,6 +85,13 @@ describe('completion', () => {
     'events --for vm/d': ['vm/demo'],
     'events --for=node/mini-1': ['--for=node/mini-1'],
     'events --for nothing/': [],
+    'events --for pushjob/': ['pushjob/vm-push-4k2vx'],
+    'vm get-push-status ': ['vm-push-4k2vx'],
+    'vm cancel-push ': ['vm-push-4k2vx'],
+    'image download s': ['sonoma'],
+    'vm save d': ['demo'],
+    'vm save demo ': [],
+    'image set-description ': ['sonoma', 'ventura'],
   }
   for (const [line, wanted] of Object.entries(cases))
     it(`svc3 ${line}⇥ → ${wanted.join(' ') || 'nothing'}`, async () => {

@@ -30,6 +30,7 @@ const byValue: Readonly<Record<string, Names>> = {
   ISO: 'isos',
   NODE: 'nodes',
   TAG: 'tags',
+  JOB: 'push-jobs',
   NAMESPACE: 'namespaces',
   SERVER: 'registry-credentials',
   CONTEXT: 'contexts',
@@ -47,6 +48,7 @@ const byKind: Readonly<Record<string, Names>> = {
   namespace: 'namespaces',
   serviceaccount: 'service-accounts',
   registrycredential: 'registry-credentials',
+  pushjob: 'push-jobs',
 }
 
 /** Of a line that names no command yet. */

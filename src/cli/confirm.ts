@@ -3,7 +3,7 @@ import type { Context } from './context.ts'
 import type { Host } from './host.ts'
 
 /** Whether somebody can be asked. */
-const canAsk = ({ stdin, stderr }: Host): boolean => stdin.isTerminal && stderr.isTerminal
+export const canAsk = ({ stdin, stderr }: Host): boolean => stdin.isTerminal && stderr.isTerminal
 
 /** Where nobody can be asked, the command itself is the answer: scripts say what they mean. */
 export async function confirm({ host, signal }: Context, question: string): Promise<boolean> {

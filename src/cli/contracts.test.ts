@@ -148,6 +148,8 @@ describe('lists', () => {
       'IP ALLOCATABLE-CPU ALLOCATABLE-MEMORY VERSION OS ARCHITECTURE TAGS',
     ],
     'vm-config list': ['NAME IMAGE CPU MEMORY', 'ISO VNC SCHEDULER TAG TAG-REQUIRED NODE GPU NET-BOOST SERIAL OWNER'],
+    'vm get-push-status': ['NAME IMAGE STATUS PROGRESS AGE', 'VM DIGEST ERROR'],
+    'remote-image list': ['NAME SIZE TYPE', ''],
     'regcred list': ['SERVER USERNAME', 'INSECURE UPDATED BY'],
   }
   beforeEach(() => {
@@ -156,7 +158,7 @@ describe('lists', () => {
   for (const [line, [table, wide]] of Object.entries(columns))
     it(`${line}: the columns`, async () => {
       assert.equal((await svc3(line)).stdout, `${table.replaceAll(' ', '\t')}\n`)
-      assert.equal((await svc3(`${line} -o wide`)).stdout, `${`${table} ${wide}`.replaceAll(' ', '\t')}\n`)
+      assert.equal((await svc3(`${line} -o wide`)).stdout, `${`${table} ${wide}`.trimEnd().replaceAll(' ', '\t')}\n`)
     })
 
   it('with -o json, an empty one is [] for every kind, and nothing else', async () => {

@@ -21,6 +21,7 @@ const kinds: Readonly<Record<string, LiveNames>> = {
   namespaces: 'namespaces',
   serviceaccounts: 'service-accounts',
   registrycredentials: 'registry-credentials',
+  pushjobs: 'push-jobs',
 }
 
 export interface Asked {

@@ -1,11 +1,12 @@
 // A failure → what the user reads on stderr and what the shell gets. Loaded only when something failed.
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
+import { hintHere, isAboutMissing, messageOf } from './causes.ts'
 import { commands } from './commands/index.ts'
 import type { Host } from './host.ts'
 import { visible } from './output.ts'
 import { withoutSecrets } from './redact.ts'
-import { Failure, Interrupted, UsageError } from './usage.ts'
+import { Failure, Interrupted, TimedOut, UsageError } from './usage.ts'
 
 export const exitCodes = {
   done: 0,
@@ -41,6 +42,8 @@ export interface FailureContext {
   readonly host: Host
   /** How to ask for the help of the command that failed. */
   readonly helpLine: string
+  /** The long names of its options, for refusals that speak of fields. */
+  readonly options?: readonly string[] | undefined
   readonly secrets: ReadonlySet<string>
   readonly interrupted: boolean
 }
@@ -48,7 +51,7 @@ export interface FailureContext {
 /** Tells the failure and returns the exit code. Never a stack, unless --debug (or SVC3_DEBUG) asks for one. */
 export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
-  const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context.helpLine)
+  const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context)
   // The service and our tables say "svc3"; whoever called us by the other name reads that one.
   for (const text of [what, next?.replaceAll(ownLine, `${host.calledAs} `)]) {
     if (text) host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
@@ -65,25 +68,29 @@ const interruption = (error: unknown): Told => ({
   next: error instanceof Interrupted ? error.hint : undefined,
 })
 
-function tell(error: unknown, helpLine: string): Told {
+function tell(error: unknown, context: FailureContext): Told {
+  const { helpLine } = context
   if (error instanceof UsageError)
     return { exitCode: exitCodes.usage, what: error.message, next: error.hint ?? helpLine }
   if (error instanceof Interrupted) return interruption(error)
-  if (error instanceof ApiError) return tellRefusal(error)
+  if (error instanceof ApiError) return tellRefusal(error, context)
   if (error instanceof ConnectionError) {
     const exitCode = error.fault === 'timeout' ? exitCodes.timedOut : exitCodes.failed
     return { exitCode, what: error.message, next: error.hint }
   }
+  if (error instanceof TimedOut) return { exitCode: exitCodes.timedOut, what: error.message, next: error.hint }
   if (error instanceof Failure) return { exitCode: exitCodes.failed, what: error.message, next: error.hint }
   const what = error instanceof Error ? error.message : String(error)
   return { exitCode: exitCodes.failed, what: what || 'failed', next: 'add --debug to see where this comes from' }
 }
 
-function tellRefusal(error: ApiError): Told {
+function tellRefusal(error: ApiError, { options = [], helpLine }: FailureContext): Told {
   const word = promisedWords[error.reason]
-  const message = word && !error.message.includes(word) ? `${error.message} (${word})` : error.message
+  const said = messageOf(error, options)
+  const message = word && !said.includes(word) ? `${said} (${word})` : said
   const request = error.code >= 500 && error.requestId ? ` (request ${error.requestId})` : ''
-  return { exitCode: byReason[error.reason] ?? exitCodes.failed, what: message + request, next: hintOf(error) }
+  const exitCode = isAboutMissing(error) ? exitCodes.notFound : (byReason[error.reason] ?? exitCodes.failed)
+  return { exitCode, what: message + request, next: hintHere(hintOf(error), helpLine) }
 }
 
 const hints: Readonly<Partial<Record<Reason, string>>> = {

@@ -25,14 +25,22 @@ const key = 'recipe:intel'
 
 describe('imagecache', () => {
   it('add --wait shows how far it is, and answers when the image is there', async () => {
-    const isFetching = Promise.withResolvers<void>()
-    const done = svc3('ic add intel --all --wait', ({ stderr }) => stderr.includes('fetching') && isFetching.resolve())
-    await isFetching.promise
+    const [isWaiting, isFetching] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const done = svc3('ic add intel --all --wait', ({ stderr }) => {
+      if (stderr.includes('xeon-1: waits')) isWaiting.resolve()
+      if (stderr.includes('xeon-1: fetching')) isFetching.resolve()
+    })
+    await isWaiting.promise
     await node.report({ cache: [{ key, state: 'Fetching', percent: 50 }] })
+    await isFetching.promise
     await node.report({ cache: [{ key, state: 'Ready', bytes: 2 ** 30, usedAt: '2026-11-15T08:00:00Z' }] })
     const { exitCode, stdout, stderr } = await done
     assert.equal(stdout, 'NODE\tRESULT\tMESSAGE\nxeon-1\tAccepted\tit is being fetched\n')
-    assert.match(stderr, /^svc3: image intel: fetching on xeon-1\nsvc3: image intel is on xeon-1\n$/)
+    assert.deepEqual(stderr.split('\n').slice(0, -1), [
+      'svc3: node xeon-1: waits for image intel',
+      'svc3: node xeon-1: fetching image intel',
+      'svc3: image intel is on xeon-1',
+    ])
     assert.equal(exitCode, 0)
   })
 

@@ -10,6 +10,7 @@ export async function main(words: readonly string[], world: Host): Promise<numbe
   let usage = `"${host.calledAs} --help" lists the commands`
   let signal: AbortSignal | undefined
   let namespace: string | undefined
+  let options: string[] | undefined
   try {
     const located = locate(words)
     const { path, found, rest } = located
@@ -24,6 +25,7 @@ export async function main(words: readonly string[], world: Host): Promise<numbe
       await showHelp(host, located)
       return 0
     }
+    options = Object.keys(command.options)
     usage = `usage: ${usageOf(name, command.arguments)}; --help shows more`
     const parsed = parse(command, rest)
     const given = [
@@ -42,7 +44,7 @@ export async function main(words: readonly string[], world: Host): Promise<numbe
     const { reportFailure } = await import('./failure.ts')
     const interrupted = signal?.aborted === true
     const explained = interrupted ? error : await (await import('./explain.ts')).explain(error, { host, namespace })
-    return reportFailure(explained, { host, helpLine: usage, secrets, interrupted })
+    return reportFailure(explained, { host, helpLine: usage, options, secrets, interrupted })
   }
 }
 

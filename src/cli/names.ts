@@ -4,6 +4,7 @@ import { listImages } from '../api/images.ts'
 import { listIsos } from '../api/isos.ts'
 import { listNamespaces } from '../api/namespaces.ts'
 import { listNodes } from '../api/nodes.ts'
+import { listPushJobs } from '../api/push-jobs.ts'
 import { listRegistryCredentials } from '../api/registry-credentials.ts'
 import { listServiceAccounts } from '../api/service-accounts.ts'
 import { listVmConfigs } from '../api/vm-configs.ts'
@@ -18,6 +19,7 @@ const listers = {
   'vm-configs': async ({ client, ...input }) => namesOf(await client.listAll(listVmConfigs, input)),
   images: async ({ client, ...input }) => namesOf(await client.listAll(listImages, input)),
   isos: async ({ client, ...input }) => namesOf(await client.listAll(listIsos, input)),
+  'push-jobs': async ({ client, ...input }) => namesOf(await client.listAll(listPushJobs, input)),
   nodes: async ({ client, ...input }) => namesOf(await client.listAll(listNodes, input)),
   tags: async ({ client, ...input }) => (await client.listAll(listNodes, input)).flatMap(({ orkaTags }) => orkaTags),
   namespaces: async ({ client, signal }) => namesOf(await client.listAll(listNamespaces, { signal })),

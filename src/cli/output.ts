@@ -1,6 +1,7 @@
 // Answers in the four formats. A table is two things: aligned for eyes on a terminal, tab-separated and exact in a pipe.
 import { roughSize } from '../rules/sizes.ts'
 import type { Format } from './command.ts'
+import type { Limits } from './table.ts'
 
 /** A time stands in its wire form, a size in bytes; a terminal shows how long ago that was, and how much that is. */
 export type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
@@ -9,6 +10,8 @@ export interface Column<T> {
   readonly header: string
   /** Only with `-o wide`. */
   readonly wide?: true
+  /** Is shown whole where a terminal is narrow; `always`: nor is it left out. */
+  readonly keep?: 'whole' | 'always'
   cell(item: T): Cell
 }
 
@@ -30,15 +33,15 @@ export async function render<T>(items: readonly T[], columns: readonly Column<T>
   const headers = shown.map((column) => column.header)
   if (!isTerminal) return [headers, ...rows].map((row) => `${row.join('\t')}\n`).join('')
   const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
-  const style = { color: how.color, columns: how.columns }
-  return `${linesOf(headers, rows, layoutOf(widthsOf([headers, ...rows]), how.columns), style).join('\n')}\n`
+  const layout = layoutOf(widthsOf([headers, ...rows]), how.columns, limitsOf(shown, format))
+  return `${linesOf(headers, rows, layout, { color: how.color }).join('\n')}\n`
 }
 
 /** A table that grows: the text for one more item, under the header, which comes with the first. */
 export async function growingTable<T>(columns: readonly Column<T>[], how: Rendering): Promise<(item: T) => string> {
   const { format, isTerminal } = how
   const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
-  const style = { color: how.color, columns: how.columns }
+  const style = { color: how.color }
   const shown = columns.filter((column) => format === 'wide' || !column.wide)
   const headers = shown.map((column) => column.header)
   let widths = headers.map((header) => header.length)
@@ -47,13 +50,19 @@ export async function growingTable<T>(columns: readonly Column<T>[], how: Render
     const row = shown.map((column) => cellText(column.cell(item), isTerminal ? how.now : undefined))
     widths = widthsOf([row]).map((width, index) => Math.max(width, widths[index] ?? 0))
     const lines = isTerminal
-      ? linesOf(headers, [row], layoutOf(widths, how.columns), style)
+      ? linesOf(headers, [row], layoutOf(widths, how.columns, limitsOf(shown, format)), style)
       : [headers, row].map((cells) => cells.join('\t'))
     const text = lines.slice(isFirst ? 0 : 1).map((line) => `${line}\n`)
     isFirst = false
     return text.join('')
   }
 }
+
+/** Whoever asks for all columns gets them, also where they do not fit. */
+const limitsOf = (shown: readonly { readonly keep?: Limits['keeps'][number] }[], format: Format): Limits => ({
+  keeps: shown.map(({ keep }) => keep),
+  overflows: format === 'wide',
+})
 
 /** `now` on a terminal only. */
 function cellText(cell: Cell, now: Date | undefined): string {

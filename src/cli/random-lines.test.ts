@@ -1,15 +1,23 @@
 // No command line, however odd, ends in a stack, a leak or an unknown exit code.
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { after, before, it } from 'node:test'
 import fc from 'fast-check'
 import { type FakeService, recordOf, startFakeService } from '../../test/support/api-stand-in.ts'
 import { run } from '../../test/support/cli-host.ts'
 
 let service: FakeService
+let folder: string
 before(async () => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-lines-'))
   service = await startFakeService()
 })
-after(() => service[Symbol.asyncDispose]())
+after(async () => {
+  fs.rmSync(folder, { recursive: true })
+  await service[Symbol.asyncDispose]()
+})
 
 const known = [
   'regcred',
@@ -86,7 +94,7 @@ it('any 3,000 command lines end with a known exit code and at most two plain lin
   const seen = new Set<number>()
   const property = fc.asyncProperty(line, fc.string({ maxLength: 6 }), async (words, input) => {
     service.stored.set('svc-default https://ghcr.io', recordOf({ server: 'https://ghcr.io', username: 'me' }))
-    const { exitCode, stdout, stderr } = await run(words, { env, input })
+    const { exitCode, stdout, stderr } = await run(words, { env, input, workingDir: folder })
     seen.add(exitCode)
     const errors = stderr
       .split('\n')

@@ -1,5 +1,8 @@
 // No command line about VMs and nodes, however odd, ends in a stack, a leak or an unknown exit code.
 import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { after, before, it } from 'node:test'
 import fc from 'fast-check'
 import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
@@ -7,7 +10,9 @@ import { run } from '../../test/support/cli-host.ts'
 import { changes, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
 
 let service: FakeService
+let folder: string
 before(async () => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-lines-'))
   service = await startFakeService()
   serve(service, {
     'GET vms': () => ({ items: [vmOf({ name: 'demo' })] }),
@@ -17,7 +22,10 @@ before(async () => {
     'WATCH vms': changes(),
   })
 })
-after(() => service[Symbol.asyncDispose]())
+after(async () => {
+  fs.rmSync(folder, { recursive: true })
+  await service[Symbol.asyncDispose]()
+})
 
 /** Nothing that goes on for ever against this service. */
 const beginnings = [
@@ -86,7 +94,7 @@ it('any 800 of them end with a known exit code, in plain lines', async () => {
   const env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }
   const seen = new Set<number>()
   const property = fc.asyncProperty(line, fc.string({ maxLength: 6 }), async (words, input) => {
-    const { exitCode, stdout, stderr } = await run(words, { env, input })
+    const { exitCode, stdout, stderr } = await run(words, { env, input, workingDir: folder })
     seen.add(exitCode)
     const lines = stderr.split('\n').slice(0, -1)
     assert.ok([0, 1, 2, 5].includes(exitCode), `exit code ${exitCode}: ${stderr}`)

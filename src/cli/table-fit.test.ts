@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { vmOf } from '../../test/support/fleet-stand-in.ts'
+import { columns as vmColumns } from './commands/vms/columns.ts'
 import { type Column, growingTable, type Rendering, render } from './output.ts'
 import { cut, widthOf } from './text-width.ts'
 
@@ -88,6 +90,36 @@ describe('a table', () => {
     const lines = (row(item) + row({ ...item, name: 'x'.repeat(40) })).split('\n').slice(0, -1)
     assert.equal(lines.length, 3)
     for (const line of lines) assert.ok(widthOf(line) <= 50, line)
+  })
+})
+
+describe('vm list', () => {
+  const vm = vmOf({
+    name: 'ci-runner-ios-release-4711',
+    ip: '192.168.100.217',
+    image: 'ghcr.io/acme/ios/sonoma:latest',
+  })
+  const at = async (width: number, format: Rendering['format'] = 'table', shown = vm) =>
+    (await render([shown], vmColumns, { ...how(width), format })).split('\n').slice(0, -1)
+
+  it('wide cuts what is long, then is longer than the line, and never without the end of a name or an address', async () => {
+    for (const width of [80, 100, 150, 220]) {
+      const [header = '', row = ''] = await at(width, 'wide')
+      for (const text of [vm.name, '192.168.100.217', 'Running']) assert.ok(row.includes(text), `${width}: ${row}`)
+      assert.equal(header.trim().split(/\s+/).length, vmColumns.length)
+    }
+    assert.ok((await at(80, 'wide'))[1]?.includes('ghcr.io/acme/ios/sonoma:latest'))
+    assert.ok(widthOf((await at(150, 'wide'))[1] ?? '') <= 150)
+  })
+
+  it('leaves columns out where it is narrow, the name and the status last', async () => {
+    const headers = async (width: number) => (await at(width))[0]?.trim().split(/\s+/).join(' ')
+    assert.equal(await headers(80), 'NAME IP SSH VNC SCREENSHARE STATUS')
+    assert.equal(await headers(52), 'NAME IP STATUS')
+    assert.equal(await headers(40), 'NAME STATUS')
+    assert.deepEqual(await at(40), ['NAME                         STATUS', 'ci-runner-ios-release-4711   Running'])
+    const long = vmOf({ name: 'x'.repeat(63) })
+    assert.deepEqual((await at(40, 'table', long))[1], `${'x'.repeat(29)}…   Running`)
   })
 })
 

@@ -1,11 +1,17 @@
-// A table for eyes: columns side by side in the width of the terminal. Nothing ever wraps: the widest columns are cut
-// first, the first one, which names things, last; what still does not fit is cut at the edge.
+// A table for eyes: columns side by side in the width of the terminal. Nothing wraps: the widest columns are cut first,
+// then those that matter less are left out; the first one, which names things, is cut last. Only who asks for all columns
+// gets lines that are too long, rather than addresses without their end.
 import { cut, widthOf } from './text-width.ts'
 
 export interface TableStyle {
   readonly color: boolean
-  /** Of the terminal; undefined where it is not known, and nothing is cut. */
-  readonly columns: number | undefined
+}
+
+export interface Limits {
+  /** Of each column: `whole` is not cut, `always` is not left out either. */
+  readonly keeps: readonly ('whole' | 'always' | undefined)[]
+  /** Too long a line is better than one that lacks something. */
+  readonly overflows: boolean
 }
 
 type Row = readonly string[]
@@ -25,37 +31,82 @@ export const widthsOf = (rows: readonly Row[]): number[] =>
 export interface Layout {
   readonly widths: readonly number[]
   readonly gap: string
+  /** Left out. */
+  readonly hidden?: ReadonlySet<number>
+  /** Where lines are cut. */
+  readonly room: number
 }
 
-export function layoutOf(needed: readonly number[], columns: number | undefined): Layout {
+const nothingKept: Limits = { keeps: [], overflows: false }
+
+/** `columns`: of the terminal; undefined where that is not known, and nothing is cut. */
+export function layoutOf(needed: readonly number[], columns: number | undefined, limits = nothingKept): Layout {
+  const { keeps, overflows } = limits
+  const hidden = new Set<number>()
+  const attempt = (kept: Limits['keeps']): Layout & { readonly isOver: boolean } => {
+    const left = [...needed.keys()].filter((index) => !hidden.has(index))
+    const widths = left.map((index) => needed[index] ?? 0)
+    return {
+      ...fitted(
+        widths,
+        columns,
+        left.map((index) => kept[index]),
+      ),
+      hidden,
+    }
+  }
+  let layout = attempt(keeps)
+  if (layout.isOver && overflows) return { widths: needed, gap: gaps[1], room: Number.POSITIVE_INFINITY }
+  // From the right, what may be cut before what is whole. Where no column is marked, none is left out.
+  const least = [undefined, 'whole'].flatMap((keep) =>
+    [...keeps.keys()].filter((index) => keeps[index] === keep).reverse(),
+  )
+  for (const index of keeps.includes('always') ? least : []) {
+    if (!layout.isOver) break
+    hidden.add(index)
+    layout = attempt(keeps)
+  }
+  return layout.isOver ? attempt([]) : layout
+}
+
+function fitted(
+  needed: readonly number[],
+  columns: number | undefined,
+  keeps: Limits['keeps'],
+): Layout & { isOver: boolean } {
   const room = columns || Number.POSITIVE_INFINITY
   const total = (widths: readonly number[], gap: string): number =>
     widths.reduce((sum, width) => sum + width, 0) + gap.length * (widths.length - 1)
   const [wideGap, usualGap] = gaps
-  for (const gap of gaps) if (total(needed, gap) <= room) return { widths: needed, gap }
+  for (const gap of gaps) if (total(needed, gap) <= room) return { widths: needed, gap, room, isOver: false }
   const widths = [...needed]
   const gap = needed.length > 8 ? usualGap : wideGap
   let over = total(widths, gap) - room
   // The widest gives way, again and again, so that wide ones end up alike and narrow ones whole; then the first.
   for (; over > 0; over--) {
-    const widest = widths.reduce((best, width, index) => (index > 0 && width > (widths[best] ?? 0) ? index : best), 1)
-    if ((widths[widest] ?? 0) > leastWidth) widths[widest] = (widths[widest] ?? 0) - 1
-    else if ((widths[0] ?? 0) > leastNameWidth) widths[0] = (widths[0] ?? 0) - 1
+    const widest = widths.reduce((best, width, index) => {
+      const isCuttable = index > 0 && keeps[index] === undefined
+      return isCuttable && width > (widths[best] ?? leastWidth) ? index : best
+    }, -1)
+    if (widest > 0) widths[widest] = (widths[widest] ?? 0) - 1
+    else if (keeps[0] === undefined && (widths[0] ?? 0) > leastNameWidth) widths[0] = (widths[0] ?? 0) - 1
     else break
   }
-  return { widths, gap }
+  return { widths, gap, room, isOver: over > 0 }
 }
 
 /** Header and rows as lines. */
-export function linesOf(headers: Row, rows: readonly Row[], { widths, gap }: Layout, style: TableStyle): string[] {
-  const tones = headers.map((header) => (style.color && toned.has(header) ? toneOf : undefined))
+export function linesOf(headers: Row, rows: readonly Row[], layout: Layout, style: TableStyle): string[] {
+  const { widths, gap, room, hidden } = layout
+  const shown = (row: Row): Row => (hidden ? row.filter((_, index) => !hidden.has(index)) : row)
+  const tones = shown(headers).map((header) => (style.color && toned.has(header) ? toneOf : undefined))
   const line = (row: Row, isHead: boolean): string => {
     const last = row.length - 1
     const cells = row.map((text, index) => {
       const shown = cut(text, widths[index] ?? 0)
       return index === last ? shown : shown + ' '.repeat((widths[index] ?? 0) - widthOf(shown))
     })
-    const plain = cut(cells.join(gap).trimEnd(), style.columns || Number.POSITIVE_INFINITY)
+    const plain = cut(cells.join(gap).trimEnd(), room)
     if (!style.color) return plain
     if (isHead) return `\x1b[1m${plain}\x1b[22m`
     // Colours take no room, so they come last, and only where the line was not cut.
@@ -66,7 +117,7 @@ export function linesOf(headers: Row, rows: readonly Row[], { widths, gap }: Lay
     })
     return colored.join(gap).trimEnd()
   }
-  return [line(headers, true), ...rows.map((row) => line(row, false))]
+  return [line(shown(headers), true), ...rows.map((row) => line(shown(row), false))]
 }
 
 const toned: ReadonlySet<string> = new Set(['STATUS', 'STATE', 'POWER', 'OUTCOME'])

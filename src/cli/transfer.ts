@@ -1,6 +1,7 @@
 // How a transfer of known length goes on: for those who count bytes as they pass.
 import type { Context } from './context.ts'
 import { type Step, startProgress } from './progress.ts'
+import type { Bytes } from './rate.ts'
 
 export interface Meter {
   /** So many bytes are there now. */
@@ -18,4 +19,12 @@ export function startMeter(context: Context, what: string, totalBytes: number, s
     show: (step) => progress.show(step),
     end: () => progress.end(),
   }
+}
+
+/** Of what says how much has come and which part of the whole that is: how much the whole will be follows. */
+export function stepOf(text: string, progress: { readonly percent: number; readonly bytes: number } | undefined): Step {
+  const { percent = 0, bytes = 0 } = progress ?? {}
+  const moved: Bytes | undefined =
+    percent > 0 && bytes > 0 ? { done: bytes, total: Math.round((bytes * 100) / percent) } : undefined
+  return { text, percent, ...(moved && { bytes: moved }) }
 }

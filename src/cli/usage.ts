@@ -22,6 +22,17 @@ export class Interrupted extends Error {
   }
 }
 
+/** What was waited for goes on, and the waiting has ended. Exit code 7. */
+export class TimedOut extends Error {
+  override readonly name = 'TimedOut'
+  readonly hint: string
+
+  constructor(message: string, hint: string) {
+    super(message)
+    this.hint = hint
+  }
+}
+
 /** A failure of the command line's own, such as a config file that cannot be read. Exit code 1. */
 export class Failure extends Error {
   override readonly name = 'Failure'

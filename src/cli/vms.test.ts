@@ -74,7 +74,7 @@ describe('vm list', () => {
     assert.equal(asked[1]?.query.get('fieldSelector'), null)
     assert.equal(both.exitCode, 5)
     assert.match(both.stdout, /^NAME.*\ndemo\t.*\n$/)
-    assert.match(both.stderr, /^svc3: vms "other" not found\nsvc3: "svc3 vm list -n svc-default" shows/)
+    assert.match(both.stderr, /^svc3: vms "other" not found\nsvc3: svc3 vm list -n svc-default shows/)
   })
 
   it('filters by label and owner, and knows who "me" is', async () => {
@@ -271,7 +271,7 @@ describe('vm resize', () => {
 describe('vm extend', () => {
   it('sets the end, or takes it away', async () => {
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })) })
-    assert.equal((await vm('extend demo 2h')).stdout, 'VM demo is deleted at 2026-11-15T13:00:00Z.\n')
+    assert.equal((await vm('extend demo 2h --yes')).stdout, 'VM demo is deleted at 2026-11-15T13:00:00Z.\n')
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo' })) })
     assert.equal((await vm('extend demo 0')).stdout, 'VM demo does not end by itself.\n')
     assert.deepEqual(
@@ -279,6 +279,24 @@ describe('vm extend', () => {
       [{ ttl: '2h' }, { ttl: '0' }],
     )
     assert.equal((await vm('extend demo soon')).exitCode, 2)
+  })
+
+  it('gives an end to a VM that has none only when somebody says so', async () => {
+    const ends = vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })
+    serve(service, { 'GET vms/demo': () => vmOf({ name: 'demo' }), 'POST vms/demo/extend': answers(ends) })
+    const piped = await vm('extend demo 1h')
+    assert.equal(piped.exitCode, 1)
+    assert.equal(
+      piped.stderr,
+      'svc3: vm demo has no end so far: this would delete it in 1h\nsvc3: add --yes if that is meant\n',
+    )
+    const terminal = { stdin: true, stdout: true }
+    assert.equal((await vm('extend demo 1h', { terminal, input: 'no\n' })).exitCode, 1)
+    assert.equal(asked.length, 0)
+    assert.equal((await vm('extend demo 1h', { terminal, input: 'yes\n' })).exitCode, 0)
+    serve(service, { 'GET vms/demo': () => ends, 'POST vms/demo/extend': answers(ends) })
+    assert.equal((await vm('extend demo 1h')).exitCode, 0)
+    assert.equal(asked.length, 2)
   })
 })
 

@@ -68,7 +68,7 @@ describe('placement', () => {
       [{ freeCpu: 2 }, {}, /has 2 of 8 cores free, and 3 are asked for/],
       [{ freeMemoryMiB: 100 }, {}, /has 100 of 16384 MiB of memory free/],
       [{}, { gpu: true }, /has no free GPU/],
-      [{ isPortTaken: (port) => port === 9_000 }, { reservedPorts: [reserved(9_000)] }, /its port 9000 is taken/],
+      [{ isPortTaken: (port) => port === 9_000 }, { reservedPorts: [reserved(9_000)] }, /does not have port 9000 free/],
       [{ isPortTaken: () => true }, {}, /no free port/],
     ]
     for (const [change, asked, reason] of cases) assert.match(chosen(asked, [node('a', change)]), reason)

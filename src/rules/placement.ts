@@ -72,7 +72,7 @@ const obstacles: readonly Obstacle[] = [
   (node, { gpu }) => gpu && node.freeGpus < 1 && `has no free GPU`,
   (node, { reservedPorts }) => {
     const taken = reservedPorts.find(({ nodePort }) => node.isPortTaken(nodePort))
-    return taken && `its port ${taken.nodePort} is taken`
+    return taken && `does not have port ${taken.nodePort} free`
   },
 ]
 

@@ -18,6 +18,8 @@ export interface PushJobRecord {
   readonly status: PushJob['status']
   readonly phase?: string
   readonly progress: PushJob['progress']
+  /** When the sending began, and what had been sent by then: where its rate is counted from. */
+  readonly sending?: { readonly atMs: number; readonly bytes: number }
   readonly digest?: string
   readonly errorMessage?: string
   readonly startedAt: string
@@ -25,6 +27,26 @@ export interface PushJobRecord {
 }
 
 export const nothingYet: PushJob['progress'] = { bytesTotal: 0, bytesDone: 0, bytesSkipped: 0, percent: 0 }
+
+/** What a report of the agent makes of a job that sends. */
+export function sent(
+  record: PushJobRecord,
+  reported: PushJob['progress'],
+  nowMs: number,
+): Pick<PushJobRecord, 'progress' | 'sending'> {
+  const bytes = reported.bytesDone - reported.bytesSkipped
+  const { sending } = record
+  // The count falls when an agent begins anew.
+  if (sending === undefined || bytes < sending.bytes) return { progress: reported, sending: { atMs: nowMs, bytes } }
+  const seconds = (nowMs - sending.atMs) / 1_000
+  const bytesPerSecond = seconds < leastSeconds ? 0 : Math.floor((bytes - sending.bytes) / seconds)
+  if (bytesPerSecond === 0) return { progress: reported, sending }
+  const secondsLeft = Math.ceil(Math.max(0, reported.bytesTotal - reported.bytesDone) / bytesPerSecond)
+  return { progress: { ...reported, bytesPerSecond, secondsLeft }, sending }
+}
+
+/** Less than that is no average. */
+const leastSeconds = 1
 
 export const isOver = ({ finishedAt }: PushJobRecord): boolean => finishedAt !== undefined
 

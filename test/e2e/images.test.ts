@@ -62,7 +62,7 @@ describe('an image', { timeout: 40_000 }, () => {
     assert.deepEqual([uploaded.code, uploaded.stdout], [0, 'Image disk.img is uploaded.\n'], uploaded.stderr)
     const listed = await run('image', 'list', 'disk.img')
     assert.match(listed.stdout, /\ndisk\.img\tA disk\t48M\tamd64\tReady\n/)
-    const saved = await run('image', 'download', 'disk.img', '-o', 'back.img')
+    const saved = await run('image', 'download', 'disk.img', '-f', 'back.img')
     assert.equal(saved.code, 0, saved.stderr)
     assert.equal(await hashOf('back.img'), await hashOf('disk.img'))
     // Where the disk is zero, the file has no blocks.
@@ -70,7 +70,7 @@ describe('an image', { timeout: 40_000 }, () => {
     assert.ok(blocks * 512 < 20 * mebi, `${blocks * 512} bytes`)
     assert.deepEqual((await fs.readdir(files)).sort(), ['back.img', 'disk.img'])
 
-    const again = await run('image', 'download', 'disk.img', '-o', 'back.img')
+    const again = await run('image', 'download', 'disk.img', '-f', 'back.img')
     assert.deepEqual([again.code, again.stderr.includes('is there already')], [1, true])
     const taken = await run('image', 'upload', 'disk.img')
     assert.deepEqual([taken.code, taken.stderr.includes('exists already')], [6, true], taken.stderr)
@@ -84,7 +84,7 @@ describe('an image', { timeout: 40_000 }, () => {
     part.write('kept', 100)
     await fs.writeFile(inFiles(`part.img.${digest}.part`), part)
     await fs.writeFile(inFiles('part.img.000000000000.part'), 'of another content')
-    assert.equal((await run('image', 'download', 'disk.img', '-o', 'part.img')).code, 0)
+    assert.equal((await run('image', 'download', 'disk.img', '-f', 'part.img')).code, 0)
     const got = await fs.readFile(inFiles('part.img'))
     const whole = await fs.readFile(inFiles('disk.img'))
     assert.equal(got.toString('latin1', 100, 104), 'kept')
@@ -94,7 +94,7 @@ describe('an image', { timeout: 40_000 }, () => {
     await fs.writeFile(inFiles(`full.img.${digest}.part`), whole)
     await fs.writeFile(inFiles(`long.img.${digest}.part`), Buffer.concat([whole, Buffer.from('more')]))
     for (const name of ['full.img', 'long.img']) {
-      const saved = await run('image', 'download', 'disk.img', '-o', name)
+      const saved = await run('image', 'download', 'disk.img', '-f', name)
       assert.equal(saved.code, 0, saved.stderr)
       assert.equal(await hashOf(name), await hashOf('disk.img'), name)
     }

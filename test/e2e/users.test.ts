@@ -68,6 +68,15 @@ describe('svc3 server users', { timeout: 60_000 }, () => {
     assert.match((await users('list')).stderr, /is not a list of users\n.*backup/)
   })
 
+  it('reset leaves this machine logged in', async () => {
+    await using _server = await startDev(data)
+    const list = () => svc3(['vm', 'list', '-o', 'json'], { env: { SVC3_DATA: data } })
+    assert.equal((await list()).code, 0)
+    assert.equal((await users('reset', 'admin@localhost', '--password-stdin')).code, 0)
+    const after = await list()
+    assert.deepEqual([after.code, after.stdout], [0, '[]\n'], after.stderr)
+  })
+
   it('a broken file stops a start, by name', async () => {
     await (await startDev(data)).kill('SIGTERM')
     await fs.writeFile(path.join(data, 'users.json'), '{"users":[{}]}')

@@ -63,6 +63,7 @@ const kinds: Readonly<Record<string, string>> = {
   node: 'nodes',
   image: 'images',
   iso: 'isos',
+  pushjob: 'push-jobs',
 }
 
 function selectorOf(text: string | undefined): string | undefined {

@@ -240,6 +240,10 @@ describe('role bindings', () => {
       refused.body.details.causes.map(({ field }: { field: string }) => field),
       ['users.1', 'serviceaccounts.0', 'serviceaccounts.1'],
     )
+    assert.deepEqual(
+      refused.body.details.causes.map(({ reason }: { reason: string }) => reason),
+      ['FieldValueInvalid', 'FieldValueInvalid', 'FieldValueNotFound'],
+    )
     assert.deepEqual((await service.call('GET', subjects('svc-default'))).body, { items: [] })
     assert.equal((await service.call('POST', `${subjects('svc-default')}/add`, { body: {} })).status, 422)
   })

@@ -11,7 +11,7 @@ import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../store/captures.ts'
 import type { CaptureForImage, CaptureForPush, ImageRecord, VmCapture, VmRecord } from '../../store/fleet-records.ts'
-import { changePushJob } from '../../store/push-jobs.ts'
+import { changePushJob, sent } from '../../store/push-jobs.ts'
 import type { Entry } from '../../store/store.ts'
 import type { HandlersOf } from '../handlers.ts'
 import { storedBytes } from '../image-contents.ts'
@@ -78,8 +78,11 @@ export function captures(services: Services): HandlersOf<typeof api> {
       } else if (capture.kind === 'push') {
         const { phase, bytesTotal = 0, bytesSkipped = 0 } = body
         const progress = { percent, bytesDone: bytes, bytesTotal, bytesSkipped }
-        const running = { status: 'Running', progress, ...(phase !== undefined && { phase }) } as const
-        await changePushJob(pushJobs, pushJobs.key(vm.value.namespace, capture.job), () => running)
+        const running = { status: 'Running', ...(phase !== undefined && { phase }) } as const
+        await changePushJob(pushJobs, pushJobs.key(vm.value.namespace, capture.job), (record) => ({
+          ...running,
+          ...(bytesTotal === 0 ? { progress } : sent(record, progress, clock.now().getTime())),
+        }))
       } else {
         deliveries.heard(id)
         await changeCaptured(collections, capture, (record) => ({ ...record, progress: { percent, bytes } }))

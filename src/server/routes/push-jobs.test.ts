@@ -8,7 +8,8 @@ import { type Answer, startService, type TestService } from '../../../test/suppo
 import { expirePushJobsOnce } from '../../controllers/expire-push-jobs.ts'
 import { settleOnce } from '../../controllers/settle-captures.ts'
 import type { VmRecord } from '../../store/fleet-records.ts'
-import type { PushJobRecord } from '../../store/push-jobs.ts'
+import { type PushJobRecord, sent } from '../../store/push-jobs.ts'
+import type { Entry } from '../../store/store.ts'
 
 const here = '/api/v1/namespaces/svc-default'
 const password = 'canary-of-a-push'
@@ -44,6 +45,11 @@ const agent = (method: string, path: string, body?: unknown) =>
   service.call(method, `/api/v1/agent/${path}`, { token: arm.token, ...(body !== undefined && { body }) })
 const job = (name: string): PushJobRecord | undefined =>
   service.services.collections.pushJobs.get('svc-default', name)?.value
+const entryOf = (name: string): Entry<PushJobRecord> => {
+  const entry = service.services.collections.pushJobs.get('svc-default', name)
+  assert.ok(entry)
+  return entry
+}
 const vm = (): VmRecord | undefined => service.services.collections.vms.get('svc-default', 'apple')?.value
 const begun = async (reference = 'ghcr.io/acme/ios/sonoma'): Promise<{ name: string; capture: string }> => {
   const answer = await push(reference)
@@ -88,9 +94,19 @@ describe('a push', () => {
     const { body } = await service.call('GET', `${here}/pushjobs/${name}`)
     assert.deepEqual([body.status, body.phase], ['Running', 'sending'])
     assert.deepEqual(body.progress, { percent: 62, bytesDone: 62, bytesTotal: 100, bytesSkipped: 12 })
+    // Ten more in some seconds: of what was skipped nothing counts.
+    const began = job(name)?.sending ?? { atMs: 0, bytes: 0 }
+    assert.equal(began.bytes, 50)
+    const before = { ...job(name), sending: began, progress: body.progress } as PushJobRecord
+    const later = { percent: 92, bytesDone: 92, bytesTotal: 100, bytesSkipped: 22 }
+    const after = sent(before, later, began.atMs + 5_000)
+    assert.deepEqual(after.progress, { ...later, bytesPerSecond: 4, secondsLeft: 2 })
+    await service.services.collections.pushJobs.update(entryOf(name), { ...before, ...after })
+    assert.equal((await service.call('GET', `${here}/pushjobs/${name}`)).body.progress.secondsLeft, 2)
     assert.equal((await agent('POST', `captures/${capture}`, { content: digest })).status, 200)
     const end = (await service.call('GET', `${here}/pushjobs/${name}`)).body
     assert.deepEqual([end.status, end.digest, end.progress.percent], ['Succeeded', digest, 100])
+    assert.deepEqual([end.progress.bytesPerSecond, 'secondsLeft' in end.progress, 'sending' in end], [4, false, false])
     assert.equal(Date.parse(end.expiresAt) - Date.parse(end.finishedAt), 3_600_000)
     assert.ok(!vm()?.captures?.some(({ id }) => id === capture))
     for (const late of [progress, { ...progress, problem: 'too late' }])

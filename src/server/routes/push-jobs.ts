@@ -99,10 +99,12 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
 }
 
 function shown({ value, rev }: Entry<PushJobRecord>): PushJob {
-  const { vmUid: _, capture: __, requestKey: ___, ...rest } = value
+  const { vmUid: _, capture: __, requestKey: ___, sending: ____, ...rest } = value
   const { finishedAt } = value
+  const { secondsLeft, ...progress } = value.progress
   return {
     ...rest,
+    progress: { ...progress, ...(finishedAt === undefined && secondsLeft !== undefined && { secondsLeft }) },
     ...(finishedAt !== undefined && { expiresAt: timestamp(expiryOf('pushJob', finishedAt)) }),
     resourceVersion: rev,
   }

@@ -48,8 +48,8 @@ export function roleBindings(services: Services): HandlersOf<typeof api> {
   /** The subjects of a request, or all that is wrong with them. `mustExist`: also that the accounts are there. */
   const subjectsOf = (input: SubjectsInput, mustExist: boolean): { users: string[]; accounts: ServiceAccounts } => {
     const causes: Cause[] = []
-    const fault = (field: string, message: string): void =>
-      void causes.push({ field, reason: 'FieldValueInvalid', message })
+    const fault = (field: string, message: string, reason = 'FieldValueInvalid'): void =>
+      void causes.push({ field, reason, message })
     const users = (input.users ?? []).map((name) => name.toLowerCase())
     for (const [index, name] of users.entries()) {
       if (!isUserName(name)) fault(`users.${index}`, `"${name}" is not an e-mail address`)
@@ -60,7 +60,7 @@ export function roleBindings(services: Services): HandlersOf<typeof api> {
       const field = `serviceaccounts.${index}`
       if (!isServiceAccountName(account.name)) fault(field, `"${account.name}" is not a name for a service account`)
       else if (mustExist && uid === '')
-        fault(field, `service account "${account.name}" not found in namespace "${namespace}"`)
+        fault(field, `service account "${account.name}" not found in namespace "${namespace}"`, 'FieldValueNotFound')
       return { name: account.name, namespace, uid }
     })
     if (users.length + accounts.length === 0) fault('users', 'neither users nor serviceaccounts are named')

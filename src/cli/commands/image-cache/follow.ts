@@ -2,8 +2,8 @@
 import { type CachedCopy, getCachedImage } from '../../../api/image-cache.ts'
 import { listNodes } from '../../../api/nodes.ts'
 import type { Context, Session } from '../../context.ts'
-import { startProgress } from '../../progress.ts'
-import { Failure, Interrupted } from '../../usage.ts'
+import { type Board, type Progress, startBoard } from '../../progress.ts'
+import { Interrupted, TimedOut } from '../../usage.ts'
 
 export interface Awaited {
   readonly image: string
@@ -22,7 +22,7 @@ export async function untilCached(
   const late = AbortSignal.timeout(timeoutMs)
   const over = new AbortController()
   const signal = AbortSignal.any([context.signal, late, over.signal])
-  const progress = startProgress(context, `image ${image}`)
+  const show = linePerNode(startBoard(context), image)
   try {
     // A node's record changes with every report: each is a reason to look.
     for await (const { type } of watch(client, listNodes, { params: { namespace } }, { signal })) {
@@ -31,20 +31,35 @@ export async function untilCached(
       const copies = found.nodes.filter(({ node }) => nodes.includes(node))
       const open = copies.filter(({ state }) => state === 'Pending' || state === 'Fetching')
       if (open.length === 0) return copies
-      progress.show(stepOf(open))
+      show(open)
     }
   } catch (error) {
     if (!signal.aborted) throw error
   } finally {
-    progress.end()
+    show.end()
     over.abort()
   }
   if (context.signal.aborted) throw new Interrupted('interrupted', `it goes on being fetched; ${lookAgain}`)
-  throw new Failure(`image ${image} is not on all nodes yet`, `it goes on being fetched; ${lookAgain}`)
+  throw new TimedOut(`image ${image} is not on all nodes yet`, `it goes on being fetched; ${lookAgain}`)
 }
 
-function stepOf(open: readonly CachedCopy[]): { text: string; percent?: number } {
-  const percents = open.map(({ progress }) => progress?.percent ?? 0)
-  const text = `fetching on ${open.map(({ node }) => node).join(', ')}`
-  return { text, percent: Math.floor(percents.reduce((sum, each) => sum + each, 0) / percents.length) }
+type Shown = ((open: readonly CachedCopy[]) => void) & { end(): void }
+
+/** A node that has it, or cannot have it, takes its line away. */
+function linePerNode(board: Board, image: string): Shown {
+  const lines = new Map<string, Progress>()
+  const show = (open: readonly CachedCopy[]): void => {
+    for (const { node, state, progress } of open) {
+      const line = lines.get(node) ?? board.item(`node ${node}`)
+      lines.set(node, line)
+      const text = state === 'Pending' ? `waits for image ${image}` : `fetching image ${image}`
+      line.show({ text, ...(progress && { percent: progress.percent }) })
+    }
+    for (const [node, line] of lines) {
+      if (open.some((copy) => copy.node === node)) continue
+      line.end()
+      lines.delete(node)
+    }
+  }
+  return Object.assign(show, { end: () => board.end() })
 }

@@ -31,7 +31,7 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
   const { name, format = 'raw' } = choice
   const file = path.resolve(host.workingDir, choice.file ?? fileName(name, format))
   if (!choice.force && (await fs.stat(file).catch(() => undefined)))
-    throw new Failure(`${file} is there already`, 'give another one with -o, or replace it with --force')
+    throw new Failure(`${file} is there already`, 'give another one with --file, or replace it with --force')
   const { client, namespace } = await context.connect()
   const image = await kind.get(client, { namespace, name, signal })
   const suffix = format === 'raw' ? '' : `-${format}`
@@ -113,7 +113,10 @@ async function openPart(part: string): Promise<Handle> {
   try {
     return await promises.open(part, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   } catch (error) {
-    throw new Failure(`cannot write ${part} (${(error as NodeJS.ErrnoException).code})`, 'choose another place with -o')
+    throw new Failure(
+      `cannot write ${part} (${(error as NodeJS.ErrnoException).code})`,
+      'choose another place with --file',
+    )
   }
 }
 

@@ -38,11 +38,11 @@ export const imageKind: ImageKind = {
 }
 
 export const columns: readonly Column<Image>[] = [
-  { header: 'NAME', cell: (image) => image.name },
+  { header: 'NAME', keep: 'always', cell: (image) => image.name },
   { header: 'DESCRIPTION', cell: (image) => image.description },
   { header: 'SIZE', cell: (image) => image.size },
   { header: 'TYPE', cell: (image) => image.type },
-  { header: 'STATE', cell: (image) => image.state },
+  { header: 'STATE', keep: 'always', cell: (image) => image.state },
   { header: 'STORAGE-SIZE', wide: true, cell: (image) => image.spaceUsed },
   { header: 'SOURCE', wide: true, cell: (image) => image.source },
   { header: 'OWNER', wide: true, cell: (image) => image.owner },

@@ -28,13 +28,21 @@ export const bootedBy = {
 export const saved = {
   file: {
     type: 'string',
-    short: 'o',
+    short: 'f',
     value: 'FILE',
     defaultText: 'its name, in this folder',
     description: 'Where to save it',
   },
   force: { type: 'boolean', description: 'Replace a file that is there' },
 } as const satisfies Options
+
+/** As an argument or as an option, as people expect either. */
+export function givenDescription(argument: string | undefined, option: string | undefined): string {
+  const text = argument ?? option
+  if (text === undefined) throw new UsageError('TEXT is missing: what it is, for people')
+  if (argument === undefined || option === undefined || argument === option) return text
+  throw new UsageError('the description is given twice', 'write it as TEXT or with --description, not both')
+}
 
 /** The server's own rule and words, without asking it. */
 export function checkName(name: string, word: string, hint?: string): string {

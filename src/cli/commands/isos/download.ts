@@ -1,5 +1,5 @@
 // svc3 iso download
-import { defineCommand, namespaced } from '../../command.ts'
+import { defineCommand, namespaced, printed } from '../../command.ts'
 import { downloadFile } from '../images/download-file.ts'
 import { saved } from '../images/options.ts'
 import { isoKind } from './kind.ts'
@@ -7,10 +7,10 @@ import { isoKind } from './kind.ts'
 export const command = defineCommand({
   description: 'Cut off, the same command goes on where it was.',
   arguments: { name: { value: 'NAME', description: 'ISO to download', names: 'isos', required: true } },
-  options: { ...saved, ...namespaced },
+  options: { ...saved, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 iso download ventura.iso', does: 'Into this folder' },
-    { line: 'svc3 iso download ventura.iso -o /tmp/disc.iso', does: 'Somewhere else' },
+    { line: 'svc3 iso download ventura.iso -f /tmp/disc.iso', does: 'Somewhere else' },
   ],
   run: (context, { args: { name }, options: { file, force } }) => downloadFile(context, isoKind, { name, file, force }),
 })

@@ -1,6 +1,8 @@
 // svc3 namespace create
 import { createNamespace } from '../../../api/namespaces.ts'
+import { isNamespaceName, realNamespace } from '../../../rules/names.ts'
 import { connected, defineCommand, printed, waiting } from '../../command.ts'
+import { UsageError } from '../../usage.ts'
 
 export const command = defineCommand({
   arguments: {
@@ -14,6 +16,11 @@ export const command = defineCommand({
   },
   examples: [{ line: 'svc3 namespace create svc-ios', does: 'A namespace for a team' }],
   async run(context, { args: { name }, options }) {
+    if (!isNamespaceName(realNamespace(name)))
+      throw new UsageError(
+        `"${name}" is not a name for a namespace`,
+        'begin with svc-, then lowercase letters, digits and dashes, at most 63 in all, the last one a letter or digit',
+      )
     const { client } = await context.connect({ timeoutMs: options.timeout * 60_000 })
     const enableCustomPods = options['enable-custom-pods']
     const record = await client.call(createNamespace, {

@@ -3,11 +3,11 @@ import type { Node } from '../../../api/nodes.ts'
 import type { Column } from '../../output.ts'
 
 export const columns: readonly Column<Node>[] = [
-  { header: 'NAME', cell: (node) => node.name },
+  { header: 'NAME', keep: 'always', cell: (node) => node.name },
   { header: 'AVAILABLE-CPU', cell: (node) => node.availableCpu },
   { header: 'AVAILABLE-MEMORY', cell: (node) => node.availableMemory },
-  { header: 'STATUS', cell: (node) => (node.cordoned ? `${node.phase},CORDONED` : node.phase) },
-  { header: 'IP', wide: true, cell: (node) => node.nodeIP },
+  { header: 'STATUS', keep: 'always', cell: (node) => (node.cordoned ? `${node.phase},CORDONED` : node.phase) },
+  { header: 'IP', wide: true, keep: 'whole', cell: (node) => node.nodeIP },
   { header: 'ALLOCATABLE-CPU', wide: true, cell: (node) => node.allocatableCpu },
   { header: 'ALLOCATABLE-MEMORY', wide: true, cell: (node) => node.allocatableMemory },
   { header: 'VERSION', wide: true, cell: (node) => node.version },

@@ -11,8 +11,8 @@ import { followJob } from './follow.ts'
 
 export const command = defineCommand({
   description:
-    'Apple silicon only. Freezes the VM for a moment, and sends what it is to an OCI registry while it goes on. ' +
-    'Credentials for the registry have to be in the namespace of the VM: svc3 regcred add.',
+    'Apple silicon only. Sends the disk of the VM to an OCI registry. Restarts the VM: it is paused for a moment, and goes\n' +
+    'on from where it was, not from a boot, while the rest is done. Credentials for the registry have to be in the namespace of the VM: svc3 regcred add.',
   arguments: {
     ...vmArgument,
     image: { value: 'IMAGE[:TAG]', description: '<registry_host>/<repository>/<image>, tag latest', required: true },

@@ -14,7 +14,7 @@ export interface Remote {
   readonly kind: ImageKind
   list(client: Client, namespace: string, signal: AbortSignal): Promise<RemoteList>
   /** The client is one that sends each request once. */
-  pull(context: Context, client: Client, wanted: { namespace: string; remote: string }, body: Pull): Promise<Image>
+  pull(context: Context, client: Client, wanted: Wanted, body: Pull, timeoutMs: number): Promise<Image>
 }
 
 export interface RemoteList {
@@ -22,18 +22,30 @@ export interface RemoteList {
   readonly unavailable?: readonly { readonly remote: string; readonly message: string }[]
 }
 
+export interface Wanted {
+  readonly namespace: string
+  readonly remote: string
+}
+
 export interface Pull {
   name?: string
   description?: string
 }
 
-export const asking = { timeoutMs: 60_000, lookAgain: 'image list' }
-
 export const remoteImages: Remote = {
   kind: imageKind,
   list: (client, namespace, signal) => client.call(api.listRemoteImages, { params: { namespace }, signal }),
-  pull: (context, client, { namespace, remote }, body) =>
-    longRequest(context, client, api.pullRemoteImage, { params: { namespace, remoteimage: remote }, body }, asking),
+  pull: (context, client, { namespace, remote }, body, timeoutMs) =>
+    longRequest(
+      context,
+      client,
+      api.pullRemoteImage,
+      { params: { namespace, remoteimage: remote }, body },
+      {
+        timeoutMs,
+        lookAgain: 'image list',
+      },
+    ),
 }
 
 export const columns: readonly Column<RemoteItem>[] = [

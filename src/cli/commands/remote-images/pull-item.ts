@@ -2,16 +2,18 @@
 import type { Image } from '../../../api/images.ts'
 import type { Client } from '../../../client/client.ts'
 import { watch } from '../../../client/watch.ts'
-import type { Options } from '../../command.ts'
+import { type Options, waitingLonger } from '../../command.ts'
 import type { Context } from '../../context.ts'
-import { startMeter } from '../../transfer.ts'
-import { Failure, Interrupted } from '../../usage.ts'
+import { startProgress } from '../../progress.ts'
+import { stepOf } from '../../transfer.ts'
+import { Failure, Interrupted, TimedOut } from '../../usage.ts'
 import type { ImageKind } from '../images/kind.ts'
 import { checkName } from '../images/options.ts'
 import type { Remote } from './kind.ts'
 
 export const waiting = {
   wait: { type: 'boolean', description: 'Until it is there, showing how far it is' },
+  ...waitingLonger,
 } as const satisfies Options
 
 export interface PullChoice {
@@ -19,6 +21,7 @@ export interface PullChoice {
   readonly name: string | undefined
   readonly description: string | undefined
   readonly wait: boolean
+  readonly timeoutMs: number
 }
 
 export async function pullItem(context: Context, remote: Remote, choice: PullChoice): Promise<number> {
@@ -28,15 +31,21 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   if (name !== undefined) checkName(name, kind.word)
   const { client, namespace } = await context.connect({ attempts: 1 })
   const body = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) }
-  const begun = await remote.pull(context, client, { namespace, remote: choice.remote }, body)
+  const begun = await remote.pull(context, client, { namespace, remote: choice.remote }, body, choice.timeoutMs)
   const word = kind.word === 'iso' ? 'ISO' : 'Image'
   const look = `${host.calledAs} ${kind.word} list ${begun.name}`
   if (!choice.wait) {
     await context.done(`${word} ${begun.name} is being pulled; "${look}" shows how far it is.`, begun)
     return 0
   }
-  const ended = await follow(context, client, kind, namespace, begun).catch((error: unknown) => {
+  const late = AbortSignal.timeout(choice.timeoutMs)
+  const ended = await follow(context, { client, kind, namespace, begun, late }).catch((error: unknown) => {
     if (signal.aborted) throw new Interrupted('interrupted', `the pull goes on; "${look}" shows how far it is`)
+    if (late.aborted)
+      throw new TimedOut(
+        `${kind.word} "${begun.name}" is not there yet`,
+        `the pull goes on; "${look}" shows how far it is`,
+      )
     throw error
   })
   if (ended?.state !== 'Ready')
@@ -48,17 +57,19 @@ export async function pullItem(context: Context, remote: Remote, choice: PullCho
   return 0
 }
 
+interface Pulled {
+  readonly client: Client
+  readonly kind: ImageKind
+  readonly namespace: string
+  readonly begun: Image
+  readonly late: AbortSignal
+}
+
 /** Its last state; undefined when it was deleted. */
-async function follow(
-  context: Context,
-  client: Client,
-  kind: ImageKind,
-  namespace: string,
-  begun: Image,
-): Promise<Image | undefined> {
+async function follow(context: Context, { client, kind, namespace, begun, late }: Pulled): Promise<Image | undefined> {
   const over = new AbortController()
-  const signal = AbortSignal.any([context.signal, over.signal])
-  const meter = startMeter(context, `${kind.word} ${begun.name}`, 0)
+  const signal = AbortSignal.any([context.signal, late, over.signal])
+  const progress = startProgress(context, `${kind.word} ${begun.name}`)
   const input = { params: { namespace }, query: { fieldSelector: `name=${begun.name}` } }
   let isThere = false
   try {
@@ -69,12 +80,12 @@ async function follow(
       isThere = true
       const image = object as Image
       if (image.state !== 'Updating') return image
-      if (image.progress) meter.show({ text: 'being pulled', percent: image.progress.percent })
+      if (image.progress) progress.show(stepOf('being pulled', image.progress))
     }
-    context.signal.throwIfAborted()
+    signal.throwIfAborted()
     return undefined
   } finally {
     over.abort()
-    meter.end()
+    progress.end()
   }
 }

@@ -20,6 +20,6 @@ export const command = defineCommand({
     { line: 'svc3 remote-image pull ghcr.io/team/sonoma:v1', does: 'From a registry' },
     { line: 'svc3 remote-image pull sonoma mine --wait', does: 'Under another name, until it is there' },
   ],
-  run: (context, { args: { remote, name }, options: { description, wait } }) =>
-    pullItem(context, remoteImages, { remote, name, description, wait }),
+  run: (context, { args: { remote, name }, options: { description, wait, timeout } }) =>
+    pullItem(context, remoteImages, { remote, name, description, wait, timeoutMs: timeout * 60_000 }),
 })

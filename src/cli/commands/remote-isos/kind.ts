@@ -2,19 +2,19 @@
 import * as api from '../../../api/remote-isos.ts'
 import { longRequest } from '../../long-request.ts'
 import { isoKind } from '../isos/kind.ts'
-import { asking, type Remote } from '../remote-images/kind.ts'
+import type { Remote } from '../remote-images/kind.ts'
 
 export const remoteIsos: Remote = {
   kind: isoKind,
   list: (client, namespace, signal) => client.call(api.listRemoteIsos, { params: { namespace }, signal }),
-  pull: (context, client, { namespace, remote }, body) =>
+  pull: (context, client, { namespace, remote }, body, timeoutMs) =>
     longRequest(
       context,
       client,
       api.pullRemoteIso,
       { params: { namespace, remoteiso: remote }, body },
       {
-        ...asking,
+        timeoutMs,
         lookAgain: 'iso list',
       },
     ),

@@ -15,6 +15,6 @@ export const command = defineCommand({
     { line: 'svc3 remote-iso pull ventura.iso', does: 'Under the name that it has there' },
     { line: 'svc3 remote-iso pull ventura.iso mine --wait', does: 'Under another name, until it is there' },
   ],
-  run: (context, { args: { remote, name }, options: { description, wait } }) =>
-    pullItem(context, remoteIsos, { remote, name, description, wait }),
+  run: (context, { args: { remote, name }, options: { description, wait, timeout } }) =>
+    pullItem(context, remoteIsos, { remote, name, description, wait, timeoutMs: timeout * 60_000 }),
 })

@@ -6,12 +6,12 @@ import type { Column } from '../../output.ts'
 export type ShownVm = Omit<Vm, 'status'> & { readonly status: string }
 
 export const columns: readonly Column<ShownVm>[] = [
-  { header: 'NAME', cell: (vm) => vm.name },
-  { header: 'IP', cell: (vm) => vm.ip },
+  { header: 'NAME', keep: 'always', cell: (vm) => vm.name },
+  { header: 'IP', keep: 'whole', cell: (vm) => vm.ip },
   { header: 'SSH', cell: (vm) => vm.ssh },
   { header: 'VNC', cell: (vm) => vm.vnc },
   { header: 'SCREENSHARE', cell: (vm) => vm.screenshare },
-  { header: 'STATUS', cell: (vm) => vm.status },
+  { header: 'STATUS', keep: 'always', cell: (vm) => vm.status },
   { header: 'IMAGE', wide: true, cell: (vm) => vm.image },
   { header: 'CPU', wide: true, cell: (vm) => vm.cpu },
   { header: 'MEMORY', wide: true, cell: (vm) => vm.memory },

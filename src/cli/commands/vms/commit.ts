@@ -3,22 +3,25 @@ import { commitVm } from '../../../api/vms.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { longRequest } from '../../long-request.ts'
 import { described } from '../images/options.ts'
-import { followed, requestMs, tellOfImage } from './captured-image.ts'
+import { followed, tellOfImage } from './captured-image.ts'
 import { vmArgument } from './vm-argument.ts'
 
 export const command = defineCommand({
-  description: 'A new version of its image; other VMs keep the old one. Intel: refused while there are others.',
+  description:
+    'A new version of its image; other VMs keep the old one. Intel: refused while there are others. Restarts the VM: it is\npaused for a moment, and goes on from where it was, not from a boot.',
   arguments: vmArgument,
   options: { ...described, ...followed, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 vm commit demo', does: 'Answers at once; the image keeps its description' },
     { line: 'svc3 vm commit demo -d Tools --wait', does: 'Until the new version is there' },
   ],
-  async run(context, { args: { vm }, options: { description, wait } }) {
+  async run(context, { args: { vm }, options: { description, wait, timeout } }) {
     const body = description === undefined ? {} : { description }
     const { client, namespace } = await context.connect({ attempts: 1 })
-    const request = { timeoutMs: requestMs, lookAgain: `vm list ${vm} -o wide -n ${namespace}` }
+    const timeoutMs = timeout * 60_000
+    const request = { timeoutMs, lookAgain: `vm list ${vm} -o wide -n ${namespace}` }
     const image = await longRequest(context, client, commitVm, { params: { namespace, vm }, body }, request)
-    return tellOfImage(context, { client, namespace, image, isWaiting: wait, what: `VM ${vm} is being committed to` })
+    const what = `VM ${vm} is being committed to`
+    return tellOfImage(context, { client, namespace, image, isWaiting: wait, timeoutMs, what })
   },
 })

@@ -7,7 +7,7 @@ import { vmArgument } from './vm-argument.ts'
 
 export const command = defineCommand({
   description:
-    'Intel-based VMs only. Restarts the VM. What was not saved or committed is lost, so a terminal asks first.',
+    'Intel-based VMs only. Restarts the VM: it is stopped, and starts anew from the latest state of its image. What was not\nsaved or committed is lost, so a terminal asks first.',
   arguments: vmArgument,
   options: { yes: { type: 'boolean', description: 'Do not ask' }, ...waiting, ...namespaced, ...printed },
   examples: [

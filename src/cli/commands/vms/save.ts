@@ -3,22 +3,28 @@ import { saveVm } from '../../../api/vms.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { longRequest } from '../../long-request.ts'
 import { checkName, described } from '../images/options.ts'
-import { followed, requestMs, tellOfImage } from './captured-image.ts'
+import { followed, tellOfImage } from './captured-image.ts'
 import { vmArgument } from './vm-argument.ts'
 
 export const command = defineCommand({
-  description: 'Disk and memory as they are now; the VM goes on. VMs of the same shape resume from the image.',
-  arguments: { ...vmArgument, image: { value: 'IMAGE', description: 'name of the new image', required: true } },
+  description:
+    'Disk and memory as they are now, with the applications that run. Restarts the VM: it is paused for a moment, and goes\non from where it was, not from a boot. VMs of the same shape resume from the image.',
+  arguments: {
+    ...vmArgument,
+    image: { value: 'IMAGE', description: 'name of the new image', names: 'new', required: true },
+  },
   options: { ...described, ...followed, ...namespaced, ...printed },
   examples: [
     { line: 'svc3 vm save demo demo-tools', does: 'Answers at once; image list shows how far it is' },
     { line: 'svc3 vm save demo demo-tools -d Tools --wait', does: 'Until the image is Ready' },
   ],
-  async run(context, { args: { vm, image: name }, options: { description, wait } }) {
+  async run(context, { args: { vm, image: name }, options: { description, wait, timeout } }) {
     const body = { imageName: checkName(name, 'image'), ...(description !== undefined && { description }) }
     const { client, namespace } = await context.connect({ attempts: 1 })
-    const request = { timeoutMs: requestMs, lookAgain: `image list ${name}` }
+    const timeoutMs = timeout * 60_000
+    const request = { timeoutMs, lookAgain: `image list ${name}` }
     const image = await longRequest(context, client, saveVm, { params: { namespace, vm }, body }, request)
-    return tellOfImage(context, { client, namespace, image, isWaiting: wait, what: `VM ${vm} is being saved as` })
+    const what = `VM ${vm} is being saved as`
+    return tellOfImage(context, { client, namespace, image, isWaiting: wait, timeoutMs, what })
   },
 })

@@ -1,0 +1,43 @@
+// What the service says of fields of a request → the same in the words of the command line, whose user sees options.
+import type { ApiError, Cause } from '../api/errors.ts'
+
+/** Fields that are called otherwise here. */
+const otherwise: Readonly<Record<string, string>> = {
+  customVMMetadata: 'metadata',
+  displayDPI: 'display-dpi',
+  gpuPassthrough: 'gpu',
+  labels: 'label',
+  legacyIO: 'legacy-io',
+  reservedPorts: 'ports',
+  serviceaccounts: 'serviceaccount',
+  shouldGenerateName: 'generate-name',
+  users: 'user',
+  vmConfig: 'config',
+}
+
+const dashed = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+
+/** The message, with the option in place of the field that it begins with. `options`: the long names of the command's. */
+export function messageOf(error: ApiError, options: readonly string[]): string {
+  const { causes = [] } = error.options
+  if (causes.length === 0) return error.message
+  const own = ({ field, message }: Cause): string => {
+    const [first = ''] = field.split('.')
+    const option = otherwise[first] ?? dashed(first)
+    return message.startsWith(`${field} `) && options.includes(option)
+      ? `--${option}${message.slice(field.length)}`
+      : message
+  }
+  // Only where the message is made of them: one that says something else is better than its parts.
+  return error.message === causes.map(({ message }) => message).join('; ') ? causes.map(own).join('; ') : error.message
+}
+
+/** A hint about the body of a request helps nobody here: the line of usage does. */
+export function hintHere(hint: string | undefined, helpLine: string): string | undefined {
+  if (hint?.includes('details.causes')) return helpLine || 'correct what is named above, and try again'
+  return hint?.replaceAll(/\bwith "\w+": true \((--[\w-]+)\)/g, 'with $1')
+}
+
+/** Nothing else is wrong with the request than that what it names is not there. */
+export const isAboutMissing = ({ options: { causes = [] } }: ApiError): boolean =>
+  causes.length > 0 && causes.every(({ reason }) => reason === 'FieldValueNotFound')

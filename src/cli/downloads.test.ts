@@ -1,0 +1,75 @@
+// image and iso download: where the file goes, and what -o means there as everywhere else.
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, afterEach, before, beforeEach, it } from 'node:test'
+import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
+import { run } from '../../test/support/cli-host.ts'
+import { type Answer, serve } from '../../test/support/fleet-stand-in.ts'
+
+const content = Buffer.from('a disk')
+const checksum = `sha256:${createHash('sha256').update(content).digest('hex')}`
+const record = { name: 'sonoma', checksum, state: 'Ready' }
+const download: Answer = (_, response) => {
+  response.writeHead(206, {
+    'content-length': content.length,
+    'content-range': `bytes 0-${content.length - 1}/${content.length}`,
+    etag: `"${checksum}"`,
+  })
+  response.end(content)
+}
+
+let service: FakeService
+let folder: string
+before(async () => {
+  service = await startFakeService()
+})
+after(() => service[Symbol.asyncDispose]())
+beforeEach(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-download-'))
+  serve(service, {
+    'GET images/sonoma': () => record,
+    'GET images/sonoma/download': download,
+    'GET isos/sonoma': () => record,
+    'GET isos/sonoma/download': download,
+  })
+})
+afterEach(() => fs.rmSync(folder, { recursive: true }))
+const svc3 = (line: string) =>
+  run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }, workingDir: folder })
+
+for (const word of ['image', 'iso']) {
+  it(`${word} download -o json prints the record and nothing else, and saves under the name`, async () => {
+    const { exitCode, stdout, stderr } = await svc3(`${word} download sonoma -o json`)
+    assert.deepEqual([exitCode, stderr], [0, ''])
+    assert.deepEqual(JSON.parse(stdout), [record])
+    assert.deepEqual(fs.readdirSync(folder), ['sonoma'])
+  })
+
+  it(`${word} download -f FILE saves there; -o FILE is no format`, async () => {
+    const wrong = await svc3(`${word} download sonoma -o disk.raw`)
+    assert.equal(wrong.exitCode, 2)
+    assert.match(wrong.stderr, /"disk\.raw" is not one of table, wide, json, yaml/)
+    assert.deepEqual(fs.readdirSync(folder), [])
+    assert.equal((await svc3(`${word} download sonoma -f disk.raw`)).exitCode, 0)
+    assert.deepEqual(fs.readFileSync(path.join(folder, 'disk.raw')), content)
+    const again = await svc3(`${word} download sonoma --file disk.raw`)
+    assert.match(again.stderr, /is there already\nsvc3: give another one with --file, or replace it with --force\n$/)
+  })
+}
+
+it('set-description takes the text as an argument or with -d, not both', async () => {
+  const sent: unknown[] = []
+  const describes: Answer = ({ body }) => {
+    sent.push(body.description)
+    return record
+  }
+  serve(service, { 'POST images/sonoma/description': describes })
+  assert.equal((await svc3('image set-description sonoma Nightly')).exitCode, 0)
+  assert.equal((await svc3('image set-description sonoma -d Weekly')).exitCode, 0)
+  assert.deepEqual(sent, ['Nightly', 'Weekly'])
+  for (const wrong of ['', ' Nightly -d Weekly'])
+    assert.equal((await svc3(`image set-description sonoma${wrong}`)).exitCode, 2, wrong)
+})

@@ -1,0 +1,126 @@
+// What the service refuses, told in the words of the command line; and the exit codes that scripts go by.
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
+import { run } from '../../test/support/cli-host.ts'
+import { change, changes, nodeOf, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { ApiError, invalid, notFound } from '../api/errors.ts'
+
+let service: FakeService
+before(async () => {
+  service = await startFakeService()
+})
+after(() => service[Symbol.asyncDispose]())
+beforeEach(() => {
+  service.requests.length = 0
+})
+const svc3 = (line: string) =>
+  run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token } })
+const refuse = (route: string, error: ApiError): void =>
+  serve(service, {
+    [route]: () => {
+      throw error
+    },
+  })
+const fault = (field: string, message: string, reason = 'FieldValueInvalid') => ({ field, reason, message })
+const hint = 'correct the fields named in details.causes'
+
+describe('a refusal with causes', () => {
+  it('names options in place of fields, and shows the usage', async () => {
+    const causes = [
+      fault('systemSerial', 'systemSerial may have letters only'),
+      fault('gpuPassthrough', 'gpuPassthrough is for Intel-based VMs only'),
+      fault('strange', 'strange must be string'),
+    ]
+    refuse('POST vms', invalid('vms', causes, hint))
+    const { exitCode, stderr } = await svc3('vm deploy demo -i sonoma --no-wait')
+    assert.equal(exitCode, 1)
+    assert.equal(
+      stderr.split('\n').slice(-3).join('\n'),
+      'svc3: --system-serial may have letters only; --gpu is for Intel-based VMs only; strange must be string\n' +
+        'svc3: usage: svc3 vm deploy [NAME] [OPTIONS]; --help shows more\n',
+    )
+  })
+
+  it('keeps a message that is more than its causes, and a hint that fits', async () => {
+    const options = { causes: [fault('image', 'image is missing')], hint: 'svc3 image list shows them' }
+    refuse('POST vms', new ApiError('BadRequest', 'neither image nor config', options))
+    const { stderr } = await svc3('vm deploy demo -i sonoma --no-wait')
+    assert.match(stderr, /svc3: neither image nor config\nsvc3: svc3 image list shows them\n$/)
+  })
+
+  it('speaks of the option alone where the service names a field and the option', async () => {
+    const causes = [fault('allowInsecure', 'http://x uses HTTP')]
+    const how = 'use https, or allow it with "allowInsecure": true (--allow-insecure)'
+    refuse('POST images/a/copy', invalid('x', causes, how))
+    assert.match((await svc3('image copy a b')).stderr, /\nsvc3: use https, or allow it with --allow-insecure\n$/)
+  })
+
+  it('about what is not there only: 5', async () => {
+    const missing = fault('serviceaccounts.0', 'service account "jk" not found', 'FieldValueNotFound')
+    const wrong = fault('users.0', '"x" is not an e-mail address')
+    refuse('POST rolebindings/svc-dev/subjects/add', invalid('rolebindings', [missing], hint))
+    const line = 'rb add-subject -s svc-default:jk'
+    const { exitCode, stderr } = await svc3(line)
+    assert.deepEqual([exitCode, stderr.includes('not found') && !stderr.includes('details')], [5, true], stderr)
+    refuse('POST rolebindings/svc-dev/subjects/add', invalid('rolebindings', [missing, wrong], hint))
+    assert.equal((await svc3(line)).exitCode, 1)
+  })
+})
+
+it('a namespace of a wrong name is wrong usage, with nothing sent', async () => {
+  for (const name of ['team', 'svc-', 'svc-A', `svc-${'a'.repeat(60)}`]) {
+    const { exitCode, stderr } = await svc3(`ns create ${name}`)
+    assert.equal(exitCode, 2, name)
+    assert.match(stderr, /is not a name for a namespace\nsvc3: begin with svc-/)
+  }
+  assert.equal(service.requests.length, 0)
+})
+
+it('the hint of a list and of the service about a missing name are alike', async () => {
+  serve(service, {
+    'GET vms': () => ({ items: [] }),
+    'DELETE vms/nope': () => {
+      throw notFound('vms', 'nope', 'svc3 vm list -n svc-default shows what is there')
+    },
+  })
+  assert.equal((await svc3('vm list nope')).stderr, (await svc3('vm delete nope')).stderr)
+})
+
+describe('waiting that takes too long ends with 7, and says how to look again', () => {
+  const image = { name: 'tiny', state: 'Updating', progress: { percent: 25, bytes: 2 ** 30 } }
+  const cases: Readonly<Record<string, string>> = {
+    'vm save demo tiny --wait --timeout 7': '"svc3 image list tiny" shows how far it is',
+    'vm commit demo --wait --timeout 7': '"svc3 image list tiny" shows how far it is',
+    'remote-image pull tiny --wait --timeout 7': '"svc3 image list tiny" shows how far it is',
+    'remote-iso pull tiny --wait --timeout 7': '"svc3 iso list tiny" shows how far it is',
+    'ic add tiny --all --wait --timeout 7': '"svc3 imagecache info tiny" shows how far it is',
+  }
+  for (const [line, look] of Object.entries(cases))
+    it(line, async (t) => {
+      const timeout = AbortSignal.timeout.bind(AbortSignal)
+      t.mock.method(AbortSignal, 'timeout', (ms: number) => timeout(ms > 400_000 ? 300 : ms))
+      const accepted = { node: 'mini-1', result: 'Accepted', code: 202, message: 'it is being fetched' }
+      serve(service, {
+        'POST vms/demo/save': () => image,
+        'POST vms/demo/commit': () => image,
+        'POST remoteimages/tiny/pull': () => image,
+        'POST remoteisos/tiny/pull': () => image,
+        'POST cache/images/tiny/add': () => ({ items: [accepted] }),
+        'GET cache/images/tiny': () => ({
+          nodes: [{ node: 'mini-1', state: 'Fetching', progress: { percent: 5 }, pinned: true }],
+        }),
+        'WATCH images': changes(change('ADDED', image)),
+        'WATCH isos': changes(change('ADDED', image)),
+        'WATCH nodes': changes(change('ADDED', nodeOf({ name: 'mini-1' }))),
+        'GET vms/demo': () => vmOf({ name: 'demo' }),
+      })
+      const { exitCode, stderr } = await svc3(line)
+      assert.equal(exitCode, 7, stderr)
+      assert.ok(stderr.endsWith(`${look}\n`), stderr)
+      const step = line.startsWith('ic')
+        ? 'svc3: node mini-1: fetching image tiny'
+        : 'tiny: being (saved|pulled): 1.0G of 4.0G'
+      assert.match(stderr, new RegExp(step))
+    })
+})
