@@ -161,6 +161,24 @@ describe('lists', () => {
       assert.equal((await svc3(`${line} -o wide`)).stdout, `${`${table} ${wide}`.trimEnd().replaceAll(' ', '\t')}\n`)
     })
 
+  it('vm get-push-status: how far, how fast and how long still, while it runs', async () => {
+    const progress = { bytesTotal: 8_400_000_000, bytesDone: 5_208_000_000, bytesSkipped: 0, percent: 62 }
+    const moving = { ...progress, bytesPerSecond: 18_000_000, secondsLeft: 178 }
+    const job = { name: 'vm-push-4k2vx', image: 'ghcr.io/a/b:c', startedAt: '2026-11-15T09:00:00Z' }
+    const jobs = [
+      { ...job, status: 'Running', progress: moving },
+      { ...job, status: 'Failed', progress: moving },
+      { ...job, status: 'Running', progress },
+    ]
+    service.override = (_, response) => send(response, 200, { items: jobs })
+    const rows = (await svc3('vm get-push-status')).stdout.split('\n').slice(1, -1)
+    assert.deepEqual(
+      rows.map((row) => row.split('\t')[3]),
+      ['62 % of 7.8G, 17M/s, 3 min left', '62 % of 7.8G', '62 % of 7.8G'],
+    )
+    assert.deepEqual(JSON.parse((await svc3('vm get-push-status -o json')).stdout)[0].progress, moving)
+  })
+
   it('with -o json, an empty one is [] for every kind, and nothing else', async () => {
     const lists = (await pagesOf()).filter(
       ({ words, command }) => command && 'output' in command.options && words.at(-1)?.startsWith('list'),

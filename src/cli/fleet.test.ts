@@ -256,9 +256,10 @@ describe('vm-config', () => {
 
 it('events --for knows the new kinds', async () => {
   serve(service, { 'GET events': answers({ items: [] }) })
-  for (const what of ['vm/demo', 'node/mini-1', 'vm-config/ios', 'image/tiny']) await svc3(`events --for ${what}`)
+  for (const what of ['vm/demo', 'node/mini-1', 'vm-config/ios', 'image/tiny', 'pushjob/vm-push-4k2vx'])
+    await svc3(`events --for ${what}`)
   assert.deepEqual(
     asked.map(({ query }) => query.get('fieldSelector')?.split(',')[0]),
-    ['vms', 'nodes', 'vm-configs', 'images'].map((kind) => `involved.kind=${kind}`),
+    ['vms', 'nodes', 'vm-configs', 'images', 'push-jobs'].map((kind) => `involved.kind=${kind}`),
   )
 })

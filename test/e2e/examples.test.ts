@@ -60,6 +60,9 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm start demo': {},
   'svc3 vm suspend demo': {},
   'svc3 vm resume demo': {},
+  // In a pipe nobody is asked: the second finds an end already.
+  'svc3 vm extend demo 2h --yes': {},
+  'svc3 vm extend demo 2h': {},
   // No host has room for the largest disks of all examples.
   'svc3 vm resize demo 120': { as: { '120': '11' } },
   // Nobody takes the password there, so that the agent tries for long: Ctrl-C ends the waiting, not the work.
@@ -98,6 +101,11 @@ const plan: Readonly<Record<string, How>> = {
     exit: 1,
   },
   'svc3 remote-image pull sonoma mine --wait': { exit: 5 },
+  // Nor is anybody asked beyond this machine.
+  'svc3 remote-image pull ghcr.io/team/sonoma:v1': {
+    as: { 'ghcr.io/team/sonoma:v1': 'registry.invalid/team/sonoma:v1' },
+    exit: 5,
+  },
   'svc3 remote-iso pull ventura.iso': { exit: 5 },
   'svc3 remote-iso pull ventura.iso mine --wait': { exit: 5 },
   'svc3 migrate scan /var/log/nginx --summary': { as: { '/var/log/nginx': 'scripts/' } },

@@ -72,7 +72,11 @@ describe('svc3 server users', { timeout: 60_000 }, () => {
     await using _server = await startDev(data)
     const list = () => svc3(['vm', 'list', '-o', 'json'], { env: { SVC3_DATA: data } })
     assert.equal((await list()).code, 0)
+    const token = async (): Promise<string> =>
+      JSON.parse(await fs.readFile(path.join(data, 'connection.json'), 'utf8')).adminToken
+    const before = await token()
     assert.equal((await users('reset', 'admin@localhost', '--password-stdin')).code, 0)
+    assert.notEqual(await token(), before)
     const after = await list()
     assert.deepEqual([after.code, after.stdout], [0, '[]\n'], after.stderr)
   })
