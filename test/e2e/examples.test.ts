@@ -96,10 +96,6 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 image generate empty 120G --firmware uefi': { as: { empty: 'empty-uefi' } },
   // No remote is configured here.
   'svc3 remote-image pull sonoma': { exit: 5 },
-  'svc3 remote-image pull ghcr.io/team/sonoma:v1': {
-    as: { 'ghcr.io/team/sonoma:v1': '127.0.0.1:1/team/sonoma:v1' },
-    exit: 1,
-  },
   'svc3 remote-image pull sonoma mine --wait': { exit: 5 },
   // Nor is anybody asked beyond this machine.
   'svc3 remote-image pull ghcr.io/team/sonoma:v1': {
