@@ -18,7 +18,7 @@ const svc3 = (line: string, token = service.adminToken) =>
 const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['namespace create svc-ios', 0, /^Namespace svc-ios created\.\n$/],
   ['ns create svc-ios', 6, /^$/, /namespace "svc-ios" exists already/],
-  ['ns create ios', 1, /^$/, /not a name for a namespace\n.*begin with svc-/],
+  ['ns create ios', 2, /^$/, /not a name for a namespace\n.*begin with svc-/],
   ['ns list svc-ios -o wide', 0, /^NAME\tCUSTOM-PODS\tCREATED\nsvc-ios\tfalse\t2026-11-15T09:00:00Z\n$/],
   ['ns list svc-nowhere', 5, /^$/, /"svc-nowhere" not found/],
   ['serviceaccount create jenkins -n svc-ios', 0, /^Service account jenkins created in namespace svc-ios\.\n$/],

@@ -50,7 +50,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['vm revert demo', 0, /^VM demo reverted/],
   ['vm resize demo 120', 0, /^VM demo has a disk of 120 GB\.\n$/, /growpart/],
   ['vm resize demo 100', 1, /^$/, /disks only grow/],
-  ['vm extend demo 2h', 0, /^VM demo is deleted at 2026-11-15T11:00:00Z\.\n$/],
+  ['vm extend demo 2h --yes', 0, /^VM demo is deleted at 2026-11-15T11:00:00Z\.\n$/],
   ['vm extend demo 0', 0, /^VM demo does not end by itself/],
   ['vm deploy big -i intel -c 64 --no-wait', 0, /\nbig\t\t\t\t\tPending\n$/],
   ['vm-config create small -i intel -c 1 -m 0.5', 0, /^VM configuration small created/],

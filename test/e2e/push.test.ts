@@ -178,7 +178,8 @@ describe('an image in a registry', { timeout: 300_000 }, () => {
     agent = await startAgent()
     await isIn(image('again:v1'), other, 'Succeeded')
     const { progress } = (await jobOf(image('again:v1'), other)) as PushJob
-    assert.ok(progress.bytesSkipped > 0 && progress.bytesSkipped < progress.bytesTotal, JSON.stringify(progress))
+    // What was sent before the kill is there, and so is what came from there in the first place.
+    assert.ok(progress.bytesSkipped > progress.bytesTotal / 2, JSON.stringify(progress))
     assert.equal(await guest.run('cat /home/admin/file'), 'first', 'the guest did not notice')
   })
 
