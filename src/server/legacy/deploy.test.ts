@@ -48,9 +48,9 @@ describe('a deployment that fits nowhere', () => {
     await create('first')
     const ports = { orka_vm_name: 'first', reserved_ports: ['8000:80'] }
     assert.equal((await service.call('POST', '/resources/vm/deploy', { body: ports })).status, 200)
-    await refused(409, /node "macpro-1" its port 8000 is taken/, ports)
+    await refused(409, /node "macpro-1" does not have port 8000 free/, ports)
     // All or none: the first of the three would fit.
-    await refused(409, /its port 9000 is taken/, { ...ports, reserved_ports: ['9000:80'], replicas: 3 })
+    await refused(409, /does not have port 9000 free/, { ...ports, reserved_ports: ['9000:80'], replicas: 3 })
   })
 
   it('says so in the words that clients look for where it is about cores', { timeout: 20_000 }, async () => {
