@@ -133,8 +133,14 @@ describe('compaction', () => {
 
   it('does not disturb a watch that keeps up', async () => {
     const store = await direct(newPrefix(), { recentChanges: 5 })
-    const seen = collect(store, '/c/', '0', (changes) => changes.length === 200)
+    const begun = Promise.withResolvers<void>()
+    const seen = collect(store, '/c/', '0', (changes) => {
+      if (changes.length > 0) begun.resolve()
+      return changes.length === 200
+    })
     let { rev } = await store.create('/c/a', 0)
+    // One that has not begun yet does not keep up.
+    await begun.promise
     for (let n = 1; n < 200; n++) {
       rev = (await store.update('/c/a', n, rev)).rev
       if (n % 20 === 0) await store.compact(rev)
