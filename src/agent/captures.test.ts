@@ -151,5 +151,5 @@ describe('an agent that is killed while it captures', { timeout: 120_000, concur
       await eventually(async () => assert.deepEqual(await rig.left(), []))
     })
 
-  it('at random moments, five times', () => killAtRandom(5))
+  it('at random moments, ten times', () => killAtRandom(10))
 })
