@@ -42,6 +42,37 @@ describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
   const signal = () => AbortSignal.timeout(20_000)
 
   for (const network of ['sealed', 'user'] as const)
+    it(`still says why it does not go on from memory after a stranger was quicker at a port (${network})`, async () => {
+      const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-late-port-'))
+      const port = await freePort()
+      const plain = await specify({ architecture: 'amd64', image }, root, {
+        forwards: [{ protocol: 'tcp', hostPort: port, guestPort: 22 }],
+      })
+      const memory = { file: path.join(root, 'none'), description: {} }
+      const vm = { ...plain, image: { ...plain.image, memory } }
+      const driver = new QemuDriver({ network })
+      const handle = await driver.create(vm, path.join(root, 'vm'))
+      const stranger = net.createServer()
+      try {
+        const starting = driver.start(handle, vm, signal())
+        // Its ports were looked at by now, and are not open yet.
+        const isBegun = () => fs.access(path.join(handle.folder, 'qemu.json')).then(() => true, () => false) // biome-ignore format: one thought
+        while (!(await isBegun())) await new Promise((resolve) => setTimeout(resolve, 1))
+        stranger.listen(port, vm.ip)
+        await assert.rejects(starting, (error) => error instanceof PortTaken && error.ports[0] === port)
+        stranger.close()
+        await once(stranger, 'close')
+        assert.match((await driver.start(handle, vm, signal())).note ?? '', /booted from the disk/)
+        await driver.stop(handle, { graceSeconds: 0 })
+        assert.deepEqual(await driver.start(handle, vm, signal()), {})
+      } finally {
+        stranger.close()
+        await driver.destroy(handle)
+        await fs.rm(root, { recursive: true })
+      }
+    })
+
+  for (const network of ['sealed', 'user'] as const)
     it(`opens its ports on its address only, and names all that strangers hold (${network})`, async () => {
       const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-ports-'))
       const [tcp, udp, screen] = [await freePort(), await freePort(), await freePort()]

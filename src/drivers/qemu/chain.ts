@@ -41,6 +41,8 @@ export interface Chain {
   readonly isAhead?: true
   /** Nothing ever ran on it: what ran when its image was saved can go on. */
   readonly isFresh?: true
+  /** It was to be started without the memory of its image, for this reason, and has not come up since. */
+  readonly whyCold?: string
 }
 
 export type BlockNode = Readonly<Record<string, unknown>>
@@ -75,10 +77,10 @@ export async function settleChain(folder: string): Promise<void> {
   if (next || isAhead) await writeChain(folder, { ...chain, layers: next ? [...chain.layers, next] : chain.layers })
 }
 
-/** Before a guest runs on it. */
-export async function markUsed(folder: string): Promise<void> {
-  const { isFresh, ...chain } = await requireChain(folder)
-  if (isFresh) await writeChain(folder, chain)
+/** Before a guest runs on it. A start that fails, as for a port that is taken, keeps its reason for the next one. */
+export async function markUsed(folder: string, whyCold?: string): Promise<void> {
+  const { isFresh, whyCold: before, ...chain } = await requireChain(folder)
+  if (isFresh || before !== whyCold) await writeChain(folder, whyCold === undefined ? chain : { ...chain, whyCold })
 }
 
 /** The whole chain, spelled out: QEMU follows no name that it finds in a file. `base` is where the image is now. */

@@ -41,7 +41,9 @@ export async function planLaunch(
   const { boot } = vm.image
   const isUefi = boot.kind === 'firmware' && (boot.firmware ?? defaultFirmware[vm.architecture]) === 'uefi'
   const accelerator = await acceleratorFor(vm.architecture, forced)
-  const saved = await savedMemory(folder, vm)
+  const chain = await readChain(folder)
+  // Only a disk that never ran is what the memory knows of it.
+  const saved = vm.isCold || !chain?.isFresh ? undefined : vm.image.memory
   const command = qemuArguments(vm, {
     isWithoutAgent: saved !== undefined && !String(saved.description.devices).includes('virtserialport'),
     accelerator,
@@ -52,15 +54,12 @@ export async function planLaunch(
   })
   const input = { vm, command, accelerator, network, diskBytes: await diskBytes(folder) }
   const shape = await shapeOf(input).catch(() => undefined)
-  return { runtime, command, doors: doorsOf(network, vm), shape, ...(saved && memoryFor(saved, shape)) }
+  const note = vm.isCold ? undefined : chain?.whyCold
+  const rest = saved ? memoryFor(saved, shape) : note !== undefined && { note }
+  return { runtime, command, doors: doorsOf(network, vm), shape, ...rest }
 }
 
 type Memory = NonNullable<VmSpec['image']['memory']>
-
-/** Only a disk that never ran is what the memory knows of it. */
-async function savedMemory(folder: string, { image, isCold }: VmSpec): Promise<Memory | undefined> {
-  return isCold || !(await readChain(folder))?.isFresh ? undefined : image.memory
-}
 
 function memoryFor({ file, description }: Memory, shape: Shape | undefined): Pick<Launch, 'memory' | 'note'> {
   const problem = shape ? difference(description, shape) : 'it cannot be told what this host would make of it'

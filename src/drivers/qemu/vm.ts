@@ -177,23 +177,19 @@ export class QemuVm {
 
   /** From memory where that can be; what can not, boots. */
   async #launchAnyhow(vm: VmSpec, options: VmOptions, signal: AbortSignal): Promise<Started> {
-    const { memory, note, ...launch } = await planLaunch(this.#folder, vm, options, signal)
-    if (memory === undefined) {
-      await this.#launch(vm, launch, options, signal)
-      return note === undefined ? {} : { note }
-    }
+    const { memory, ...launch } = await planLaunch(this.#folder, vm, options, signal)
+    if (memory === undefined) return this.#launch(vm, launch, options, signal)
     try {
-      await this.#launch(vm, { ...launch, memory }, options, signal)
-      return {}
+      return await this.#launch(vm, { ...launch, memory }, options, signal)
     } catch (error) {
       if (signal.aborted || error instanceof PortTaken) throw error
-      await this.#launch(vm, launch, options, signal)
-      return { note: coldNote(error instanceof Error ? error.message : String(error)) }
+      const note = coldNote(error instanceof Error ? error.message : String(error))
+      return this.#launch(vm, { ...launch, note }, options, signal)
     }
   }
 
-  async #launch(vm: VmSpec, launch: Launch, options: VmOptions, signal: AbortSignal): Promise<void> {
-    const { runtime, doors, shape, memory } = launch
+  async #launch(vm: VmSpec, launch: Launch, options: VmOptions, signal: AbortSignal): Promise<Started> {
+    const { runtime, doors, shape, memory, note } = launch
     const command = memory === undefined ? launch.command : [...launch.command, '-incoming', 'fd:3']
     await options.requireNetwork()
     await requireFreePorts(doors)
@@ -207,7 +203,7 @@ export class QemuVm {
       failpoint('qemu-prepared')
       signal.throwIfAborted()
       await settleChain(this.#folder)
-      if (memory === undefined) await markUsed(this.#folder)
+      if (memory === undefined) await markUsed(this.#folder, note)
       const { ended } = spawnQemu(this.#folder, runtime, command, memory)
       failpoint('qemu-spawned')
       const patience = AbortSignal.any([signal, AbortSignal.timeout(contactMs)])
@@ -218,6 +214,7 @@ export class QemuVm {
       failpoint('qemu-loaded')
       if (memory !== undefined) await (await this.#living(run)).qmp.execute('cont')
       failpoint('qemu-complete')
+      return note === undefined ? {} : { note }
     } catch (error) {
       const found = await this.#found()
       if (found) await endRun(this.#folder, this.#control, found.run, found.process)
