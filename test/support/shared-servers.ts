@@ -1,7 +1,14 @@
 // Several servers of this process on one etcd, and requests to any of them.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
+import { parseKeyring } from '../../src/auth/keyring.ts'
+import { Secrets } from '../../src/auth/secrets.ts'
+import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
+import { createTokens } from '../../src/auth/tokens.ts'
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from '../../src/bin/control-plane.ts'
+import { systemClock } from '../../src/platform/clock.ts'
+import { openCollections } from '../../src/store/collections.ts'
+import { openStore } from '../../src/store/open.ts'
 import { makeFolder } from './dev-server.ts'
 import { type EtcdCluster, type EtcdClusterOptions, startEtcd } from './etcd.ts'
 
@@ -46,6 +53,20 @@ export async function startShared(options: EtcdClusterOptions = {}): Promise<Sha
       return plane
     },
     [Symbol.asyncDispose]: () => cleanup.disposeAsync(),
+  }
+}
+
+/** A token of an administrator, signed as the servers do it. */
+export async function tokenFor({ storeAddress, masterKey }: Pick<SharedServers, 'storeAddress' | 'masterKey'>): Promise<string> {
+  const store = await openStore(storeAddress)
+  try {
+    await using collections = await openCollections(store)
+    const secrets = new Secrets(parseKeyring(masterKey, 'the key of the test'))
+    using keys = await loadSigningKeys(collections.signingKeys, secrets, systemClock)
+    const tokens = createTokens(keys, systemClock, () => true)
+    return (await tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true })).token
+  } finally {
+    await store.close()
   }
 }
 
