@@ -30,6 +30,7 @@ import { createLog, type Log } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
+import { clusterState } from '../server/cluster-state.ts'
 import { Deliveries } from '../server/deliveries.ts'
 import { untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
@@ -216,6 +217,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         log,
       })
     : { isLeading: () => true, stop: startControllers() }
+  metrics.tellState(clusterState({ store, collections, isLeading: () => leading.isLeading() }))
   const ownLoops = [
     collectImages(services, {
       content: { collect: (manifests, options) => collect(content, manifests, options) },
