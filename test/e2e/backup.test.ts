@@ -162,7 +162,10 @@ describe('a server on SQLite', () => {
 
     const plane = await shared.start(open)
     assert.equal((await ask(plane, 'GET', '/namespaces/svc-before', { token })).status, 200)
-    assert.deepEqual(plane.localUsers?.list().map(({ email }) => email), ['admin@localhost'])
+    assert.deepEqual(
+      plane.localUsers?.list().map(({ email }) => email),
+      ['admin@localhost'],
+    )
     assert.match(succeeded(await server(['users', 'list', '--data', data])), /admin@localhost/)
     await plane.stop()
     const mixed = await server(['restore', backup(), '--data', inWork('mixed'), '--store', to])
@@ -188,7 +191,9 @@ describe('servers on etcd', () => {
     })()
     const file = inWork('etcd.tar')
     const place = ['--store', shared.storeAddress, '--data', await shared.folder()]
-    const said = succeeded(await server(['backup', file, ...place, '--without-images'], { SVC3_MASTER_KEY: shared.masterKey }))
+    const said = succeeded(
+      await server(['backup', file, ...place, '--without-images'], { SVC3_MASTER_KEY: shared.masterKey }),
+    )
     assert.match(said, /\(SVC3_MASTER_KEY\)/)
     stopping.abort()
     await writing
@@ -213,7 +218,10 @@ describe('servers on etcd', () => {
     }
     assert.ok(at > Number(head.revision))
     const eras = second.collections.cluster.get('', 'id')?.value.eras ?? []
-    assert.ok(eras.some(({ since }) => since === head.revision), 'nodes are told how far these data go')
+    assert.ok(
+      eras.some(({ since }) => since === head.revision),
+      'nodes are told how far these data go',
+    )
   })
 
   it('take keys and users from commands on any machine that has the store and the master key', async () => {
@@ -223,7 +231,10 @@ describe('servers on etcd', () => {
     const env = { SVC3_MASTER_KEY: shared.masterKey }
     const wrong = await server(['rotate-keys', ...place], { SVC3_MASTER_KEY: randomBytes(32).toString('base64') })
     assert.match(wrong.stderr, /not in the key ring/)
-    assert.match(succeeded(await server(['rotate-keys', ...place], env)), /signs tokens from 20.* on\. One older key stays/)
+    assert.match(
+      succeeded(await server(['rotate-keys', ...place], env)),
+      /signs tokens from 20.* on\. One older key stays/,
+    )
     assert.match(succeeded(await server(['rotate-keys', '--revoke', ...place], env)), /Every earlier token is refused/)
     await eventually(async () => assert.equal((await ask(plane, 'GET', '/namespaces', { token: before })).status, 401))
     const add = ['server', 'users', 'add', 'eve@example.com', '--password-stdin', ...place]
