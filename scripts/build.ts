@@ -15,6 +15,8 @@ const programs = [
   'src/bin/dev.ts',
   'src/bin/server.ts',
   'src/bin/rotate-key.ts',
+  'src/bin/rotate-keys.ts',
+  'src/bin/data-commands.ts',
   'src/bin/users.ts',
   'src/bin/agent.ts',
   'src/cli/oidc.ts',

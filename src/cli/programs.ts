@@ -52,16 +52,44 @@ export interface RotateKeyOptions {
   readonly dataDir: string
 }
 
-/** Users of the built-in identity provider. */
-export type UsersOptions = {
+/** Where the data of a service are, for commands of its operator. */
+export interface DataPlace {
   /** Absolute path of the folder that holds all state. */
   readonly dataDir: string
-} & (
-  | { readonly action: 'list' }
-  | { readonly action: 'remove'; readonly email: string }
-  | { readonly action: 'reset'; readonly email: string; readonly password: string }
-  | { readonly action: 'add'; readonly email: string; readonly password: string; readonly admin: boolean }
-)
+  /** Where the records are; without it, where the folder says. */
+  readonly storeAddress?: string
+}
+
+export interface RotateKeysOptions extends DataPlace {
+  /** The older keys end at once. */
+  readonly isRevoking: boolean
+}
+
+export interface BackupCommandOptions extends DataPlace {
+  /** Absolute path. */
+  readonly file: string
+  readonly withImages: boolean
+}
+
+export interface RestoreCommandOptions extends DataPlace {
+  /** Absolute path. */
+  readonly file: string
+}
+
+export interface MigrateStoreOptions {
+  /** Absolute path of the folder whose records are in SQLite. */
+  readonly dataDir: string
+  readonly to: string
+}
+
+/** Users of the built-in identity provider. */
+export type UsersOptions = DataPlace &
+  (
+    | { readonly action: 'list' }
+    | { readonly action: 'remove'; readonly email: string }
+    | { readonly action: 'reset'; readonly email: string; readonly password: string }
+    | { readonly action: 'add'; readonly email: string; readonly password: string; readonly admin: boolean }
+  )
 
 export interface AgentOptions {
   /** None: the one that the node joined by. */
@@ -96,6 +124,10 @@ export interface Programs {
   dev(options: DevOptions): Promise<number>
   server(options: ServerOptions): Promise<number>
   rotateKey(options: RotateKeyOptions): Promise<number>
+  rotateKeys(options: RotateKeysOptions): Promise<number>
+  backup(options: BackupCommandOptions): Promise<number>
+  restore(options: RestoreCommandOptions): Promise<number>
+  migrateStore(options: MigrateStoreOptions): Promise<number>
   users(options: UsersOptions): Promise<number>
   agent(options: AgentOptions): Promise<number>
 }

@@ -63,7 +63,17 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
     },
     stdout: sink('stdout', options.terminal?.stdout ?? false),
     stderr: sink('stderr', options.terminal?.stdout ?? false),
-    programs: { dev: start, server: start, rotateKey: start, users: start, agent: start },
+    programs: {
+      dev: start,
+      server: start,
+      rotateKey: start,
+      rotateKeys: start,
+      backup: start,
+      restore: start,
+      migrateStore: start,
+      users: start,
+      agent: start,
+    },
     now: () => options.now ?? new Date('2026-11-15T11:00:30Z'),
     interruption: () => options.interruption ?? new AbortController().signal,
   }
