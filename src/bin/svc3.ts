@@ -17,6 +17,9 @@ await runProcess({
     server: async (options) => (await import('./server.ts')).runServer(options),
     rotateKey: async (options) => (await import('./rotate-key.ts')).runRotateKey(options),
     agent: async (options) => (await import('./agent.ts')).runAgent(options),
+    service: async (request) => (await import('./service.ts')).runService(request),
+    serviceStatus: async (place) => (await import('./service.ts')).serviceStatus(place),
+    doctor: async (options) => (await import('./doctor.ts')).runDoctor(options),
     users: async (options) => (await import('./users.ts')).runUsers(options),
   },
 })
