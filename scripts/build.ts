@@ -38,7 +38,7 @@ const apart: Plugin = {
 }
 
 /** The command line checks no schemas, the service does: to build them would cost each command 10 ms. */
-const withoutSchemas: Plugin = {
+export const withoutSchemas: Plugin = {
   name: 'without-schemas',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^typebox$/ }, () => ({ path: 'typebox', namespace: 'without-schemas' }))

@@ -9,8 +9,10 @@ if (isBundled && isFirstHelp(process.argv.slice(2)) && printFirstHelp()) process
 if (isBundled) process.getBuiltinModule('node:module').enableCompileCache(join(here, 'cache'))
 
 const { runProcess } = await import('../cli/process.ts')
+const checkout = join(here, isBundled ? '..' : '../..')
 await runProcess({
-  checkout: join(here, isBundled ? '..' : '../..'),
+  checkout,
+  isInstalled: !process.getBuiltinModule('node:fs').existsSync(join(checkout, 'scripts', 'prepare.mjs')),
   version,
   programs: {
     dev: async (options) => (await import('./dev.ts')).runDev(options),

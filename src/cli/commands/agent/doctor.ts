@@ -31,7 +31,7 @@ export const command = defineCommand({
     // The agent's own command reads the options: what it refuses is refused here.
     const programs = { ...host.programs, agent: async (given: AgentOptions) => taken.push(given) - 1 }
     // Sound, because what is left out here is left out there, too.
-    const all = { args: {}, options: { simulate: [], ...values.options } } as unknown as typeof values
+    const all = { args: {}, options: values.options } as unknown as typeof values
     await agent.run({ ...context, host: { ...host, programs } }, all)
     const [given] = taken
     if (!given) throw new Error('svc3 agent did not start its program')

@@ -15,7 +15,7 @@ export const dataOption = {
   data: {
     type: 'string',
     value: 'DIR',
-    defaultText: '$SVC3_DATA, or .svc3 in the checkout',
+    defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
     description: 'Folder of all state',
   },
 } as const satisfies Options
