@@ -28,6 +28,7 @@ interface Description {
   readonly architecture: Manifest['architecture']
   readonly virtualSizeBytes: number
   readonly boot: Boot
+  readonly os?: Manifest['os']
   /** Of the memory that lies beside the disk. */
   readonly memory?: MemoryState['description']
 }
@@ -52,9 +53,10 @@ export async function findContent(folder: string, digest: string): Promise<BaseI
   const inside = contentFolder(folder, digest)
   const known = await describedIn(inside)
   if (!known) return undefined
-  const { name = digest, virtualSizeBytes, memory } = known
+  const { name = digest, virtualSizeBytes, memory, os } = known
   const disk = path.join(inside, file.disk)
-  const image = { name, digest, disk, format: 'raw', virtualSizeBytes, boot: bootIn(inside, known.boot) } as const
+  const boot = bootIn(inside, known.boot)
+  const image = { name, digest, disk, format: 'raw', virtualSizeBytes, boot, ...(os && { os }) } as const
   return memory ? { ...image, memory: { file: path.join(inside, file.memory), description: memory } } : image
 }
 
@@ -75,7 +77,7 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   const target = contentFolder(folder, digest)
   await removeStale(folder)
   const manifest = await readManifest(source, digest, signal)
-  const { architecture, virtualSizeBytes, boot, layers, memory } = manifest
+  const { architecture, virtualSizeBytes, boot, os, layers, memory } = manifest
   await using temporary = await makeTemporary(folder, path.basename(target))
   const inside = (part: keyof typeof file): string => path.join(temporary.path, file[part])
 
@@ -96,6 +98,7 @@ export async function makeContent(folder: string, digest: string, options: MakeC
     architecture,
     virtualSizeBytes,
     ...(memory && { memory: memory.description }),
+    ...(os && { os }),
     boot:
       boot.kind === 'firmware'
         ? boot

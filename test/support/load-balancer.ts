@@ -34,10 +34,12 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
     if (!target) return void client.destroy()
     const upstream = net.connect(target.port, '127.0.0.1')
     target.sockets.add(client)
-    client.on('error', () => undefined).on('close', () => {
-      target.sockets.delete(client)
-      upstream.destroy()
-    })
+    client
+      .on('error', () => undefined)
+      .on('close', () => {
+        target.sockets.delete(client)
+        upstream.destroy()
+      })
     upstream.on('error', () => undefined).on('close', () => client.destroy())
     client.pipe(upstream).pipe(client)
   })

@@ -57,7 +57,10 @@ export async function startShared(options: EtcdClusterOptions = {}): Promise<Sha
 }
 
 /** A token of an administrator, signed as the servers do it. */
-export async function tokenFor({ storeAddress, masterKey }: Pick<SharedServers, 'storeAddress' | 'masterKey'>): Promise<string> {
+export async function tokenFor({
+  storeAddress,
+  masterKey,
+}: Pick<SharedServers, 'storeAddress' | 'masterKey'>): Promise<string> {
   const store = await openStore(storeAddress)
   try {
     await using collections = await openCollections(store)
