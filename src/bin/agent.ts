@@ -66,9 +66,12 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
 
 const driverFor = ({ driver, architecture, network, simulation }: AgentOptions): Driver => {
   const only = architecture === undefined ? {} : { architectures: [architecture] }
-  return driver === 'qemu'
-    ? openDriver('qemu', { network, ...only })
-    : openDriver('simulated', { ...simulation, ...only })
+  const open: Readonly<Record<AgentOptions['driver'], () => Driver>> = {
+    qemu: () => openDriver('qemu', { network, ...only }),
+    apple: () => openDriver('apple'),
+    simulated: () => openDriver('simulated', { ...simulation, ...only }),
+  }
+  return open[driver]()
 }
 
 /** The address that the node joined by. */
