@@ -1,8 +1,11 @@
 // The programs that the command line starts but may not import: src/bin/svc3.ts fills them in.
 import type { Trust } from '../client/tls.ts'
 
-export const drivers = ['qemu', 'simulated'] as const
+export const drivers = ['qemu', 'apple', 'simulated'] as const
 export type DriverName = (typeof drivers)[number]
+/** Those that need nothing of a host but its programs. */
+export const devDrivers = ['qemu', 'simulated'] as const satisfies readonly DriverName[]
+export type DevDriverName = (typeof devDrivers)[number]
 
 export const architectures = ['arm64', 'amd64'] as const
 export type Architecture = (typeof architectures)[number]
@@ -27,7 +30,7 @@ export interface DevOptions {
   readonly listen: { readonly host: string; readonly port: number }
   /** Absolute path of the folder that holds all state. */
   readonly dataDir: string
-  readonly driver: DriverName
+  readonly driver: DevDriverName
   /** How many nodes of each architecture. */
   readonly nodes: Readonly<Record<Architecture, number>>
   readonly simulation: Simulation
