@@ -1,0 +1,3 @@
+// To come.
+export const ImageDetail = () => null
+export const IsoDetail = () => null

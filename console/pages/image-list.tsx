@@ -1,0 +1,3 @@
+// To come.
+export const ImageList = () => null
+export const IsoList = () => null
