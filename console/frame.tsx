@@ -50,7 +50,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
         {nav.skip}
       </button>
       <div className="frame">
-        <div className="top">
+        <header className="top">
           <Link className="brand" href="/">
             <Mark />
             {texts.product}
@@ -65,7 +65,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
           >
             <Icon name={isOpen ? 'close' : 'menu'} />
           </button>
-        </div>
+        </header>
         <Side isOpen={isOpen} path={path} />
         <main id="main" ref={main} tabIndex={-1}>
           {isLost && (
@@ -84,7 +84,7 @@ export function Frame({ children }: { readonly children: ReactNode }) {
 function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: string }) {
   const { person } = useSession()
   return (
-    <header className="side" data-open={isOpen}>
+    <aside className="side" data-open={isOpen}>
       <Link className="brand" href="/">
         <Mark />
         {texts.product}
@@ -100,7 +100,7 @@ function Side({ isOpen, path }: { readonly isOpen: boolean; readonly path: strin
         )}
       </nav>
       <Foot />
-    </header>
+    </aside>
   )
 }
 
@@ -143,7 +143,7 @@ function Foot() {
         onValue={(value) => chooseTheme(themes.find((each) => each === value) ?? 'system')}
         choices={themes.map((value) => ({ value, label: nav.themes[value] }))}
       />
-      <div className="spread">
+      <div className="account">
         <div className="person" title={person?.name}>
           <div className="person">{person?.name}</div>
           {person?.admin && <div className="person small muted">{nav.administrator}</div>}

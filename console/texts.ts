@@ -300,7 +300,7 @@ export const texts = {
     users: (amount: number) => (amount === 0 ? '–' : count(amount, 'VM', 'VMs')),
     progress: (percent: number, size: string) => `${percent} %, ${size}`,
     sources: {
-      local: 'built in or copied',
+      local: 'local',
       remote: 'pulled',
       vm: 'saved from a VM',
       generated: 'made empty',
@@ -309,6 +309,7 @@ export const texts = {
     lineage: 'Where it comes from, and who uses it',
     lineageOf: (name: string) => `Lineage of ${name}`,
     copiedTo: 'copy',
+    vm: 'VM',
     history: 'History',
     noHistory: 'No changes are on record.',
     checksum: 'Content',

@@ -59,25 +59,27 @@ export function VmDetail({ params: { namespace = '', name = '' } }: Props) {
     >
       <Notices vm={vm} />
       <div className="grid-2">
-        <Card title={words.connections}>
-          <Connections vm={vm} />
-        </Card>
-        <Card title={words.details}>
-          <Details vm={vm} />
-        </Card>
-      </div>
-      {vm.conditions.length > 0 && (
-        <Card title={words.conditions}>
-          <Conditions vm={vm} />
-        </Card>
-      )}
-      <div className="grid-2">
-        <Card title={words.events}>
-          <EventFeed namespace={namespace} kind="vms" name={name} empty={words.noEvents} />
-        </Card>
-        <Card title={words.log}>
-          <VmLog key={`${vm.uid} ${vm.powerState}`} vm={vm} />
-        </Card>
+        <div className="stack">
+          <Card title={words.connections}>
+            <Connections vm={vm} />
+          </Card>
+          {vm.conditions.length > 0 && (
+            <Card title={words.conditions}>
+              <Conditions vm={vm} />
+            </Card>
+          )}
+          <Card title={words.events}>
+            <EventFeed namespace={namespace} kind="vms" name={name} empty={words.noEvents} />
+          </Card>
+        </div>
+        <div className="stack">
+          <Card title={words.details}>
+            <Details vm={vm} />
+          </Card>
+          <Card title={words.log}>
+            <VmLog key={`${vm.uid} ${vm.powerState}`} vm={vm} />
+          </Card>
+        </div>
       </div>
     </Page>
   )

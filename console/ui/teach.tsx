@@ -52,9 +52,9 @@ export function TeachPage({ operation, input }: Props) {
   const [isOpen, setOpen] = useState(false)
   return (
     <>
-      <Button kind="quiet" onClick={() => setOpen(true)}>
+      <Button kind="quiet" className="teach-page" aria-label={texts.common.command} onClick={() => setOpen(true)}>
         <Icon name="code" />
-        {texts.common.command}
+        <span>{texts.common.command}</span>
       </Button>
       {isOpen && (
         <Dialog title={operation.summary} onClose={() => setOpen(false)}>

@@ -56,7 +56,7 @@ const rules: Readonly<Record<string, Rule>> = {
 
 /** The console is a client of its own: what it may have of ours, and the packages that only it has. */
 const consoleRule: Rule = {
-  ours: ['src/api', 'src/rules', 'src/client'],
+  ours: ['src/api', 'src/rules', 'src/client', 'src/legacy'],
   packages: {
     react: everywhere,
     'react-dom': 'main.tsx',
@@ -151,7 +151,7 @@ describe('the import rule', () => {
 })
 
 describe('the console', () => {
-  it('imports the API, the rules and the client of ours, and nothing that runs on a server', () => {
+  it('imports the API, the rules, the client and the legacy table of ours, and nothing that runs on a server', () => {
     assert.match(consoleViolation('pages/x.tsx', '../../src/server/app.ts') ?? '', /imports src\/server/)
     assert.match(consoleViolation('pages/x.tsx', 'node:fs') ?? '', /imports the package node:fs/)
     assert.ok(consoleProduction.length > 40)
