@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
+import { type BrowserSessions, createBrowserSessions } from '../auth/browser-sessions.ts'
 import { type Keyring, KeyringError, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
 import { createNodeKeys, type NodeKeys } from '../auth/node-keys.ts'
 import { createRoles } from '../auth/roles.ts'
@@ -49,6 +50,7 @@ import { type Collections, openCollections } from '../store/collections.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
 import { StoreError } from '../store/store.ts'
+import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
 import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
@@ -77,6 +79,7 @@ export interface ControlPlane {
   readonly certificates: Certificates
   readonly log: Log
   readonly tokens: Tokens
+  readonly browserSessions: BrowserSessions
   readonly nodeKeys: NodeKeys
   readonly collections: Collections
   readonly localUsers: IdentityPart['localUsers']
@@ -157,6 +160,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   })
   const accounts = createAccounts(collections, identity.isCurrentUser)
   const tokens = createTokens(signingKeys, clock, accounts.isCurrent)
+  const { isCurrent } = accounts
+  const browserSessions = createBrowserSessions({ collections, secrets, tokens, isCurrent, clock })
 
   const certificates = new Certificates({ collections, secrets, clock, log, names: ownNames(host, publicUrl) })
   if (!plainHttp) await certificates.current()
@@ -167,6 +172,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     collections,
     secrets,
     tokens,
+    browserSessions,
+    consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
     roles: createRoles(collections),
     certificates,
     ...identity,
@@ -224,6 +231,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     certificates,
     log,
     tokens,
+    browserSessions,
     nodeKeys: services.nodeKeys,
     collections,
     localUsers: identity.localUsers,
@@ -264,8 +272,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function sealedCount(): number {
-    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets } = collections
-    return [registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets].reduce(
+    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, browserSessions } =
+      collections
+    return [registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, browserSessions].reduce(
       (sum, each) => sum + each.list().length,
       0,
     )
