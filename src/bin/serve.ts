@@ -4,6 +4,8 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { usersFile } from '../auth/local-users.ts'
 import { startLoop } from '../platform/loop.ts'
+import { notifySupervisor } from '../platform/notify.ts'
+import { lookAfterLog } from '../platform/own-log.ts'
 import { isFault } from '../store/store.ts'
 import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts'
@@ -57,9 +59,12 @@ export async function serve(options: ServeOptions): Promise<number> {
   const nodes = beside?.(plane)
   const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
   if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
+  const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
+  if (isUp === true) await notifySupervisor('ready', plane.apiUrl)
 
   if (isUp instanceof Error) process.stderr.write(`svc3: ${isUp.message}\nsvc3: ${hintOf(isUp)}\n`)
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
+  await notifySupervisor('stopping', 'the data stays')
   fs.unwatchFile(users)
   await renewal.stop()
   // First, so that who waits for this process to end knows that it is ending.
@@ -69,6 +74,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const running = await nodes?.catch(() => undefined)
   await running?.stop()
   await plane.stop(hurry)
+  await stopLog()
   process.stdout.write('svc3 stopped\n')
   return typeof reason === 'string' ? 0 : 1
 }

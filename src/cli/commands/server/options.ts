@@ -8,7 +8,7 @@ export const placeOptions = {
   data: {
     type: 'string',
     value: 'DIR',
-    defaultText: '$SVC3_DATA, or .svc3 in the checkout',
+    defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
     description: 'Folder of all state',
   },
   store: {
