@@ -28,7 +28,6 @@ import { openStore as openContent } from '../images/store.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
-import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { clusterState } from '../server/cluster-state.ts'
@@ -60,6 +59,7 @@ import { fulfilWish } from './operator-wishes.ts'
 import { type Rotation, resealAll } from './reseal.ts'
 import type { RotationNote, Wish } from './rotation-note.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
+import { keepLegacyUsage, renewCertificate, tendSigningKeys, usageNotKept } from './upkeep.ts'
 import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
@@ -103,10 +103,6 @@ export interface ControlPlane {
 
 /** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
 const drainSeconds = { alone: 10, shared: 60 }
-const renewalCheckMs = 6 * 3_600_000
-const keyCheckMs = 3_600_000
-/** A kill loses what was counted since. */
-const usageEveryMs = 15_000
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const {
@@ -209,7 +205,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     apiUrl: '',
   }
   // After the last request, before the store closes.
-  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept))
+  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept(log)))
   const app = createApp(services)
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
@@ -232,7 +228,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     }),
     expireUploads(services, partialUploads),
     pullImages(services, createPulls(services)),
-    keepLegacyUsage(),
+    keepLegacyUsage(services.legacyUsage, log),
   ]
   const running = cleanup.move()
 
@@ -280,8 +276,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       expireLogins(services),
       collectNamespaces(services),
       settleCaptures(services),
-      renewCertificate(),
-      tendSigningKeys(),
+      renewCertificate(certificates, log),
+      tendSigningKeys(signingKeys, log),
     ]
     return async () => {
       unsubscribe()
@@ -307,29 +303,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
   function keyNotOpened(name: string, error: unknown): void {
     log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
-  }
-
-  function tendSigningKeys() {
-    const failed = (error: unknown): void => log.error('signing keys could not be looked after', {}, error)
-    return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.tend(), failed })
-  }
-
-  function renewCertificate() {
-    const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
-    return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
-  }
-
-  function usageNotKept(error: unknown): void {
-    log.error('who calls paths of 2.4.x could not be written down', {}, error)
-  }
-
-  function keepLegacyUsage() {
-    return startLoop({
-      everyMs: usageEveryMs,
-      isFirstLater: true,
-      run: () => services.legacyUsage.flush(),
-      failed: usageNotKept,
-    })
   }
 
   /** Finishes a rotation that was begun, also one that a crash cut off. */
