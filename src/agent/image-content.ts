@@ -28,6 +28,7 @@ interface Description {
   readonly architecture: Manifest['architecture']
   readonly virtualSizeBytes: number
   readonly boot: Boot
+  readonly os?: Manifest['os']
   /** Of the memory that lies beside the disk. */
   readonly memory?: MemoryState['description']
   readonly machine?: MachineFiles
@@ -55,7 +56,7 @@ export async function findContent(folder: string, digest: string): Promise<BaseI
   const inside = contentFolder(folder, digest)
   const known = await describedIn(inside)
   if (!known) return undefined
-  const { name = digest, virtualSizeBytes, memory, machine } = known
+  const { name = digest, virtualSizeBytes, memory, os, machine } = known
   const disk = path.join(inside, file.disk)
   return {
     name,
@@ -64,6 +65,7 @@ export async function findContent(folder: string, digest: string): Promise<BaseI
     format: 'raw',
     virtualSizeBytes,
     boot: bootIn(inside, known.boot),
+    ...(os && { os }),
     ...(memory && { memory: { file: path.join(inside, file.memory), description: memory } }),
     ...(machine && { machine: machineIn(inside, machine) }),
   }
@@ -86,7 +88,7 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   const target = contentFolder(folder, digest)
   await removeStale(folder)
   const manifest = await readManifest(source, digest, signal)
-  const { architecture, virtualSizeBytes, boot, layers, memory, machine } = manifest
+  const { architecture, virtualSizeBytes, boot, os, layers, memory, machine } = manifest
   await using temporary = await makeTemporary(folder, path.basename(target))
   const inside = (part: keyof typeof file): string => path.join(temporary.path, file[part])
 
@@ -109,6 +111,7 @@ export async function makeContent(folder: string, digest: string, options: MakeC
     architecture,
     virtualSizeBytes,
     ...(memory && { memory: memory.description }),
+    ...(os && { os }),
     ...(machine && { machine: { config: file.machine, ...(machine.nvram && { nvram: file.nvram }) } }),
     boot:
       boot.kind === 'firmware'

@@ -108,6 +108,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
     const manifest: Manifest = {
       formatVersion,
       architecture,
+      ...(base.os && { os: base.os }),
       virtualSizeBytes: base.virtualSizeBytes,
       boot:
         boot.kind === 'firmware'

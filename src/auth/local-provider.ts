@@ -3,7 +3,7 @@
 import Provider, { type Configuration, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Log } from '../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import type { LocalUsers } from './local-users.ts'
+import type { UserDirectory } from './local-users.ts'
 import { createLoginAdapter, type LoginStorage } from './login-adapter.ts'
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from './login-pages.ts'
 import type { LoginThrottle } from './login-throttle.ts'
@@ -13,7 +13,7 @@ export interface LocalProviderOptions {
   readonly mount: string
   readonly clientId: string
   readonly adminGroup: string
-  readonly users: LocalUsers
+  readonly users: UserDirectory
   readonly keys: IssuerKeys
   readonly storage: LoginStorage
   readonly throttle: LoginThrottle

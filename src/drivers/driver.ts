@@ -17,6 +17,8 @@ export interface BaseImage {
   readonly format: 'raw' | 'qcow2'
   readonly virtualSizeBytes: number
   readonly boot: Boot
+  /** Which guest it holds, where somebody said so. */
+  readonly os?: 'macos' | 'linux' | 'other'
   /** What ran when the image was saved: the first start on a new disk goes on from there, where it fits. */
   readonly memory?: MemoryState
   /** Absent for images that never ran on a Mac. */

@@ -62,6 +62,8 @@ const Manifest = t.Object(
   {
     formatVersion: t.Literal(formatVersion),
     architecture: t.Enum(['arm64', 'amd64']),
+    /** Which guest the disk holds, where somebody said so. */
+    os: t.Optional(t.Enum(['macos', 'linux', 'other'])),
     virtualSizeBytes: Bytes,
     boot: t.Union([
       t.Object({ kind: t.Literal('firmware'), firmware: t.Optional(t.Enum(['bios', 'uefi'])) }, closed),

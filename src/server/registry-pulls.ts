@@ -84,5 +84,6 @@ export async function takeFrom(
       )
   const manifest = await readManifest(store, content, signal)
   const spaceUsedBytes = ((await store.size(content)) ?? 0) + storedBytes(manifest)
-  return { content, sizeBytes: manifest.virtualSizeBytes, spaceUsedBytes }
+  const { virtualSizeBytes: sizeBytes, os } = manifest
+  return { content, sizeBytes, spaceUsedBytes, ...(os && { os }) }
 }

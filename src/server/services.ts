@@ -11,6 +11,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Collections } from '../store/collections.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
+import type { Horizon } from '../store/horizon.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
@@ -30,6 +31,8 @@ import type { Growth } from './wishes.ts'
 
 export interface Services {
   readonly store: Store
+  /** How far this server is; only where several share the store. */
+  readonly horizon?: Horizon
   readonly collections: Collections
   readonly secrets: Secrets
   readonly tokens: Tokens

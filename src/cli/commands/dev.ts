@@ -24,7 +24,7 @@ export const command = defineCommand({
     data: {
       type: 'string',
       value: 'DIR',
-      defaultText: '$SVC3_DATA, or .svc3 in the checkout',
+      defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
       description: 'Folder of all state',
     },
     driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'What runs the virtual machines' },
