@@ -26,7 +26,13 @@ describe('what a VM has changed on a disk of its own', () => {
     store = await openStore(path.join(folder, 'store'))
     base = await write('base.raw', image)
     const layers = [await packDisk(base, store)]
-    parent = { formatVersion: 1, architecture: 'arm64', virtualSizeBytes: image.length, boot: { kind: 'firmware' }, layers }
+    parent = {
+      formatVersion: 1,
+      architecture: 'arm64',
+      virtualSizeBytes: image.length,
+      boot: { kind: 'firmware' },
+      layers,
+    }
   })
   after(() => fs.rm(folder, { recursive: true, force: true }))
 

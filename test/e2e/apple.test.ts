@@ -40,9 +40,13 @@ const ok = async (...words: string[]): Promise<string> => {
   return stdout
 }
 const vm = async (name: string, namespace = home) =>
-  (await dev.call('GET', `/api/v1/namespaces/${namespace}/vms/${name}`)).body as Record<string, never>
+  (await dev.call('GET', `/api/v1/namespaces/${namespace}/vms/${name}`)).body as unknown as {
+    readonly ip: string
+    readonly ssh: number
+    readonly vnc: number
+  }
 const into = async (name: string, namespace = home): Promise<Guest> =>
-  openGuest((await vm(name, namespace)) as never, {}, 180_000)
+  openGuest(await vm(name, namespace), {}, 180_000)
 const bootId = 'cat /proc/sys/kernel/random/boot_id'
 
 /** A host with tart. */
@@ -134,7 +138,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     const [node] = JSON.parse(await ok('node', 'list', '-o', 'json'))
     assert.match(JSON.stringify(node), /tart 2\.35\.0-stand-in/)
     await ok('vm', 'deploy', 'a', '-i', image('mac:v1'), ...shape)
-    const { ip, vnc } = (await vm('a')) as { ip: string; vnc: number }
+    const { ip, vnc } = await vm('a')
     assert.equal(await greeting(ip, vnc), 'RFB 003.008\n')
     using guest = await into('a')
     await guest.run('echo first > /home/admin/file; sync')
@@ -149,7 +153,10 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     await ok('vm', 'deploy', 'b', '-i', 'saved', ...shape)
     using other = await into('b')
     assert.equal(await other.run('cat /home/admin/file'), 'first')
-    assert.notEqual(await other.run('cat /sys/class/net/eth0/address'), await guest.run('cat /sys/class/net/eth0/address'))
+    assert.notEqual(
+      await other.run('cat /sys/class/net/eth0/address'),
+      await guest.run('cat /sys/class/net/eth0/address'),
+    )
     const third = await svc3(['vm', 'deploy', 'c', '-i', 'saved', ...shape, '--no-wait'])
     assert.equal(third.code, 0, third.stderr)
     const limit = /node "mac" runs 2 VMs, which is its limit/
@@ -175,7 +182,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
 
   it('outlives its agent, and is reached again after another one has come', async () => {
     const boot = await (await into('d', away)).run(bootId)
-    const { ip, ssh } = (await vm('d', away)) as { ip: string; ssh: number }
+    const { ip, ssh } = await vm('d', away)
     await killAgent('far')
     assert.equal(await greeting(ip, ssh), undefined, 'nobody forwards')
     await startAgent('far', away)

@@ -102,7 +102,7 @@ describe('the ports of a VM on Apple silicon', { timeout: 60_000 }, () => {
       return true
     })
     assert.equal(forwarder.isOpen, false)
-    await assert.rejects(forwarder.open({ ip, forwards: [], screen: 0, ...{ ip: '192.0.2.1' } }), /cannot be opened on/)
+    await assert.rejects(forwarder.open({ ip: '192.0.2.1', forwards: [], screen: 0 }), /cannot be opened on/)
     const twice = { protocol: 'tcp' as const, hostPort: free, guestPort: 1 }
     await assert.rejects(forwarder.open({ ip, forwards: [twice, twice] }), /asked for twice/)
     await forwarder.open({ ip, forwards: forwards.slice(1) })
@@ -144,7 +144,10 @@ describe('the ports of a VM on Apple silicon', { timeout: 60_000 }, () => {
     const key = Buffer.from('0e86ceceeef64e26', 'hex')
     const answer = answerTo(Buffer.from('0123456789abcdef'), 'password is cut after eight')
     const decipher = createDecipheriv('des-ede3-ecb', Buffer.concat([key, key, key]), null).setAutoPadding(false)
-    assert.equal(Buffer.concat([decipher.update(answerTo(Buffer.from('0123456789abcdef'), 'password'))]).toString(), '0123456789abcdef')
+    assert.equal(
+      Buffer.concat([decipher.update(answerTo(Buffer.from('0123456789abcdef'), 'password'))]).toString(),
+      '0123456789abcdef',
+    )
     assert.ok(answer.equals(answerTo(Buffer.from('0123456789abcdef'), 'password')))
   })
 })
