@@ -13,7 +13,7 @@ export interface Arranged {
 }
 
 const mib = 2 ** 20
-const signal = () => AbortSignal.timeout(30_000)
+const signal = () => AbortSignal.timeout(120_000)
 
 export function capturesContract(
   test: {

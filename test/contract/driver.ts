@@ -28,7 +28,7 @@ export interface DriverUnderTest<D extends Driver = Driver> {
 }
 
 const mib = 2 ** 20
-const signal = () => AbortSignal.timeout(30_000)
+const signal = () => AbortSignal.timeout(120_000)
 const state = (observed: Observed): string => observed.state
 
 export function driverContract<D extends Driver>(name: string, test: DriverUnderTest<D>): void {
@@ -110,11 +110,11 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
         if (abortMs === 0) calledOff.abort()
         const stopping = driver.stop(handle, { graceSeconds: 600, signal: calledOff.signal })
         setTimeout(() => calledOff.abort(), abortMs)
-        await within(stopping, 20_000)
+        await within(stopping, 120_000)
         await is('stopped')
         assert.equal(await test.processes(handle), 0)
       }
-      assert.ok(performance.now() - startedMs < 30_000)
+      assert.ok(performance.now() - startedMs < 300_000)
     })
 
     it('suspends and resumes, verified, and refuses for a VM that does not run', async () => {
@@ -149,7 +149,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       ]
       for (const step of steps) {
         told = Promise.withResolvers()
-        await Promise.all([step(), within(told.promise, 5_000)])
+        await Promise.all([step(), within(told.promise, 60_000)])
       }
       unfollow()
       told = Promise.withResolvers()
@@ -223,7 +223,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       const { promise: told, resolve } = Promise.withResolvers<void>()
       driver.follow(handle, resolve)
       const reason = await test.crash(driver, handle)
-      await within(told, 5_000)
+      await within(told, 60_000)
       const observed = await driver.inspect(handle)
       assert.equal(observed.state, 'failed')
       assert.match(observed.state === 'failed' ? observed.problem : '', reason)
@@ -248,7 +248,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       const { promise: told, resolve } = Promise.withResolvers<void>()
       later.follow(handle, resolve)
       const reason = await test.crash(later, handle)
-      await within(told, 5_000)
+      await within(told, 60_000)
       const observed = await later.inspect(handle)
       assert.match(observed.state === 'failed' ? observed.problem : '', reason)
       await later.close()
