@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
+import { type BrowserSessions, createBrowserSessions } from '../auth/browser-sessions.ts'
 import { type Keyring, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
 import { createNodeKeys, type NodeKeys } from '../auth/node-keys.ts'
 import { createRoles } from '../auth/roles.ts'
@@ -51,6 +52,7 @@ import { Horizon } from '../store/horizon.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
 import { assertUsable } from '../store/store-state.ts'
+import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
 import { fulfilWish } from './operator-wishes.ts'
@@ -84,6 +86,7 @@ export interface ControlPlane {
   readonly certificates: Certificates
   readonly log: Log
   readonly tokens: Tokens
+  readonly browserSessions: BrowserSessions
   readonly nodeKeys: NodeKeys
   readonly collections: Collections
   readonly localUsers: IdentityPart['localUsers']
@@ -165,6 +168,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   })
   const accounts = createAccounts(collections, identity.isCurrentUser)
   const tokens = createTokens(signingKeys, clock, accounts.isCurrent)
+  const { isCurrent } = accounts
+  const browserSessions = createBrowserSessions({ collections, secrets, tokens, isCurrent, clock })
 
   const certificates = new Certificates({ collections, secrets, clock, log, names: ownNames(host, publicUrl) })
   if (!plainHttp) await certificates.current()
@@ -176,6 +181,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     collections,
     secrets,
     tokens,
+    browserSessions,
+    consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
     roles: createRoles(collections),
     certificates,
     ...identity,
@@ -233,6 +240,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     certificates,
     log,
     tokens,
+    browserSessions,
     nodeKeys: services.nodeKeys,
     collections,
     localUsers: identity.localUsers,
@@ -280,11 +288,19 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function sealedCount(): number {
-    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, users } = collections
-    return [registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, users].reduce(
-      (sum, each) => sum + each.list().length,
-      0,
-    )
+    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, users, browserSessions } =
+      collections
+    const sealed = [
+      registryCredentials,
+      signingKeys,
+      issuerKeys,
+      logins,
+      certificates,
+      vmSecrets,
+      users,
+      browserSessions,
+    ]
+    return sealed.reduce((sum, each) => sum + each.list().length, 0)
   }
 
   function keyNotOpened(name: string, error: unknown): void {

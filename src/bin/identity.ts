@@ -2,7 +2,13 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { loadIssuerKeys } from '../auth/issuer-keys.ts'
-import { createLocalIssuer, type LocalIssuer, localAdminGroup, localClientId } from '../auth/local-issuer.ts'
+import {
+  createLocalIssuer,
+  type LocalIssuer,
+  localAdminGroup,
+  localClientId,
+  localConsoleClientId,
+} from '../auth/local-issuer.ts'
 import { LocalUsers, type UserDirectory, usersFile } from '../auth/local-users.ts'
 import { createIdentity, type Identity } from '../auth/oidc.ts'
 import { remoteKeys } from '../auth/provider-keys.ts'
@@ -55,15 +61,16 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
 }
 
 async function openLocal(input: IdentityInput): Promise<IdentityPart> {
-  const { dataFolder, collections, secrets, clock, log, apiUrl } = input
+  const { dataFolder, settings, collections, secrets, clock, log, apiUrl } = input
   const users = input.isShared ? await openStoredUsers(input) : new LocalUsers(dataFolder, clock)
   users.list()
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
-  const localIssuer = createLocalIssuer({ apiUrl, users, keys, storage, log })
+  const localIssuer = createLocalIssuer({ apiUrl, pathPrefix: settings.console.pathPrefix, users, keys, storage, log })
   const identity = createIdentity({
     issuer: () => localIssuer.issuer,
     clientId: localClientId,
+    otherClientIds: [localConsoleClientId],
     emailClaim: 'email',
     groupsClaim: 'groups',
     adminGroups: [localAdminGroup],

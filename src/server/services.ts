@@ -1,4 +1,5 @@
 // What handlers work with, put together once at the start.
+import type { BrowserSessions } from '../auth/browser-sessions.ts'
 import type { LocalIssuer } from '../auth/local-issuer.ts'
 import type { NodeKeys } from '../auth/node-keys.ts'
 import type { Identity } from '../auth/oidc.ts'
@@ -36,6 +37,10 @@ export interface Services {
   readonly collections: Collections
   readonly secrets: Secrets
   readonly tokens: Tokens
+  /** Browsers that are logged in. */
+  readonly browserSessions: BrowserSessions
+  /** Where the built console is, if it is built. */
+  readonly consoleFolder: string
   readonly roles: Roles
   readonly identity: Identity
   /** Only without a provider of the organisation's own. */

@@ -55,6 +55,18 @@ const Settings = t.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    console: t.Object(
+      {
+        enabled: t.Boolean({ default: true, description: 'Serve the web console' }),
+        pathPrefix: t.String({
+          pattern: '^(/[A-Za-z0-9._~-]+)*$',
+          maxLength: 256,
+          default: '',
+          description: 'What a proxy has before our paths, such as `/svc3`',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     registries: t.Object(
       {
         allowPrivate: t.Optional(

@@ -83,12 +83,17 @@ async function stream(
 }
 
 /** Agents keep one stream each, as many as there are nodes. */
-export function admit(operation: Operation, request: FastifyRequest, { metrics, settings }: Services): string {
+export function admit(operation: Operation, request: FastifyRequest, services: Services): string {
+  const caller = request.principal ? callerKey(request.principal) : request.ip
+  if (operation.allow !== 'agent') checkRoom(caller, services)
+  return caller
+}
+
+export function checkRoom(caller: string, { metrics, settings }: Services): void {
   const { watches } = metrics
   const { limits } = settings
-  const caller = request.principal ? callerKey(request.principal) : request.ip
   const isFull = watches.open >= limits.watches || watches.openOf(caller) >= limits.watchesPerCaller
-  if (!isFull || operation.allow === 'agent') return caller
+  if (!isFull) return
   throw new ApiError('TooManyRequests', 'too many watches are open on this server', {
     retryAfterSeconds: 10,
     hint: 'close some, or watch fewer lists',

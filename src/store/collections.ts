@@ -138,6 +138,21 @@ export interface LoginRecord {
   readonly sealed: string
 }
 
+/** A browser that is logged in, by the hash of what its cookie holds. */
+export interface BrowserSessionRecord {
+  readonly principal:
+    | { readonly kind: 'user'; readonly name: string; readonly admin: boolean; readonly uid?: string }
+    | { readonly kind: 'serviceaccount'; readonly name: string; readonly namespace: string; readonly uid: string }
+  readonly createdAt: string
+  readonly expiresAt: string
+  /** However often it is renewed. */
+  readonly endsAt: string
+  /** A server asks the provider to let it go on; in ms. */
+  readonly renewingUntil?: number
+  /** What it is renewed with, or nothing; bound to all of the above. */
+  readonly sealed: string
+}
+
 const kinds = {
   namespaces: kind<NamespaceRecord>('/namespaces/'),
   registryCredentials: kind<RegistryCredentialRecord>('/registry-credentials/'),
@@ -147,6 +162,7 @@ const kinds = {
   issuerKeys: kind<IssuerKeysRecord>('/issuer-keys/'),
   logins: kind<LoginRecord>('/logins/'),
   users: kind<UserRecord>('/users/'),
+  browserSessions: kind<BrowserSessionRecord>('/browser-sessions/'),
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
   roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
   events: kind<EventRecord>('/events/'),
