@@ -23,4 +23,9 @@ const programs: Programs = {
 }
 
 // A file of the old kind of module, so that an old Node can read far enough to be told: it has no await here.
-void runProcess({ checkout: process.getBuiltinModule('node:path').dirname(process.argv[1] ?? '/'), version, programs, isInstalled: true })
+void runProcess({
+  checkout: process.getBuiltinModule('node:path').dirname(process.argv[1] ?? '/'),
+  version,
+  programs,
+  isInstalled: true,
+})

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { LocalUsers, LocalUsersError } from '../auth/local-users.ts'
 import type { UsersOptions } from '../cli/programs.ts'
 import { isAlive } from '../platform/lock-file.ts'
+import { becomeOwner } from './become-owner.ts'
 import { administrator, readConnection } from './connection.ts'
 
 export async function runUsers(options: UsersOptions): Promise<number> {
@@ -12,6 +13,7 @@ export async function runUsers(options: UsersOptions): Promise<number> {
   // Every service has the one, and those whose records are elsewhere at least the other.
   if (!['svc3.db', 'content'].some((name) => fs.existsSync(path.join(dataDir, name))))
     return fail(`${dataDir} is not the data folder of a service`, 'name it with --data DIR, or start the service once')
+  becomeOwner(dataDir)
   try {
     const before = (await readConnection(dataDir))?.adminToken
     const said = await edit(new LocalUsers(dataDir), options)

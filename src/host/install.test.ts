@@ -5,7 +5,14 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { type Installation, installedAs, installSteps, type InstallRequest, uninstallSteps, upgrade } from './install.ts'
+import {
+  type Installation,
+  type InstallRequest,
+  installedAs,
+  installSteps,
+  uninstallSteps,
+  upgrade,
+} from './install.ts'
 import { NotBuilt } from './program.ts'
 import { supervisors } from './supervisors.ts'
 

@@ -17,12 +17,14 @@ type Value = string | number | boolean | Value[] | { [key: string]: Value }
 
 /** Strict: every element must be one of the known ones, properly nested, with nothing between them. */
 function parsePlist(text: string): Value {
-  const body = /^<\?xml version="1\.0" encoding="UTF-8"\?>\n<!DOCTYPE plist [^>]*>\n<!--.*?-->\n<plist version="1\.0">\n([\s\S]*)\n<\/plist>\n$/.exec(text)?.[1]
+  const body =
+    /^<\?xml version="1\.0" encoding="UTF-8"\?>\n<!DOCTYPE plist [^>]*>\n<!--.*?-->\n<plist version="1\.0">\n([\s\S]*)\n<\/plist>\n$/.exec(
+      text,
+    )?.[1]
   assert.ok(body !== undefined, 'it is no property list')
   const tokens = [...body.matchAll(/<(string|key|integer)>([^<]*)<\/\1>|<(true|false)\/>|<(\/?(?:dict|array))>|(\S)/g)]
   let at = 0
-  const plain = (raw: string): string =>
-    raw.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+  const plain = (raw: string): string => raw.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
   function read(): Value {
     const [whole, kind, content = '', word, bracket, stray] = tokens[at++] ?? []
     assert.equal(stray, undefined, `"${whole}" is nothing that a property list has`)

@@ -70,7 +70,10 @@ describe('the package', { timeout: 120_000 }, () => {
   it('knows its version and helps, under both names', async () => {
     const version = await run(svc3, ['--version'])
     assert.equal(version.stdout, `client ${about.version}\n`, version.stderr)
-    assert.match((await run(svc3, ['vm', 'list'])).stderr, /none is configured\nsvc3: name one: svc3 config set --api-url URL/)
+    assert.match(
+      (await run(svc3, ['vm', 'list'])).stderr,
+      /none is configured\nsvc3: name one: svc3 config set --api-url URL/,
+    )
     assert.match((await run(svc3, ['--help'])).stdout, /^svc3 runs macOS[\s\S]*Usage: svc3 /)
     const orka3 = await run(path.join(folder, 'prefix/bin/orka3'), ['vm', '--help'])
     assert.match(orka3.stdout, /Usage: orka3 vm /, orka3.stderr)
@@ -105,7 +108,9 @@ describe('the package', { timeout: 120_000 }, () => {
 
   it('is what the formula for Homebrew names', async () => {
     const text = await formulaFor(tarball, 'https://example.com/svc3.tgz')
-    const sha256 = createHash('sha256').update(await fs.readFile(tarball)).digest('hex')
+    const sha256 = createHash('sha256')
+      .update(await fs.readFile(tarball))
+      .digest('hex')
     assert.ok(text.includes(`sha256 "${sha256}"`) && text.includes('url "https://example.com/svc3.tgz"'), text)
     assert.ok(text.includes(`version "${about.version}"`))
     assert.doesNotMatch(text, /\{\{/)
