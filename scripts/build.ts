@@ -7,6 +7,7 @@ import * as typebox from 'typebox'
 import { commands } from '../src/cli/commands/index.ts'
 import { programHelp } from '../src/cli/help.ts'
 import { swaggerFiles } from '../src/server/swagger.ts'
+import { buildConsole } from './build-console.ts'
 
 export const root = path.resolve(import.meta.dirname, '..')
 const inRoot = (file: string): string => path.join(root, file)
@@ -16,6 +17,8 @@ const programs = [
   'src/bin/dev.ts',
   'src/bin/server.ts',
   'src/bin/rotate-key.ts',
+  'src/bin/rotate-keys.ts',
+  'src/bin/data-commands.ts',
   'src/bin/users.ts',
   'src/bin/agent.ts',
   'src/bin/service.ts',
@@ -75,6 +78,7 @@ export async function buildProgram(): Promise<void> {
     build({ ...shared, outdir, entryPoints: commandLine, plugins: [apart, withoutSchemas] }),
     // oidc-provider finds its settings and its records by the names of its classes.
     build({ ...shared, outdir, entryPoints: programs, splitting: true, banner, keepNames: true, external: native }),
+    buildConsole(path.join(outdir, 'console'), inRoot('dist/console')),
   ])
   for (const name of ['svc3', 'orka3'])
     fs.writeFileSync(path.join(outdir, `help-${name}.txt`), programHelp(name, commands))

@@ -21,6 +21,7 @@ import * as tokens from './tokens.ts'
 import * as uploads from './uploads.ts'
 import * as vmConfigs from './vm-configs.ts'
 import * as vms from './vms.ts'
+import * as watches from './watches.ts'
 
 const nouns = {
   ...vms,
@@ -40,6 +41,7 @@ const nouns = {
   ...events,
   ...certificates,
   ...legacyUsage,
+  ...watches,
   ...tokens,
   ...service,
   ...agent,

@@ -85,9 +85,12 @@ function start(
 
 const driverFor = ({ driver, architecture, network, simulation }: AgentOptions, { macos }: AgentSettings): Driver => {
   const only = architecture === undefined ? {} : { architectures: [architecture] }
-  return driver === 'qemu'
-    ? openDriver('qemu', { network, macos, ...only })
-    : openDriver('simulated', { ...simulation, ...only })
+  const open: Readonly<Record<AgentOptions['driver'], () => Driver>> = {
+    qemu: () => openDriver('qemu', { network, macos, ...only }),
+    apple: () => openDriver('apple'),
+    simulated: () => openDriver('simulated', { ...simulation, ...only }),
+  }
+  return open[driver]()
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>

@@ -1,8 +1,11 @@
 // The programs that the command line starts but may not import: src/bin/svc3.ts fills them in.
 import type { Trust } from '../client/tls.ts'
 
-export const drivers = ['qemu', 'simulated'] as const
+export const drivers = ['qemu', 'apple', 'simulated'] as const
 export type DriverName = (typeof drivers)[number]
+/** Those that need nothing of a host but its programs. */
+export const devDrivers = ['qemu', 'simulated'] as const satisfies readonly DriverName[]
+export type DevDriverName = (typeof devDrivers)[number]
 
 export const architectures = ['arm64', 'amd64'] as const
 export type Architecture = (typeof architectures)[number]
@@ -27,7 +30,7 @@ export interface DevOptions {
   readonly listen: { readonly host: string; readonly port: number }
   /** Absolute path of the folder that holds all state. */
   readonly dataDir: string
-  readonly driver: DriverName
+  readonly driver: DevDriverName
   /** How many nodes of each architecture. */
   readonly nodes: Readonly<Record<Architecture, number>>
   readonly simulation: Simulation
@@ -52,16 +55,44 @@ export interface RotateKeyOptions {
   readonly dataDir: string
 }
 
-/** Users of the built-in identity provider. */
-export type UsersOptions = {
+/** Where the data of a service are, for commands of its operator. */
+export interface DataPlace {
   /** Absolute path of the folder that holds all state. */
   readonly dataDir: string
-} & (
-  | { readonly action: 'list' }
-  | { readonly action: 'remove'; readonly email: string }
-  | { readonly action: 'reset'; readonly email: string; readonly password: string }
-  | { readonly action: 'add'; readonly email: string; readonly password: string; readonly admin: boolean }
-)
+  /** Where the records are; without it, where the folder says. */
+  readonly storeAddress?: string
+}
+
+export interface RotateKeysOptions extends DataPlace {
+  /** The older keys end at once. */
+  readonly isRevoking: boolean
+}
+
+export interface BackupCommandOptions extends DataPlace {
+  /** Absolute path. */
+  readonly file: string
+  readonly withImages: boolean
+}
+
+export interface RestoreCommandOptions extends DataPlace {
+  /** Absolute path. */
+  readonly file: string
+}
+
+export interface MigrateStoreOptions {
+  /** Absolute path of the folder whose records are in SQLite. */
+  readonly dataDir: string
+  readonly to: string
+}
+
+/** Users of the built-in identity provider. */
+export type UsersOptions = DataPlace &
+  (
+    | { readonly action: 'list' }
+    | { readonly action: 'remove'; readonly email: string }
+    | { readonly action: 'reset'; readonly email: string; readonly password: string }
+    | { readonly action: 'add'; readonly email: string; readonly password: string; readonly admin: boolean }
+  )
 
 export interface AgentOptions {
   /** None: the one that the node joined by. */
@@ -157,6 +188,10 @@ export interface Programs {
   dev(options: DevOptions): Promise<number>
   server(options: ServerOptions): Promise<number>
   rotateKey(options: RotateKeyOptions): Promise<number>
+  rotateKeys(options: RotateKeysOptions): Promise<number>
+  backup(options: BackupCommandOptions): Promise<number>
+  restore(options: RestoreCommandOptions): Promise<number>
+  migrateStore(options: MigrateStoreOptions): Promise<number>
   users(options: UsersOptions): Promise<number>
   agent(options: AgentOptions): Promise<number>
   service(request: ServiceRequest): Promise<number>

@@ -28,7 +28,9 @@ describe('svc3 agent install', () => {
   })
 
   it('makes paths absolute, leaves defaults out, and lets the service write where images are', async () => {
-    const given = await asked('agent install --data d --images /srv/images --config c.json --driver qemu --network user')
+    const given = await asked(
+      'agent install --data d --images /srv/images --config c.json --driver qemu --network user',
+    )
     assert.equal(
       given.words.join(' '),
       'agent --data /nowhere/else/d --config /nowhere/else/c.json --images /srv/images --network user',
@@ -71,7 +73,10 @@ describe('status, upgrade, uninstall', () => {
   it('end with 0 where it runs alone', async () => {
     const status = { name: 'svc3-agent', state: 'running', pid: 7, version: '3.0.0', log: 'journalctl -u x' } as const
     const running = await run(['agent', 'status'], { status })
-    assert.deepEqual([running.exitCode, running.stdout], [0, 'NAME\tSTATE\tVERSION\tPID\nsvc3-agent\trunning\t3.0.0\t7\n'])
+    assert.deepEqual(
+      [running.exitCode, running.stdout],
+      [0, 'NAME\tSTATE\tVERSION\tPID\nsvc3-agent\trunning\t3.0.0\t7\n'],
+    )
     assert.equal((await run(['agent', 'status'], { status: { ...status, state: 'failed' } })).exitCode, 1)
     assert.equal((await run(['server', 'status'])).exitCode, 1)
   })
@@ -86,10 +91,7 @@ describe('svc3 agent doctor', () => {
   it('shows what was found, with advice, and ends with 1 only where VMs cannot run', async () => {
     const shown = await run(['agent', 'doctor', '--api-url', 'https://a.example'], { checks })
     assert.equal(shown.exitCode, 0)
-    assert.equal(
-      shown.stdout,
-      'CHECK\tRESULT\tFOUND\nnode\tok\tNode 24.1.0\nvirtualisation\twarning\tnone\n',
-    )
+    assert.equal(shown.stdout, 'CHECK\tRESULT\tFOUND\nnode\tok\tNode 24.1.0\nvirtualisation\twarning\tnone\n')
     assert.match(shown.stderr, /virtualisation: turn it on/)
     const json = await run(['agent', 'doctor', '-o', 'json'], {
       checks: [...checks, { check: 'disk space', result: 'problem', found: '1 GiB', advice: 'free some' }],

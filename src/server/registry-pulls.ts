@@ -80,7 +80,7 @@ export async function takeFrom(
         { signal, onProgress: ({ bytesDone, bytesTotal }) => tell(bytesDone, bytesTotal) },
       ).then((copied) => copied.digest)
     : await packTart(source, raw, store, { signal, limits, onProgress: ({ bytes, of }) => tell(bytes, of) }).then(
-        ({ manifest }) => putManifest(store, manifest, signal),
+        (manifest) => putManifest(store, manifest, signal),
       )
   const manifest = await readManifest(store, content, signal)
   const spaceUsedBytes = ((await store.size(content)) ?? 0) + storedBytes(manifest)

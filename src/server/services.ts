@@ -1,4 +1,5 @@
 // What handlers work with, put together once at the start.
+import type { BrowserSessions } from '../auth/browser-sessions.ts'
 import type { LocalIssuer } from '../auth/local-issuer.ts'
 import type { NodeKeys } from '../auth/node-keys.ts'
 import type { Identity } from '../auth/oidc.ts'
@@ -11,6 +12,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Collections } from '../store/collections.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
+import type { Horizon } from '../store/horizon.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
@@ -30,9 +32,15 @@ import type { Growth } from './wishes.ts'
 
 export interface Services {
   readonly store: Store
+  /** How far this server is; only where several share the store. */
+  readonly horizon?: Horizon
   readonly collections: Collections
   readonly secrets: Secrets
   readonly tokens: Tokens
+  /** Browsers that are logged in. */
+  readonly browserSessions: BrowserSessions
+  /** Where the built console is, if it is built. */
+  readonly consoleFolder: string
   readonly roles: Roles
   readonly identity: Identity
   /** Only without a provider of the organisation's own. */

@@ -17,6 +17,8 @@ const maxWaiting = 1_000
 
 /** What to do with a connection once it is open, or when it never will be. */
 export interface Accept {
+  /** The stream is of messages: text as strings, bytes as buffers. */
+  readonly isFramed?: true
   take(stream: Duplex): void
   drop(): void
 }

@@ -67,7 +67,16 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
     stdout: sink('stdout', options.terminal?.stdout ?? false),
     stderr: sink('stderr', options.terminal?.stdout ?? false),
     programs: {
-      ...{ dev: start, server: start, rotateKey: start, users: start, agent: start, service: start },
+      dev: start,
+      server: start,
+      rotateKey: start,
+      rotateKeys: start,
+      backup: start,
+      restore: start,
+      migrateStore: start,
+      users: start,
+      agent: start,
+      service: start,
       serviceStatus: async (place) => {
         started.push(place)
         return options.status ?? { name: `svc3-${place.kind}`, state: 'not installed', log: 'nothing' }

@@ -8,6 +8,7 @@ import type { FastifyInstance, InjectOptions } from 'fastify'
 import { ApiError } from '../../src/api/errors.ts'
 import { exchangeToken } from '../../src/api/tokens.ts'
 import { createAccounts } from '../../src/auth/accounts.ts'
+import { createBrowserSessions } from '../../src/auth/browser-sessions.ts'
 import { makeKeyring } from '../../src/auth/keyring.ts'
 import type { LocalIssuer } from '../../src/auth/local-issuer.ts'
 import { createNodeKeys } from '../../src/auth/node-keys.ts'
@@ -78,7 +79,8 @@ export async function startService(
   await beginEra({ collections, clock })
   await ensureDefaultNamespace({ collections, clock })
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
-  const tokens = createTokens(signingKeys, clock, createAccounts(collections, () => true).isCurrent)
+  const { isCurrent } = createAccounts(collections, () => true)
+  const tokens = createTokens(signingKeys, clock, isCurrent)
   const logLines: string[] = []
   const stopping = new AbortController()
   const settings = parseSettings(JSON.stringify(options.settings ?? {}))
@@ -99,6 +101,8 @@ export async function startService(
     collections,
     secrets,
     tokens,
+    browserSessions: createBrowserSessions({ collections, secrets, tokens, isCurrent, clock }),
+    consoleFolder: path.join(folder, 'console'),
     roles: createRoles(collections),
     identity: exampleIdentity,
     ...(options.localIssuer && { localIssuer: options.localIssuer }),

@@ -103,6 +103,10 @@ export const command = defineCommand({
       does: 'The same; once, VMs go that were kept because the service had other or older data',
     },
     {
+      line: 'svc3 agent --driver apple --api-url https://svc3.example.com --join-token-file token.txt',
+      does: 'The same on a Mac with Apple silicon, where tart is installed',
+    },
+    {
       line: 'svc3 agent --name fake-1 --driver simulated --data ./fake-1 --join-token-file token.txt -a http://127.0.0.1:8080',
       does: 'A node that only pretends',
     },

@@ -215,6 +215,16 @@ export const commands: CommandTable = {
         summary: 'Seal all stored secrets with a new key',
         load: () => import('./server/rotate-key.ts'),
       },
+      'rotate-keys': {
+        summary: 'Sign tokens with a new key',
+        load: () => import('./server/rotate-keys.ts'),
+      },
+      backup: { summary: 'Write everything into one file', load: () => import('./server/backup.ts') },
+      restore: { summary: 'Restore a backup', load: () => import('./server/restore.ts') },
+      'migrate-store': {
+        summary: 'Move the records from SQLite to etcd',
+        load: () => import('./server/migrate-store.ts'),
+      },
       users: {
         summary: 'Users of the built-in identity provider, on this machine',
         commands: {

@@ -189,7 +189,10 @@ describe('upload and download', () => {
     const uploaded = (await upload('name=mac-upload&os=macos', makeDisk())).body
     assert.equal(uploaded.os, 'macos')
     assert.equal((await manifestOf(uploaded.checksum)).boot.firmware, 'uefi')
-    assert.equal((await service.call('POST', `${base}/images/mac/copy`, { body: { name: 'mac-copy' } })).body.os, 'macos')
+    assert.equal(
+      (await service.call('POST', `${base}/images/mac/copy`, { body: { name: 'mac-copy' } })).body.os,
+      'macos',
+    )
     const plain = (await generate({ name: 'plain-guest' })).body
     assert.equal(plain.os, 'other')
     assert.equal((await manifestOf(plain.checksum)).os, undefined)

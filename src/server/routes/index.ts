@@ -24,8 +24,14 @@ import { tokens } from './tokens.ts'
 import { uploads } from './uploads.ts'
 import { vmConfigs } from './vm-configs.ts'
 import { vms } from './vms.ts'
+import { watches } from './watches.ts'
 
-export const handlers = (services: Services): Handlers => ({
+export const handlers = (services: Services): Handlers => {
+  const table: Handlers = tableOf(services, () => table)
+  return table
+}
+
+const tableOf = (services: Services, table: () => Handlers): Handlers => ({
   ...vms(services),
   ...vmConfigs(services),
   ...pushJobs(services),
@@ -43,6 +49,7 @@ export const handlers = (services: Services): Handlers => ({
   ...events(services),
   ...certificates(services),
   ...legacyUsage(services),
+  ...watches(services, table),
   ...tokens(services),
   ...service(services),
   ...agent(services),
