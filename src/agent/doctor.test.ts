@@ -19,6 +19,7 @@ import {
   nodeCheck,
   portsCheck,
   sizeCheck,
+  sleepCheck,
   spaceCheck,
   virtualisationCheck,
 } from './doctor.ts'
@@ -82,6 +83,14 @@ describe('the checks of a host', () => {
       }),
     )
     assert.deepEqual([refused.result, refused.advice], ['problem', 'agent.json: chmod 600'])
+  })
+
+  it('know whether a Mac falls asleep', async () => {
+    const said = (minutes: number) => async () =>
+      `System-wide power settings:\n sleep                ${minutes} (sleep prevented)\n`
+    assert.equal((await one(sleepCheck(said(0)))).result, 'ok')
+    const asleep = await one(sleepCheck(said(10)))
+    assert.deepEqual([asleep.result, asleep.found], ['warning', 'after 10 minutes'])
   })
 
   it('come to a result on every host', async () => {
