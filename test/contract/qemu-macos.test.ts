@@ -97,7 +97,11 @@ async function everythingIn(folder: string): Promise<{ readonly file: string; re
   const names = await fs.readdir(folder, { recursive: true, withFileTypes: true })
   const files = names.filter((each) => each.isFile()).map((each) => path.join(each.parentPath, each.name))
   const found: { file: string; text: string }[] = []
-  for (const file of files)
-    if ((await fs.stat(file)).size < 2 ** 20) found.push({ file, text: await fs.readFile(file, 'latin1') })
+  for (const file of files) {
+    // Those that are gone by now hold nothing.
+    const stat = await fs.stat(file).catch(() => undefined)
+    if (!stat || stat.size > 2 ** 20) continue
+    found.push({ file, text: await fs.readFile(file, 'latin1').catch(() => '') })
+  }
   return found
 }
