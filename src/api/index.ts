@@ -17,6 +17,7 @@ import * as remoteIsos from './remote-isos.ts'
 import * as roleBindings from './role-bindings.ts'
 import * as service from './service.ts'
 import * as serviceAccounts from './service-accounts.ts'
+import * as terminals from './terminals.ts'
 import * as tokens from './tokens.ts'
 import * as uploads from './uploads.ts'
 import * as vmConfigs from './vm-configs.ts'
@@ -25,6 +26,7 @@ import * as watches from './watches.ts'
 
 const nouns = {
   ...vms,
+  ...terminals,
   ...vmConfigs,
   ...pushJobs,
   ...images,

@@ -40,6 +40,7 @@ const rules: Readonly<Record<string, Rule>> = {
       ajv: /^(validate|settings)\.ts$/,
       'fast-json-stringify': 'render.ts',
       'prom-client': 'metrics.ts',
+      ssh2: 'terminals.ts',
       typebox: everywhere,
       ws: 'upgrades.ts',
     },

@@ -20,6 +20,7 @@ import { remoteIsos } from './remote-isos.ts'
 import { roleBindings } from './role-bindings.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
+import { terminals } from './terminals.ts'
 import { tokens } from './tokens.ts'
 import { uploads } from './uploads.ts'
 import { vmConfigs } from './vm-configs.ts'
@@ -33,6 +34,7 @@ export const handlers = (services: Services): Handlers => {
 
 const tableOf = (services: Services, table: () => Handlers): Handlers => ({
   ...vms(services),
+  ...terminals(services),
   ...vmConfigs(services),
   ...pushJobs(services),
   ...images(services),
