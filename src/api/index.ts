@@ -2,6 +2,8 @@
 import * as agent from './agent.ts'
 import * as captures from './captures.ts'
 import * as certificates from './certificates.ts'
+import * as charts from './charts.ts'
+import * as estimates from './estimates.ts'
 import * as events from './events.ts'
 import * as imageCache from './image-cache.ts'
 import * as images from './images.ts'
@@ -27,6 +29,7 @@ import * as watches from './watches.ts'
 const nouns = {
   ...vms,
   ...terminals,
+  ...estimates,
   ...vmConfigs,
   ...pushJobs,
   ...images,
@@ -44,6 +47,7 @@ const nouns = {
   ...certificates,
   ...legacyUsage,
   ...watches,
+  ...charts,
   ...tokens,
   ...service,
   ...agent,

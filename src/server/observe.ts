@@ -5,10 +5,12 @@ import { base } from '../api/operation.ts'
 import { displayName } from '../auth/principal.ts'
 import type { Services } from './services.ts'
 
-export function observeRequests(app: FastifyInstance, { metrics, log }: Services): void {
+export function observeRequests(app: FastifyInstance, { metrics, log, history }: Services): void {
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown'
     metrics.request(request.method, route, reply.statusCode, reply.elapsedTime / 1_000)
+    const isWatch = (request.query as { watch?: unknown } | undefined)?.watch === true
+    history.request(request.routeOptions.config.operation, reply.elapsedTime / 1_000, isWatch)
     const isRoutine = request.method === 'GET' || route.startsWith(`${base}/agent/`)
     const level = reply.statusCode >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
     log[level]('request', {
