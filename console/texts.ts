@@ -278,6 +278,7 @@ export const texts = {
     number: 'Write a number.',
     estimate: 'Where it will go',
     estimating: 'Looking for a place…',
+    perNode: 'Node by node',
     noEstimate: 'Choose an image to see where the VM will go.',
   },
   images: {
