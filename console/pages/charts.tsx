@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query'
 import { type Charts as ChartsAnswer, getCharts } from '../../src/api/charts.ts'
 import { client } from '../api/client.ts'
 import { texts } from '../texts.ts'
-import { useTheme } from '../theme.ts'
+import { useIsDark } from '../theme.ts'
 import { ErrorNote } from '../ui/notes.tsx'
 import { Card, Loading, Page } from '../ui/page.tsx'
 import { TeachPage } from '../ui/teach.tsx'
@@ -15,7 +15,7 @@ const words = texts.charts
 const refreshMs = 20_000
 
 export function Charts() {
-  const theme = useTheme()
+  const isDark = useIsDark()
   const { data, error, isPending } = useQuery({
     queryKey: ['charts'],
     queryFn: ({ signal }) => client.call(getCharts, { signal }),
@@ -30,7 +30,7 @@ export function Charts() {
       ) : (
         <div className="grid-2">
           {data?.series.map((series) => (
-            <Series key={`${series.name} ${theme}`} series={series} stepSeconds={data.stepSeconds} />
+            <Series key={`${series.name} ${isDark}`} series={series} stepSeconds={data.stepSeconds} />
           ))}
         </div>
       )}
