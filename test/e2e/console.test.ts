@@ -170,7 +170,7 @@ describe('the console with real VMs', () => {
     await go(page, server, '/pushes')
     const job = page.getByRole('region', { name: `${registry.host}/team/mac:1` })
     await job.getByRole('progressbar').waitFor()
-    await job.getByText('Succeeded').waitFor({ timeout: bootMs })
+    await job.getByText('Succeeded', { exact: true }).waitFor({ timeout: bootMs })
     await job.getByText(/sha256:[0-9a-f]{64}/).waitFor()
     await screenshot(page, 'console-real-push')
   })
