@@ -45,11 +45,12 @@ const rules: Readonly<Record<string, Rule>> = {
       ws: 'upgrades.ts',
     },
   },
+  host: { ours: ['platform'], packages: {} },
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
   cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'oidc.ts' } },
   bin: {
     ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci',
+      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci', 'host',
     ], // biome-ignore format: a list to read
     packages: {},
   },
