@@ -1,6 +1,7 @@
 // What a place for content is, whatever it is made of, and what can be wrong with content.
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import type { Syncing } from './syncing.ts'
 
 export type Content = Uint8Array | AsyncIterable<Uint8Array>
 
@@ -29,9 +30,20 @@ export interface ContentSource {
   read(digest: string, mostBytes: number, signal?: AbortSignal): Promise<Buffer>
 }
 
+export interface PutOptions extends Waiting {
+  readonly mostBytes?: number
+  /** Of bytes at hand, known already. */
+  readonly digest?: string
+  /** Lasting is left to this: whoever has it ends it before anything names the content. */
+  readonly syncing?: Syncing
+  /** The bytes are good beyond this call for who retains them, and until they release them; unless it is undefined. */
+  readonly retain?: () => (() => void) | undefined
+}
+
 export interface ContentStore extends ContentSource {
   readonly folder: string
-  put(content: Content, options?: Waiting & { readonly mostBytes?: number }): Promise<Stored>
+  /** The bytes may be overwritten by whoever has them once this is over. */
+  put(content: Content, options?: PutOptions): Promise<Stored>
   /** Content from elsewhere: kept only when it is exactly what it was said to be. */
   putExpected(expected: Stored, content: Content, options?: Waiting): Promise<void>
   has(digest: string): Promise<boolean>

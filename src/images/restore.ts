@@ -2,7 +2,6 @@
 // only what is to be seen of them is written. Chunks that later layers hide are not even fetched.
 import type fs from 'node:fs/promises'
 import { failpoint } from '../platform/failpoint.ts'
-import { unpackChunk } from './compress.ts'
 import type { ContentSource } from './content.ts'
 import type { Segment } from './extents.ts'
 import { resolveLayers } from './extents.ts'
@@ -12,8 +11,9 @@ import type { WorkOptions } from './parallel.ts'
 import { defaultParallel, eachAtOnce } from './parallel.ts'
 import type { Backing } from './qcow2-layout.ts'
 import { layOutQcow2 } from './qcow2-layout.ts'
-import { writeAll } from './sparse-write.ts'
+import { writeSparse } from './sparse-write.ts'
 import { writeWhole } from './temporary-files.ts'
+import { unpackChunk } from './unpack.ts'
 
 /** A raw file with holes where the disk is zero. */
 export async function restoreDisk(
@@ -95,7 +95,7 @@ async function writeSegments(
     for (const part of parts) {
       const place = placeOf(part)
       // The last block of a disk that ends inside it.
-      await writeAll(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place)
+      await writeSparse(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place)
     }
     bytes += chunk.storedBytes
     onProgress?.({ bytes, of })

@@ -1,11 +1,11 @@
 // Content by its digest, in a folder. What is there is whole: written to a temporary name, fsynced, renamed, the folder
-// fsynced. What is read is checked. Safe for several processes at once, and beside the collector (see `deleteUnused`).
+// fsynced (or later, by who put it, before anything names it). What is read is checked. Safe for several processes at once, and beside the collector (see `deleteUnused`).
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../platform/failpoint.ts'
 import { syncFolder } from '../platform/files.ts'
-import type { Content, ContentStore, Listed, Stored, Waiting } from './content.ts'
+import type { Content, ContentStore, Listed, PutOptions, Stored } from './content.ts'
 import { digestOfBuffer, NoContentError, WrongContentError } from './content.ts'
 import { digestPattern } from './format.ts'
 import { writeAll } from './sparse-write.ts'
@@ -112,8 +112,8 @@ export async function openStore(folder: string): Promise<ContentStore> {
   }
 
   /** Bytes at hand have been checked; those of a stream are checked as they pass. */
-  async function write(content: Content, expected: Partial<Stored>, options: Waiting & { mostBytes?: number }) {
-    const { signal, mostBytes = Number.MAX_SAFE_INTEGER } = options
+  async function write(content: Content, expected: Partial<Stored>, options: PutOptions) {
+    const { signal, mostBytes = Number.MAX_SAFE_INTEGER, syncing } = options
     const temporary = await temporaryName(unfinished)
     const hasher = content instanceof Uint8Array ? undefined : createHash('sha256')
     const limit = expected.bytes ?? mostBytes
@@ -129,7 +129,7 @@ export async function openStore(folder: string): Promise<ContentStore> {
           await writeAll(file, piece, bytes - piece.length)
           failpoint('images.put.write')
         }
-        await file.sync()
+        if (!syncing) await file.sync()
       } finally {
         await file.close()
       }
@@ -139,7 +139,8 @@ export async function openStore(folder: string): Promise<ContentStore> {
       failpoint('images.put.rename')
       signal?.throwIfAborted()
       await fs.rename(temporary, fileOf(digest))
-      await syncFolder(shardOf(digest))
+      if (syncing) syncing.add(fileOf(digest), shardOf(digest))
+      else await syncFolder(shardOf(digest))
       return { digest, bytes }
     } catch (error) {
       await fs.rm(temporary, { force: true })
@@ -156,7 +157,7 @@ export async function openStore(folder: string): Promise<ContentStore> {
     touch,
     async put(content, options = {}) {
       if (!(content instanceof Uint8Array)) return write(content, {}, options)
-      const stored = { digest: await digestOfBuffer(content), bytes: content.length }
+      const stored = { digest: options.digest ?? (await digestOfBuffer(content)), bytes: content.length }
       return (await isKept(stored)) ? stored : write(content, stored, options)
     },
     async putExpected(expected, content, options = {}) {
