@@ -1,18 +1,29 @@
-// Threads that pack chunks, as many as there are cores, shared by everything in this process that packs. They are started
-// when there is work, and end when there has been none for a while.
+// Threads that pack and unpack chunks, as many as there are cores, shared by everything in this process that does so. They
+// are started when there is work, and end when there has been none for a while.
 import fs from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
 import type { Compression } from './format.ts'
 import { defaultParallel } from './parallel.ts'
 
-/** Both are in memory that threads share. */
+/** All of them are in memory that threads share. */
 export interface PackJob {
-  readonly raw: Uint8Array
-  /** At least as long as `raw`. */
+  readonly kind: 'pack'
+  readonly source: Uint8Array
+  /** At least as long as the source. */
   readonly target: Uint8Array
   readonly isUncompressed: boolean
 }
+
+export interface UnpackJob {
+  readonly kind: 'unpack'
+  /** zstd */
+  readonly source: Uint8Array
+  /** As long as it expands to, as somebody says. */
+  readonly target: Uint8Array
+}
+
+export type ThreadJob = PackJob | UnpackJob
 
 export interface PackResult {
   readonly storedBytes: number
@@ -21,9 +32,12 @@ export interface PackResult {
   readonly compression: Compression
 }
 
+/** How long it is; or why it is not what was said. */
+export type UnpackResult = { readonly rawBytes: number } | { readonly problem: 'longer' | 'bad' }
+
 interface Waiting {
-  readonly job: PackJob
-  resolve(result: PackResult): void
+  readonly job: ThreadJob
+  resolve(result: PackResult | UnpackResult): void
   reject(error: unknown): void
 }
 
@@ -35,8 +49,11 @@ const threads = new Map<Worker, Waiting | undefined>()
 const queue: Waiting[] = []
 let ending: NodeJS.Timeout | undefined
 
-export function packInThread(job: PackJob): Promise<PackResult> {
-  const { promise, resolve, reject } = Promise.withResolvers<PackResult>()
+export const packInThread = (job: PackJob): Promise<PackResult> => inThread(job) as Promise<PackResult>
+export const unpackInThread = (job: UnpackJob): Promise<UnpackResult> => inThread(job) as Promise<UnpackResult>
+
+function inThread(job: ThreadJob): Promise<PackResult | UnpackResult> {
+  const { promise, resolve, reject } = Promise.withResolvers<PackResult | UnpackResult>()
   queue.push({ job, resolve, reject })
   clearTimeout(ending)
   try {
@@ -70,7 +87,7 @@ function start(): Worker {
     thread.unref()
     if (work) how(work)
   }
-  thread.on('message', (result: PackResult) => {
+  thread.on('message', (result: PackResult | UnpackResult) => {
     settle((work) => work.resolve(result))
     next()
   })
@@ -82,7 +99,7 @@ function start(): Worker {
   thread.on('error', lost)
   thread.on(
     'exit',
-    (code) => threads.has(thread) && lost(new Error(`a thread that packs ended with ${code}; try again`)),
+    (code) => threads.has(thread) && lost(new Error(`a thread that packs chunks ended with ${code}; try again`)),
   )
   return thread
 }

@@ -1,7 +1,8 @@
 // The memory that chunks are packed in: some buffers for what is read, some for what comes out of it, used again and
 // again. What comes out can be held by somebody who still sends it; who wants one waits until one is free.
-import { type Compression, chunkBytes } from './format.ts'
+import type { Compression } from './format.ts'
 import { type PackResult, packInThread } from './pack-threads.ts'
+import { createSlots } from './slots.ts'
 
 export interface PackedChunk {
   /** Good until `release`, and as long as somebody has retained them. */
@@ -27,8 +28,8 @@ export interface Packing {
 const heldMost = 4
 
 export function openPacking(parallel: number): Packing {
-  const sources = slots(parallel + 1)
-  const targets = slots(parallel + 1 + heldMost)
+  const sources = createSlots(parallel + 1)
+  const targets = createSlots(parallel + 1 + heldMost)
   let held = 0
   return {
     buffer: sources.take,
@@ -37,7 +38,7 @@ export function openPacking(parallel: number): Packing {
       const target = await targets.take()
       let result: PackResult
       try {
-        result = await packInThread({ raw: buffer.subarray(0, rawBytes), target, isUncompressed })
+        result = await packInThread({ kind: 'pack', source: buffer.subarray(0, rawBytes), target, isUncompressed })
       } catch (error) {
         targets.give(target)
         throw error
@@ -63,27 +64,6 @@ export function openPacking(parallel: number): Packing {
           })
         },
       }
-    },
-  }
-}
-
-/** So many buffers of the length of a chunk, made when they are needed first. */
-function slots(most: number) {
-  const idle: Buffer[] = []
-  const waiting: ((buffer: Buffer) => void)[] = []
-  let made = 0
-  return {
-    async take(): Promise<Buffer> {
-      const known = idle.pop()
-      if (known) return known
-      if (made === most) return await new Promise((resolve) => waiting.push(resolve))
-      made += 1
-      return Buffer.from(new SharedArrayBuffer(chunkBytes))
-    },
-    give(buffer: Buffer): void {
-      const next = waiting.shift()
-      if (next) next(buffer)
-      else idle.push(buffer)
     },
   }
 }

@@ -11,7 +11,9 @@ import type { WorkOptions } from './parallel.ts'
 import { defaultParallel, eachAtOnce } from './parallel.ts'
 import type { Backing } from './qcow2-layout.ts'
 import { layOutQcow2 } from './qcow2-layout.ts'
+import { createSlots } from './slots.ts'
 import { writeSparse } from './sparse-write.ts'
+import { flushBehind } from './syncing.ts'
 import { writeWhole } from './temporary-files.ts'
 import { unpackChunk } from './unpack.ts'
 
@@ -89,16 +91,30 @@ async function writeSegments(
   }
   const of = [...seen.keys()].reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   let bytes = 0
-  await eachAtOnce(seen, parallel, async ([chunk, parts]) => {
-    signal?.throwIfAborted()
-    const raw = await unpackChunk(source, chunk, signal)
+  const storedSlots = createSlots(parallel)
+  const rawSlots = createSlots(parallel)
+  const behind = flushBehind(file)
+  const writeParts = async (raw: Buffer, parts: readonly Segment[]): Promise<void> => {
     for (const part of parts) {
       const place = placeOf(part)
       // The last block of a disk that ends inside it.
-      await writeSparse(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place)
+      behind.wrote(
+        await writeSparse(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place),
+      )
+    }
+  }
+  await eachAtOnce(seen, parallel, async ([chunk, parts]) => {
+    signal?.throwIfAborted()
+    const memory = { stored: await storedSlots.take(), raw: await rawSlots.take() }
+    try {
+      const raw = await unpackChunk(source, chunk, signal, memory)
+      await writeParts(raw, parts)
+    } finally {
+      storedSlots.give(memory.stored)
+      rawSlots.give(memory.raw)
     }
     bytes += chunk.storedBytes
     onProgress?.({ bytes, of })
     failpoint('images.restore.write')
-  })
+  }).finally(behind.end)
 }

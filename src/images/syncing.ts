@@ -13,7 +13,8 @@ export interface Syncing {
 /** The others of Node's four threads are for whoever writes. */
 const mostAtOnce = 2
 
-export function createSyncing(): Syncing {
+/** `isLater`: nothing before the end. */
+export function createSyncing({ isLater = false }: { readonly isLater?: boolean } = {}): Syncing {
   const waiting: string[] = []
   const folders = new Set<string>()
   const running = new Set<Promise<void>>()
@@ -23,17 +24,22 @@ export function createSyncing(): Syncing {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) await syncFile(file)
   }
 
+  function start(): void {
+    if (running.size >= mostAtOnce) return
+    const job: Promise<void> = work()
+      .catch((error: unknown) => void failures.push(error))
+      .finally(() => running.delete(job))
+    running.add(job)
+  }
+
   return {
     add(file, folder) {
       folders.add(folder)
       waiting.push(file)
-      if (running.size >= mostAtOnce) return
-      const job: Promise<void> = work()
-        .catch((error: unknown) => void failures.push(error))
-        .finally(() => running.delete(job))
-      running.add(job)
+      if (!isLater) start()
     },
     async end() {
+      if (waiting.length > 0) start()
       while (running.size > 0) await Promise.all(running)
       if (failures.length > 0) throw failures[0]
       for (const folder of folders) await syncFolder(folder)
@@ -41,6 +47,33 @@ export function createSyncing(): Syncing {
     },
   }
 }
+
+/** A large file that is written over some time goes to the disk meanwhile, and not only at the end. */
+export function flushBehind(file: fs.FileHandle): { wrote(bytes: number): void; end(): Promise<void> } {
+  let unflushedBytes = 0
+  let flushing: Promise<void> | undefined
+  let failure: unknown
+  return {
+    wrote(bytes) {
+      unflushedBytes += bytes
+      if (flushing || unflushedBytes < flushEveryBytes) return
+      unflushedBytes = 0
+      flushing = file
+        .datasync()
+        .catch((error: unknown) => {
+          failure = error
+        })
+        .finally(() => {
+          flushing = undefined
+        })
+    },
+    async end() {
+      await flushing
+      if (failure !== undefined) throw failure
+    },
+  }
+}
+const flushEveryBytes = 64 * 2 ** 20
 
 /** What was removed meanwhile need not last. */
 async function syncFile(name: string): Promise<void> {

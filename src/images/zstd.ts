@@ -5,6 +5,9 @@ export const compressParams = { [constants.ZSTD_c_compressionLevel]: 1 }
 /** As much room as zstd may need in the worst case: then it compresses in one go, without a copy on the way. */
 export const compressBound = (bytes: number): number => bytes + (bytes >>> 8) + 1_024
 
+/** A frame can demand a window of 128 MiB. Ours never need more than a chunk, of 16 MiB. */
+export const decompressParams = { [constants.ZSTD_d_windowLogMax]: 24 }
+
 /** Compressed must be at most this much of the raw, or reading it is not worth the work. */
 export const payingRatio = 0.9
 const sampleBytes = 4_096

@@ -97,7 +97,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
       }),
     tags: (signal) => listTags({ exchange, repository, signal }),
     open: (blob, opening = {}) => streamBlob(blob, opening, { exchange, repository, signal: opening.signal }),
-    read: (blob, signal) => readBlob(blob, { exchange, repository, signal }),
+    read: (blob, signal, into) => readBlob(blob, { exchange, repository, signal }, into),
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
     has,
     put: (blob, content, { signal, onPosition } = {}) =>
