@@ -179,12 +179,11 @@ describe('upload and download', () => {
   })
 
   it('serves one range, says where it is, and knows If-Range, If-None-Match and HEAD', async () => {
-    const disk = makeDisk(200_000)
+    const disk = makeDisk(200_192)
     disk[0] = 7
     const { body } = await upload('name=ranges', disk)
     const etag = `"${body.checksum}"`
-    const size = 200_192 // whole sectors
-    const whole = Buffer.concat([disk, Buffer.alloc(192)])
+    const size = disk.length
     const path = '/images/ranges/download'
     for (const [range, start, end] of [
       ['bytes=0-0', 0, 1],
@@ -195,7 +194,7 @@ describe('upload and download', () => {
     ] as const) {
       const got = await bytesOf(path, { range, 'if-range': etag })
       assert.deepEqual([got.status, got.headers['content-range']], [206, `bytes ${start}-${end - 1}/${size}`], range)
-      assert.ok(got.bytes.equals(whole.subarray(start, end)), range)
+      assert.ok(got.bytes.equals(disk.subarray(start, end)), range)
     }
     for (const range of ['bytes=0-1,5-6', 'bytes=9-3', 'lines=1-2', 'bytes=-'])
       assert.equal((await bytesOf(path, { range })).bytes.length, size, range)
