@@ -3,6 +3,7 @@
 import { ApiError, type Cause, invalid, notFound, type Status, success } from '../api/errors.ts'
 import type { Image } from '../api/images.ts'
 import { timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../rules/image-names.ts'
 import { diskSize, roughSize } from '../rules/sizes.ts'
 import type { Collection } from '../store/collection.ts'
@@ -152,6 +153,7 @@ export class ImageStore {
       },
       asked,
     )
+    failpoint('copy.recorded')
     // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
     const isHeld = content === undefined || collection.get('', from)?.value.content === content
     if (isHeld || (await contents.hold(content))) return made

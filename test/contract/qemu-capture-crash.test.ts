@@ -19,7 +19,8 @@ const signal = () => AbortSignal.timeout(30_000)
 
 /** Until `recorded` nothing was captured, and the next try is of a later moment. */
 const points = [
-  'capture-prepared', 'capture-stopped', 'capture-switched', 'capture-saved', 'capture-continued', 'capture-recorded',
+  'capture-flushed', 'capture-prepared', 'capture-added', 'capture-stopped', 'capture-switched', 'capture-saved',
+  'capture-continued', 'capture-went-on', 'capture-frozen', 'capture-recorded',
 ] // biome-ignore format: a list to read
 
 async function dieAt(root: string, step: string, at: string, handle: Handle, vm: VmSpec, id = ''): Promise<void> {

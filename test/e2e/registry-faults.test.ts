@@ -1,79 +1,86 @@
-// kill -9 of the service while it pulls an image from a registry: it goes on when it is back, with what has come.
+// kill -9 of server and agent at each step of a push to a registry and of a pull from it, with a real disk: it goes on when
+// they are back, with what has come, and what comes out in the end is the disk that went in.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { copy } from '../../src/oci/copy.ts'
-import { imageSource } from '../../src/oci/image-target.ts'
-import { openRegistry } from '../../src/oci/registry.ts'
-import { type DevServer, filesIn, makeFolder, startDev } from '../support/dev-server.ts'
+import type { PushJob } from '../../src/api/push-jobs.ts'
+import { ClusterRig } from '../support/cluster-rig.ts'
+import { filesIn, makeFolder } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../support/registry.ts'
-import { makeSmallImage, type SmallImage } from '../support/small-image.ts'
 
-const base = '/api/v1/namespaces/svc-default'
+const mib = 2 ** 20
+let rig: ClusterRig
 let folder: string
-let data: string
 let registry: RegistryProcess
-let image: SmallImage
-let dev: DevServer | undefined
-
-const start = async (failpoint?: string): Promise<DevServer> => {
-  dev = await startDev(data, {
-    args: ['--driver', 'simulated', '--nodes', 'amd64=0,arm64=1'],
-    env: failpoint === undefined ? {} : { SVC3_TEST: '1', SVC3_FAILPOINT: failpoint },
-  })
-  return dev
-}
+let reference: string
+let truth: Buffer
 
 before(async () => {
   folder = await makeFolder()
-  data = path.join(folder, 'dev')
-  registry = await startRegistry({ folder: path.join(folder, 'registry'), hasPassword: true })
-  image = await makeSmallImage(path.join(folder, 'image'), 40)
-  const connected = openRegistry({
-    server: registry.server,
-    allowInsecure: true,
-    credentials: registryUser,
-    policy: { allowPrivate: false, allowLoopback: true },
-  })
-  const target = connected.repository('team/image')
-  await copy({ target: imageSource(image.store), reference: image.digest }, { target, reference: 'v1' })
-  connected.close()
+  registry = await startRegistry({ folder, hasPassword: true })
+  reference = `${registry.host}/team/image:v1`
+  rig = await ClusterRig.make('arm64')
+  await rig.startAgent()
+  const disk = Buffer.alloc(48 * mib)
+  randomBytes(40 * mib).copy(disk, mib)
+  await rig.upload('base', disk)
+  await rig.deploy('demo', 'base')
+  truth = await rig.write('demo')
+  const body = { server: registry.server, ...registryUser, allowInsecure: true }
+  await rig.call('POST', '/secrets/registrycredentials/add', body)
 })
 after(async () => {
-  await dev?.kill('SIGTERM')
+  await rig[Symbol.asyncDispose]()
   await registry.kill()
   await fs.rm(folder, { recursive: true, force: true })
 })
 
-describe('a service that is killed in the middle of a pull', { timeout: 60_000 }, () => {
-  it('goes on with it when it is back, and what has come is not fetched again', async () => {
-    const first = await start('oci.copy.blob')
-    const body = { server: registry.server, ...registryUser, allowInsecure: true }
-    assert.equal((await first.call('POST', `${base}/secrets/registrycredentials/add`, body)).status, 201)
-    const url = `${base}/remoteimages/${encodeURIComponent(`${registry.host}/team/image:v1`)}/pull`
-    assert.equal((await first.call('POST', url, { name: 'mine' })).status, 202)
-    assert.equal((await first.ended).signal, 'SIGKILL')
-    const chunks = image.manifest.layers.flatMap((layer) => layer.chunks.map(({ digest }) => digest))
-    // Files are in folders by their first two digits.
-    const hexes = chunks.map((digest) => digest.slice('sha256:'.length + 2))
+describe('kill -9', { timeout: 170_000 }, () => {
+  it('of the server when a push is recorded, then of the agent at each step of it: it succeeds, once', async () => {
+    await rig.restart('push.recorded')
+    const [body, headers] = [{ imageReference: reference }, { 'idempotency-key': 'push' }]
+    await rig.ask('POST', '/vms/demo/push', body, headers)
+    await rig.died()
+    await rig.killAgent()
+    await rig.startAgent('oci.copy.blob')
+    const { jobName } = await rig.call('POST', '/vms/demo/push', body, headers)
+    await rig.agentDied('oci.copy.finish')
+    await rig.agentDied()
+    const jobs = async (): Promise<PushJob[]> => (await rig.call('GET', '/pushjobs')).items
+    await eventually(async () => {
+      const found = (await jobs()).map(({ name, status }) => [name, status])
+      assert.deepEqual(found, [[jobName, 'Succeeded']])
+    }, 60_000)
+    const [{ progress }] = (await jobs()) as [PushJob]
+    // What was sent before a kill is not sent again.
+    assert.ok(progress.bytesSkipped > progress.bytesTotal / 2, JSON.stringify(progress))
+    await rig.isAtRest('demo')
+  })
+
+  it('of the server at each step of a pull: it goes on, and what has come is not fetched again', async () => {
+    // All that it has is from the registry.
+    await rig.call('DELETE', '/vms/demo')
+    await rig.call('DELETE', '/images/base')
+    await rig.hasOnly([])
+    await rig.restart('oci.copy.blob')
+    await rig.ask('POST', `/remoteimages/${encodeURIComponent(reference)}/pull`, { name: 'mine' })
+    await rig.died('oci.copy.finish')
     const come = async (): Promise<Map<string, number>> => {
-      const files = (await filesIn(data)).filter((file) => hexes.includes(path.basename(file)))
-      const stats = files.map(
-        async (file) => [path.basename(file), (await fs.stat(path.join(data, file))).ino] as const,
-      )
+      const files = (await filesIn(rig.content)).filter((file) => file.startsWith('blobs'))
+      const stats = files.map(async (file) => [file, (await fs.stat(path.join(rig.content, file))).ino] as const)
       return new Map(await Promise.all(stats))
     }
     const before = await come()
-    assert.ok(before.size > 0 && before.size <= chunks.length, `${before.size} of ${chunks.length}`)
-    const second = await start()
-    await eventually(async () => {
-      const { body: shown } = await second.call('GET', `${base}/images/mine`)
-      assert.deepEqual([shown.state, shown.checksum], ['Ready', image.digest], JSON.stringify(shown))
-    })
+    assert.ok(before.size > 0)
+    await rig.died('pull.stored')
+    await rig.died()
+    const { checksum } = await rig.isIn('mine', 'Ready')
+    assert.ok((await rig.restored(checksum)).disk.equals(truth))
     const after = await come()
-    assert.equal(after.size, chunks.length)
     for (const [name, file] of before) assert.equal(after.get(name), file, 'it is the same file')
+    await rig.hasOnly([checksum])
   })
 })
