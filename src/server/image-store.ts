@@ -202,7 +202,8 @@ export class ImageStore {
       return { name: file, bytes, tag: `${content}-qcow2`, read: (from, to, signal) => range(from, to - from, signal) }
     }
     const read: Download['read'] = (start, end, signal) => contents.read(content, { start, end }, signal)
-    return { name, bytes: sizeBytes, tag: content, read }
+    const nextData = (offset: number): Promise<number> => contents.nextData(content, offset)
+    return { name, bytes: sizeBytes, tag: content, read, nextData }
   }
 
   /** Changes a record until it succeeds, as long as it is the same one. */
