@@ -1,3 +1,4 @@
+// What is refused as no disk, with files as other programs make them, and what may be one.
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
