@@ -48,7 +48,7 @@ after(async () => {
   await fs.rm(files, { recursive: true, force: true })
 })
 
-describe('an image', { timeout: 40_000 }, () => {
+describe('an image', { timeout: 170_000 }, () => {
   it('comes back byte for byte, under its own name and in its own file', async () => {
     const uploaded = await run('image', 'upload', 'disk.img', '-d', 'A disk')
     assert.deepEqual([uploaded.code, uploaded.stdout], [0, 'Image disk.img is uploaded.\n'], uploaded.stderr)
@@ -160,7 +160,7 @@ describe('kill -9 of the server', { timeout: 170_000 }, () => {
     const uploads = path.join(rig.data, 'uploads')
     await eventually(async () => assert.equal((await fs.readdir(uploads)).length, 1))
     await rig.server.kill('SIGKILL')
-    await rig.start()
+    await rig.start('upload.half')
     assert.deepEqual(await fs.readdir(uploads), [])
     assert.equal(await stateOf('half'), undefined)
   })
@@ -169,7 +169,6 @@ describe('kill -9 of the server', { timeout: 170_000 }, () => {
     // Content that is not in the store yet.
     await fs.writeFile(inFiles('new.img'), whatever())
     const points = ['upload.half', 'upload.received', 'upload.recorded', 'images.put.rename', 'upload.stored']
-    await rig.restart(points[0])
     const upload = run('image', 'upload', 'new.img', '--name', 'again')
     await dieAtEach(points, async () => assert.notEqual(await stateOf('again'), 'Ready'))
     const { code, stderr } = await upload
@@ -193,7 +192,7 @@ describe('kill -9 of the server', { timeout: 170_000 }, () => {
     first.kill('SIGINT')
     assert.equal(await ended, 130, said)
     assert.match(said, /the same command goes on from here/)
-    await rig.died()
+    await rig.died('pull.began')
     const { code, stderr } = await run('image', 'upload', 'new.img', '--name', 'twice')
     assert.deepEqual([code, /going on after \d/.test(stderr)], [0, true], stderr)
     await run('image', 'download', 'twice', '--format', 'qcow2')
@@ -204,7 +203,6 @@ describe('kill -9 of the server', { timeout: 170_000 }, () => {
     await run('image', 'download', 'third')
     assert.equal(await hashOf('third'), await hashOf('new.img'))
     await run('image', 'delete', 'twice', 'third')
-    await nothingIsLeft()
   })
 
   it('at each step of a pull is a pause for it, and nothing is fetched twice', async () => {
@@ -213,7 +211,6 @@ describe('kill -9 of the server', { timeout: 170_000 }, () => {
     const points = ['pull.began', 'pull.half', 'pull.fetched', 'images.put.rename', 'pull.stored']
     const listed = await run('remote-image', 'list')
     assert.equal(listed.stdout, 'NAME\tSIZE\tTYPE\nremote.img\t4M\tamd64\n', listed.stderr)
-    await rig.restart(points[0])
     const pull = run('remote-image', 'pull', 'remote.img', 'pulled', '--wait')
     await dieAtEach(points, async () => assert.notEqual(await stateOf('pulled'), 'Ready'))
     const { code, stdout, stderr } = await pull

@@ -24,8 +24,8 @@ before(async () => {
   reference = `${registry.host}/team/image:v1`
   rig = await ClusterRig.make('arm64')
   await rig.startAgent()
-  const disk = Buffer.alloc(48 * mib)
-  randomBytes(40 * mib).copy(disk, mib)
+  const disk = Buffer.alloc(36 * mib)
+  randomBytes(33 * mib).copy(disk, mib)
   await rig.upload('base', disk)
   await rig.deploy('demo', 'base')
   truth = await rig.write('demo')
