@@ -49,6 +49,7 @@ export interface Freezing {
 export interface Captures {
   /** Those of an earlier agent; they go on once the server has said what it wants. */
   adopt(): Promise<void>
+  /** The server has said what it wants; again whenever it is back. */
   begin(): void
   /** What the server wants of this VM and has not been frozen yet. */
   pending(wish: WantedVm): readonly WantedCapture[]
@@ -92,8 +93,13 @@ export function createCaptures(options: CapturesOptions): Captures {
   const named = new Map<string, readonly string[]>()
   const stopping = new AbortController()
   let hasBegun = false
+  /** Aborted when the server is back: nobody waits any longer for it. */
+  let back = new AbortController()
   /** Each uses all cores. */
   let packing: Promise<unknown> = Promise.resolve()
+
+  const pause: typeof wait = (milliseconds, signal) =>
+    wait(milliseconds, AbortSignal.any([signal, back.signal])).catch(() => signal.throwIfAborted())
 
   const keep = async (one: Running, state: CaptureState): Promise<void> => {
     one.state = state
@@ -133,7 +139,7 @@ export function createCaptures(options: CapturesOptions): Captures {
         else if (isUnwanted(error)) log.warn('a server does not know a capture that is wanted', { name: one.state.id })
         else if (one.state.phase !== 'failed' && !isPassing(error)) await fail(one, error)
         const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
-        await wait(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
+        await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
       }
     }
   }
@@ -191,6 +197,7 @@ export function createCaptures(options: CapturesOptions): Captures {
       receiver,
       read: packer.read,
       signal,
+      pause,
       progress: (share, bytes) => tell({ percent: packedPercent + share * (99 - packedPercent), bytes }),
     })
   }
@@ -277,6 +284,8 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
     begin() {
       hasBegun = true
+      back.abort()
+      back = new AbortController()
       for (const one of running.values()) start(one)
     },
     pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
