@@ -21,6 +21,7 @@ import { expireVms } from '../controllers/expire-vms.ts'
 import { startLeadership } from '../controllers/leadership.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
+import { roomsNow } from '../controllers/rooms.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
@@ -34,6 +35,7 @@ import { clusterState } from '../server/cluster-state.ts'
 import { Deliveries } from '../server/deliveries.ts'
 import { untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
+import { createHistory } from '../server/history.ts'
 import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
 import { forgetUploads } from '../server/image-store.ts'
 import { LegacyUsage } from '../server/legacy/usage.ts'
@@ -172,6 +174,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   if (!plainHttp) await certificates.current()
   const stopping = new AbortController()
   const fleetServices = cleanup.use(createFleetServices({ collections, secrets, log }))
+  const history = createHistory({ collections, clock })
+  cleanup.defer(() => history.stop())
   const services: Services = {
     store,
     ...(isShared(storeAddress) && { horizon: new Horizon(store, viewsOf(collections)) }),
@@ -180,6 +184,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     tokens,
     browserSessions,
     consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
+    roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
+    history,
     roles: createRoles(collections),
     certificates,
     ...identity,

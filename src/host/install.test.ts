@@ -138,6 +138,7 @@ describe('installing', () => {
     )
     for (const step of steps) await step.run()
     assert.match(await fs.readFile(at('Library/LaunchDaemons/io.svc3.agent.plist'), 'utf8'), /AbandonProcessGroup/)
+    assert.equal(await modeOf(at('Library/Logs/svc3-agent')), 0o700)
   })
 })
 

@@ -81,14 +81,14 @@ export async function installSteps(target: Installation, request: InstallRequest
           },
         ]
       : []),
-    {
-      says: `folder ${dataDir}: made if it is not there, ${user}'s alone`,
+    ...[dataDir, ...supervisor.folders(kind)].map((each) => ({
+      says: `folder ${each}: made if it is not there, ${user}'s alone`,
       run: async () => {
-        await fs.mkdir(place(target, dataDir), { recursive: true })
-        await fs.chmod(place(target, dataDir), 0o700)
-        await own(place(target, dataDir))
+        await fs.mkdir(place(target, each), { recursive: true })
+        await fs.chmod(place(target, each), 0o700)
+        await own(place(target, each))
       },
-    },
+    })),
     ...secrets.map(({ name, text }) => ({
       says: `file ${path.join(dataDir, name)}: readable by ${user} alone`,
       run: async () => {
