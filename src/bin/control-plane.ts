@@ -21,6 +21,7 @@ import { expireVms } from '../controllers/expire-vms.ts'
 import { startLeadership } from '../controllers/leadership.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
+import { roomsNow } from '../controllers/rooms.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
@@ -28,12 +29,13 @@ import { openStore as openContent } from '../images/store.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
-import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
+import { clusterState } from '../server/cluster-state.ts'
 import { Deliveries } from '../server/deliveries.ts'
 import { untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
+import { createHistory } from '../server/history.ts'
 import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
 import { forgetUploads } from '../server/image-store.ts'
 import { LegacyUsage } from '../server/legacy/usage.ts'
@@ -59,6 +61,7 @@ import { fulfilWish } from './operator-wishes.ts'
 import { type Rotation, resealAll } from './reseal.ts'
 import type { RotationNote, Wish } from './rotation-note.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
+import { keepLegacyUsage, renewCertificate, tendSigningKeys, usageNotKept } from './upkeep.ts'
 import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
@@ -102,10 +105,6 @@ export interface ControlPlane {
 
 /** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
 const drainSeconds = { alone: 10, shared: 60 }
-const renewalCheckMs = 6 * 3_600_000
-const keyCheckMs = 3_600_000
-/** A kill loses what was counted since. */
-const usageEveryMs = 15_000
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const {
@@ -175,6 +174,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   if (!plainHttp) await certificates.current()
   const stopping = new AbortController()
   const fleetServices = cleanup.use(createFleetServices({ collections, secrets, log }))
+  const history = createHistory({ collections, clock })
+  cleanup.defer(() => history.stop())
   const services: Services = {
     store,
     ...(isShared(storeAddress) && { horizon: new Horizon(store, viewsOf(collections)) }),
@@ -183,6 +184,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     tokens,
     browserSessions,
     consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
+    roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
+    history,
     roles: createRoles(collections),
     certificates,
     ...identity,
@@ -208,7 +211,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     apiUrl: '',
   }
   // After the last request, before the store closes.
-  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept))
+  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept(log)))
   const app = createApp(services)
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
@@ -223,6 +226,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         log,
       })
     : { isLeading: () => true, stop: startControllers() }
+  metrics.tellState(clusterState({ store, collections, isLeading: () => leading.isLeading() }))
   const ownLoops = [
     collectImages(services, {
       content: { collect: (manifests, options) => collect(content, manifests, options) },
@@ -230,7 +234,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     }),
     expireUploads(services, partialUploads),
     pullImages(services, createPulls(services)),
-    keepLegacyUsage(),
+    keepLegacyUsage(services.legacyUsage, log),
   ]
   const running = cleanup.move()
 
@@ -278,8 +282,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       expireLogins(services),
       collectNamespaces(services),
       settleCaptures(services),
-      renewCertificate(),
-      tendSigningKeys(),
+      renewCertificate(certificates, log),
+      tendSigningKeys(signingKeys, log),
     ]
     return async () => {
       unsubscribe()
@@ -305,29 +309,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
   function keyNotOpened(name: string, error: unknown): void {
     log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
-  }
-
-  function tendSigningKeys() {
-    const failed = (error: unknown): void => log.error('signing keys could not be looked after', {}, error)
-    return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.tend(), failed })
-  }
-
-  function renewCertificate() {
-    const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
-    return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
-  }
-
-  function usageNotKept(error: unknown): void {
-    log.error('who calls paths of 2.4.x could not be written down', {}, error)
-  }
-
-  function keepLegacyUsage() {
-    return startLoop({
-      everyMs: usageEveryMs,
-      isFirstLater: true,
-      run: () => services.legacyUsage.flush(),
-      failed: usageNotKept,
-    })
   }
 
   /** Finishes a rotation that was begun, also one that a crash cut off. */

@@ -22,6 +22,7 @@ import { limitBodies } from './request-timeout.ts'
 import { checks, handlers } from './routes/index.ts'
 import type { Services } from './services.ts'
 import { serveSwagger } from './swagger.ts'
+import { countTraffic } from './traffic.ts'
 import { takeUpgrades } from './upgrades.ts'
 import { createValidatorCompiler } from './validate.ts'
 
@@ -58,6 +59,8 @@ export function createApp(services: Services): FastifyInstance {
     clientErrorHandler: (error, socket) => refuseUnreadable(error, socket, services),
   })
   app.server.maxConnections = 20_000
+  const stopCounting = countTraffic(app.server, services.history.moved)
+  app.addHook('onClose', async () => stopCounting())
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')
   app.setValidatorCompiler(createValidatorCompiler())

@@ -28,7 +28,14 @@ describe('the console', () => {
   it('is one page under every address below it, never kept, and safe from other sites', async () => {
     service = await startService()
     await build()
-    for (const url of ['/console/', '/console/vms', '/console/vms/svc-default/demo/screen', '/console/images?q=a']) {
+    for (const url of [
+      '/console/',
+      '/console/vms',
+      '/console/vms/svc-default/demo/screen',
+      '/console/images?q=a',
+      '/console/isos/ventura.iso',
+      '/console/nodes/a/b.example',
+    ]) {
       const { status, text, headers } = await get(url)
       assert.equal(status, 200)
       assert.match(text, /<base href="\/console\/">/)
@@ -74,11 +81,11 @@ describe('the console', () => {
       'x.js',
       'a/b/c.js',
     ]) {
-      const { status, text } = await get(`/console/${name}`)
+      const { status, text } = await get(`/console/${name}`, { accept: '*/*' })
       assert.equal(status, 404, name)
       assert.doesNotMatch(text, /^no$/m)
     }
-    assert.equal((await get('/console/index.html')).status, 404)
+    assert.equal((await get('/console/assets/main-0000.js')).status, 404)
     assert.equal((await service.call('POST', '/console/vms')).status, 404)
   })
 

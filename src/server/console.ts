@@ -59,13 +59,15 @@ export function serveConsole(app: FastifyInstance, services: Services): void {
   app.get('/console/*', async (request, reply) => {
     const name = (request.params as { '*': string })['*']
     reply.headers(consoleHeaders)
-    if (path.extname(name) === '') return sendPage(reply)
     const sent = fileForm.test(name) && (await sendFile(name, request, reply))
-    return sent || sendMissing(name, request, reply)
+    if (sent) return sent
+    // Names of things have dots too, such as those of ISOs: only what asks for a page gets it.
+    const isPage = !name.startsWith('assets/') && (path.extname(name) === '' || wantsPage(request))
+    return isPage ? sendPage(reply) : sendMissing(name, reply)
   })
   // Whoever opens the address of the service in a browser wants to see something.
   app.get('/', (request, reply) => {
-    if (/\btext\/html\b/.test(request.headers.accept ?? '')) return reply.redirect(root)
+    if (wantsPage(request)) return reply.redirect(root)
     throw new ApiError('NotFound', 'path not found: there is no such operation', { hint: 'see /api/v1/swagger' })
   })
 
@@ -92,6 +94,8 @@ export function serveConsole(app: FastifyInstance, services: Services): void {
   }
 }
 
+const wantsPage = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/.test(headers.accept ?? '')
+
 const ifThere = (error: NodeJS.ErrnoException): undefined => {
   if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR' && error.code !== 'EISDIR') throw error
 }
@@ -102,7 +106,7 @@ function acceptsBrotli({ headers }: FastifyRequest): boolean {
 }
 
 /** Of an older build, most likely: the page that asks is open since before the service was updated. */
-function sendMissing(name: string, _request: FastifyRequest, reply: FastifyReply): never {
+function sendMissing(name: string, reply: FastifyReply): never {
   reply.header('cache-control', 'no-store')
   throw new ApiError('NotFound', `the console has no file "${name.slice(0, 100)}"`, { hint: 'load the page again' })
 }

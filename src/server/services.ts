@@ -10,6 +10,7 @@ import type { Tokens } from '../auth/tokens.ts'
 import type { ContentStore } from '../images/content.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
+import type { Candidate } from '../rules/placement.ts'
 import type { Collections } from '../store/collections.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
 import type { Horizon } from '../store/horizon.ts'
@@ -17,6 +18,7 @@ import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
 import type { Fleet } from './fleet.ts'
+import type { History } from './history.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { LegacyUsage } from './legacy/usage.ts'
 import type { Limits } from './limits.ts'
@@ -50,6 +52,10 @@ export interface Services {
   /** The agents that are connected. */
   readonly fleet: Fleet
   readonly tunnels: Tunnels
+  /** What the nodes of a namespace have free now, as the scheduler sees it. */
+  readonly roomsIn: (namespace: string) => readonly Candidate[]
+  /** What the charts of the last day show. */
+  readonly history: History
   readonly growth: Growth
   /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>

@@ -40,6 +40,7 @@ const rules: Readonly<Record<string, Rule>> = {
       ajv: /^(validate|settings)\.ts$/,
       'fast-json-stringify': 'render.ts',
       'prom-client': 'metrics.ts',
+      ssh2: 'terminals.ts',
       typebox: everywhere,
       ws: 'upgrades.ts',
     },
@@ -60,7 +61,7 @@ const consoleRule: Rule = {
   ours: ['src/api', 'src/rules', 'src/client', 'src/legacy'],
   packages: {
     react: everywhere,
-    'react-dom': 'main.tsx',
+    'react-dom': /^(main|menu)\.tsx$/,
     wouter: everywhere,
     '@tanstack/react-query': everywhere,
     '@tanstack/react-virtual': 'table.tsx',

@@ -18,12 +18,14 @@ import { createRoles } from '../../src/auth/roles.ts'
 import { Secrets } from '../../src/auth/secrets.ts'
 import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
+import { roomsNow } from '../../src/controllers/rooms.ts'
 import { openStore as openContent } from '../../src/images/store.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
 import { Deliveries } from '../../src/server/deliveries.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
+import { createHistory } from '../../src/server/history.ts'
 import { openPartialFolder } from '../../src/server/image-pulls.ts'
 import { LegacyUsage } from '../../src/server/legacy/usage.ts'
 import { createLimits } from '../../src/server/limits.ts'
@@ -88,6 +90,7 @@ export async function startService(
   const fleetServices = createFleetServices({ collections, secrets, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
   const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
+  const history = createHistory({ collections, clock })
   const services: Services = {
     ...fleetServices,
     content: await openContent(path.join(folder, 'content')),
@@ -103,6 +106,8 @@ export async function startService(
     tokens,
     browserSessions: createBrowserSessions({ collections, secrets, tokens, isCurrent, clock }),
     consoleFolder: path.join(folder, 'console'),
+    roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
+    history,
     roles: createRoles(collections),
     identity: exampleIdentity,
     ...(options.localIssuer && { localIssuer: options.localIssuer }),
@@ -153,6 +158,7 @@ export async function startService(
     [Symbol.asyncDispose]: async () => {
       stopping.abort()
       await app.close()
+      history.stop()
       fleetServices[Symbol.dispose]()
       await collections[Symbol.asyncDispose]()
       await store.close()

@@ -90,7 +90,8 @@ export class AppleVm {
       const { state } = await this.#settle()
       const launch = await launchOf(this.#folder, vm)
       const run = await readRun(this.#folder)
-      if (state === 'running' && run) {
+      if (state === 'running' && run?.isEnding) await this.#end({ graceSeconds: 0 })
+      else if (state === 'running' && run) {
         await this.#forwarder.open(launch.doors)
         await writeRun(this.#folder, { ...run, doors: launch.doors })
         return {}
