@@ -207,7 +207,7 @@ before(async () => {
   await fs.writeFile(path.join(folder, 'token.txt'), token)
   await fs.writeFile(path.join(folder, 'password.txt'), 'secret\n')
   await fs.writeFile(path.join(folder, 'ca.pem'), (await makePair({ isAuthority: true })).cert)
-  await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20, 'disk'))
+  await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20))
   await fs.writeFile(path.join(folder, 'ventura.iso'), Buffer.alloc(2 ** 16, 'disc'))
   await fs.mkdir(path.join(folder, 'scripts'))
   await fs.writeFile(path.join(folder, 'scripts/build.sh'), 'make\n')
