@@ -258,6 +258,10 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
     await withImage('arm64')(fresh)
     return withNode(fresh)
   },
+  estimateVm: async (fresh) => {
+    await withImage('arm64')(fresh)
+    return withNode(fresh)
+  },
   deleteVm: withVm('arm64'),
   execVm: withVm('amd64'),
   resizeVm: withVm('arm64'),

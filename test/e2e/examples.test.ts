@@ -94,6 +94,10 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm get-push-status vm-push-4k2vx -o wide': { exit: 5 },
   'svc3 vm cancel-push vm-push-4k2vx': { exit: 5 },
   'svc3 image generate empty 120G --firmware uefi': { as: { empty: 'empty-uefi' } },
+  'svc3 image generate sonoma 120G --os macos': { as: { sonoma: 'sonoma-empty' } },
+  // No service is installed here.
+  'svc3 agent status -o wide': { exit: 1 },
+  'svc3 server status -o wide': { exit: 1 },
   // No remote is configured here.
   'svc3 remote-image pull sonoma': { exit: 5 },
   'svc3 remote-image pull sonoma mine --wait': { exit: 5 },
