@@ -14,7 +14,7 @@ import { deliver, type Receiver } from './deliver.ts'
 import type { Images } from './images.ts'
 import { reasonOf } from './messages.ts'
 import { GivenUp, type Packer } from './pack.ts'
-import { type PushTarget, push, startSending } from './push.ts'
+import { type PushTarget, push, type Sent, startSending } from './push.ts'
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
   finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
@@ -209,9 +209,9 @@ export function createCaptures(options: CapturesOptions): Captures {
     async push(packed, { tell, end: endTelling, signal }) {
       const { id, content, format } = packed
       const target = await targetOf(packed, signal)
-      const sentBytes = headStarts.get(id) ?? 0
       const isAlone = () => images.isPackingAlone(id)
-      const options = { store: await packer.whole(), format, isAlone, sentBytes, signal, progress: tell }
+      const sent = headStarts.get(id)
+      const options = { store: await packer.whole(), format, isAlone, sent, signal, progress: tell }
       const digest = await push(content, target, options)
       // What was skipped is known to the job by this alone.
       await endTelling()
@@ -220,7 +220,7 @@ export function createCaptures(options: CapturesOptions): Captures {
   }
 
   /** What pushes have sent while they were being packed. */
-  const headStarts = new Map<string, number>()
+  const headStarts = new Map<string, Sent>()
   const targetOf = async ({ id, reference = '', image }: CaptureState, signal: AbortSignal): Promise<PushTarget> => ({
     reference,
     from: image.reference,
@@ -253,7 +253,7 @@ export function createCaptures(options: CapturesOptions): Captures {
         ),
     })
     const packed = await work.finally(() => headStart?.end())
-    if (headStart) headStarts.set(known.id, headStart.sentBytes)
+    if (headStart) headStarts.set(known.id, headStart.sent())
     failpoint('captures.packed')
     await keep(one, { ...known, phase: 'packed', content: packed })
   }

@@ -45,7 +45,7 @@ describe('a push in the format of tart', { timeout: 180_000 }, () => {
     store: small.store,
     format: 'tart',
     isAlone: async () => isAlone,
-    sentBytes: 0,
+    sent: undefined,
     signal,
     progress: ({ phase = '' }) => phases.push(phase),
   })

@@ -7,8 +7,10 @@ import type { ContentStore } from '../images/content.ts'
 import { blockBytes, type Chunk, type Manifest, sectorBytes } from '../images/format.ts'
 import { wholeBlocks } from '../images/manifest.ts'
 import { eachAtOnce } from '../images/parallel.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { largestDiskBytes } from '../rules/sizes.ts'
 import type { ImageLimits } from './image-target.ts'
+import { openLayerNotes } from './layer-notes.ts'
 import { decodeAppleLz4 } from './lz4.ts'
 import { bad, type OciManifest, parseOciManifest } from './oci-manifest.ts'
 import type { Descriptor, RawManifest, Source } from './target.ts'
@@ -68,9 +70,20 @@ export async function packTart(
   const chunks: (readonly Chunk[])[] = []
   const stop = new AbortController()
   const stopping = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
-  await eachAtOnce(parts.disk.entries(), concurrency, async ([index, layer]) => {
+  const notes = await openLayerNotes(store)
+  const lacking: [index: number, layer: DiskLayer][] = []
+  for (const [index, layer] of parts.disk.entries()) {
+    signal?.throwIfAborted()
+    const known = await notes.find({ ...layer, digest: layer.blob.digest })
+    if (known) bytes += layer.blob.size
+    else lacking.push([index, layer])
+    chunks[index] = known ?? []
+  }
+  await eachAtOnce(lacking, concurrency, async ([index, layer]) => {
     try {
       chunks[index] = await packDiskLayer(layer, source, store, count, stopping)
+      await notes.keep({ ...layer, digest: layer.blob.digest }, chunks[index])
+      failpoint('oci.tart.layer')
     } catch (error) {
       stop.abort(error)
       throw error

@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../api/records.ts'
+import { boundLayers } from '../images/bounded.ts'
 import { packDisk } from '../images/chunks.ts'
 import type { ContentStore } from '../images/content.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../images/format.ts'
@@ -63,7 +64,7 @@ export function openImageContents(store: ContentStore): ImageContents {
       // Disks are made of sectors; where a file ends inside of one, its record knows.
       virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
       boot: { kind: 'firmware', ...(firmware && { firmware }) },
-      layers,
+      layers: await boundLayers(layers, store, { signal }),
     }
     const content = await putManifest(store, manifest, signal)
     return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }

@@ -2,6 +2,7 @@
 // on, ends once, and is forgotten.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { startBadRegistry } from '../../../test/support/bad-registry.ts'
 import { eventually } from '../../../test/support/eventually.ts'
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
 import { type Answer, startService, type TestService } from '../../../test/support/service.ts'
@@ -19,7 +20,7 @@ let scheduler: AsyncDisposable
 let arm: NodeStandIn
 
 before(async () => {
-  service = await startService()
+  service = await startService({ settings: { registries: { allowLoopback: true } } })
   scheduler = startScheduler(service)
   const many = { cpu: 1_000, memoryMiB: 2_000_000 }
   arm = await startNode(service, { name: 'arm', report: { architecture: 'arm64', ...many } })
@@ -170,11 +171,25 @@ describe('a push is refused', () => {
   })
 
   it('without credentials for that registry in that namespace, with the command that adds them', async () => {
-    for (const reference of ['quay.io/acme/x', 'ghcr.io:5000/acme/x', 'localhost:5000/a/b:c']) {
+    // None of them may be connected to, so none is looked at.
+    for (const reference of ['192.0.0.8/acme/x', '192.0.0.8:5000/acme/x', '169.254.169.254/a/b:c']) {
       const answer = await push(reference)
       assert.equal(answer.status, 409, answer.text)
       assert.match(answer.body.message, new RegExp(`${reference.split('/')[0]}.*svc-default`))
       assert.match(answer.body.hint, /svc3 regcred add https:\/\//)
+    }
+  })
+
+  it('with the command for plain HTTP where the registry speaks nothing else', async () => {
+    const plain = await startBadRegistry()
+    try {
+      const answer = await push(`127.0.0.1:${plain.port}/acme/x`)
+      assert.equal(answer.status, 409, answer.text)
+      const add = new RegExp(`svc3 regcred add ${plain.server} --allow-insecure -u USER .*-n svc-default`)
+      assert.match(answer.body.hint, add)
+      assert.deepEqual(plain.seen, [], 'nothing was asked in clear')
+    } finally {
+      await plain.close()
     }
   })
 
