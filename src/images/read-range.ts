@@ -49,6 +49,16 @@ export function readRange(
   return readSegments(resolveLayers(manifest.layers), chunkAt, offset, length, signal)
 }
 
+/** Where the first byte at or after `offset` is that may be other than zero; the end of the disk where there is none. */
+export function nextData({ layers, virtualSizeBytes }: Manifest, offset: number): number {
+  const segments = resolveLayers(layers)
+  for (let index = firstBeyond(segments, offset); index < segments.length; index += 1) {
+    const segment = segments[index] as Segment
+    if (segment.chunk) return Math.max(offset, segment.offset)
+  }
+  return virtualSizeBytes
+}
+
 export interface Readable {
   readonly bytes: number
   range(offset: number, length: number, signal?: AbortSignal): AsyncGenerator<Buffer>

@@ -68,7 +68,7 @@ async function fetched(): Promise<number[]> {
   return [...new Set(indexes.filter((index) => index >= 0))].sort()
 }
 
-async function checkDisk(manifest: Awaited<ReturnType<typeof pull>>['manifest'], store: ContentStore): Promise<void> {
+async function checkDisk(manifest: Awaited<ReturnType<typeof pull>>, store: ContentStore): Promise<void> {
   const file = path.join(store.folder, 'restored.raw')
   await restoreDisk(manifest, store, file)
   assert.ok((await fs.readFile(file)).equals(disk))
@@ -83,12 +83,12 @@ describe("a pull of tart's image", () => {
     await assert.rejects(pull(store), /is in trouble/)
     bad.bend = () => false
     const told: number[] = []
-    const { manifest } = await pull(store, (bytes, of) => told.push(bytes / of))
+    const manifest = await pull(store, (bytes, of) => told.push(bytes / of))
     assert.deepEqual(await fetched(), [4, 5])
     assert.ok((told[0] ?? 0) > 0.5 && told.at(-1) === 1, `${told[0]} … ${told.at(-1)}`)
     await checkDisk(manifest, store)
     // All of it is there.
-    assert.deepEqual((await pull(store)).manifest, manifest)
+    assert.deepEqual(await pull(store), manifest)
     assert.deepEqual(await fetched(), [])
   })
 
@@ -111,21 +111,21 @@ describe("a pull of tart's image", () => {
       assert.equal(signal, 'SIGKILL', `with ${left} left: ${Buffer.concat(said)}`)
     }
     const store = await openStore(place)
-    const { manifest } = await pull(store)
+    const manifest = await pull(store)
     assert.deepEqual(await fetched(), [2, 3, 4, 5])
     await checkDisk(manifest, store)
   })
 
   it('fetches a layer again of which a chunk is gone or the note is damaged', async () => {
     const store = await openStore(path.join(folder, 'gone'))
-    const { manifest } = await pull(store)
+    const manifest = await pull(store)
     const [chunk] = manifest.layers[0]?.chunks ?? []
     assert.ok(chunk && (await store.delete(chunk.digest)))
-    await checkDisk((await pull(store)).manifest, store)
+    await checkDisk(await pull(store), store)
     assert.deepEqual(await fetched(), [0])
     const notes = path.join(store.folder, 'unpacked')
     for (const name of await fs.readdir(notes)) await fs.writeFile(path.join(notes, name), '[{"digest":"x"}]')
-    await checkDisk((await pull(store)).manifest, store)
+    await checkDisk(await pull(store), store)
     assert.equal((await fetched()).length, layerCount)
   })
 
@@ -138,7 +138,7 @@ describe("a pull of tart's image", () => {
     bad.blobs.set(digests[0] ?? '', wrong)
     await assert.rejects(pull(store), /is something else|not what was packed/)
     bad.blobs.set(digests[0] ?? '', whole)
-    await checkDisk((await pull(store)).manifest, store)
+    await checkDisk(await pull(store), store)
     assert.ok((await fetched()).includes(0))
   })
 })

@@ -77,6 +77,18 @@ describe('a push', () => {
     await free()
   })
 
+  it('may be in the format of tart, of which the node is told and the job tells', async () => {
+    const body = { imageReference: 'ghcr.io/acme/ios/sonoma', format: 'tart' }
+    const answer = await post('vms/apple/push', body)
+    assert.equal(answer.status, 200, answer.text)
+    const told = arm.told.findLast((message) => message.type === 'VM')
+    assert.equal(told?.type === 'VM' && told.vm.captures?.at(-1)?.format, 'tart')
+    assert.equal((await service.call('GET', `${here}/pushjobs/${answer.body.jobName}`)).body.format, 'tart')
+    await free()
+    const refused = await post('vms/apple/push', { ...body, format: 'docker' })
+    assert.equal(refused.status, 400, refused.text)
+  })
+
   it('gives the credentials of the namespace to the node that pushes, and to no other', async () => {
     const { capture } = await begun()
     const answer = await agent('GET', `captures/${capture}/credentials`)
