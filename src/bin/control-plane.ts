@@ -78,6 +78,8 @@ export interface ControlPlane {
   readonly apiUrl: string
   /** As `apiUrl`, for programs on this machine. */
   readonly localUrl: string
+  /** Where browsers find the console; undefined when it is switched off. */
+  readonly consoleUrl: string | undefined
   readonly certificates: Certificates
   readonly log: Log
   readonly tokens: Tokens
@@ -234,6 +236,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   return {
     apiUrl: services.apiUrl,
     localUrl,
+    consoleUrl: settings.console.enabled ? `${services.apiUrl}${settings.console.pathPrefix}/console/` : undefined,
     certificates,
     log,
     tokens,
