@@ -200,10 +200,12 @@ export function createCaptures(options: CapturesOptions): Captures {
     save: toServer,
     commit: toServer,
     async push(packed, { tell, end: endTelling, signal }) {
-      const { id, content } = packed
+      const { id, content, format } = packed
       const target = await targetOf(packed, signal)
       const sentBytes = headStarts.get(id) ?? 0
-      const digest = await push(content, target, { store: await packer.whole(), sentBytes, signal, progress: tell })
+      const isAlone = () => images.isPackingAlone(id)
+      const options = { store: await packer.whole(), format, isAlone, sentBytes, signal, progress: tell }
+      const digest = await push(content, target, options)
       // What was skipped is known to the job by this alone.
       await endTelling()
       await server.finish(id, digest, signal)
@@ -228,7 +230,9 @@ export function createCaptures(options: CapturesOptions): Captures {
     const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
     const content = isHere ? base.digest : image.content
     const job = { uid: handle.uid, architecture, capture, base, content }
-    const headStart = known.kind === 'push' ? startSending(await targetOf(one.state, signal), signal) : undefined
+    // In another format, what is packed here is not what is sent.
+    const isSentAsItIs = known.kind === 'push' && known.format !== 'tart'
+    const headStart = isSentAsItIs ? startSending(await targetOf(one.state, signal), signal) : undefined
     const work = packer.pack(job, {
       signal,
       isAlone: alone(one),
@@ -278,9 +282,9 @@ export function createCaptures(options: CapturesOptions): Captures {
     pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
     async freeze({ handle, wish, signal, spec }) {
       const notes: string[] = []
-      for (const { id, kind, withMemory, reference } of this.pending(wish)) {
+      for (const { id, kind, withMemory, reference, format } of this.pending(wish)) {
         const { architecture, image } = wish
-        const where = reference === undefined ? {} : { reference }
+        const where = { ...(reference !== undefined && { reference }), ...(format !== undefined && { format }) }
         const known = { version: 1, id, kind, handle, architecture, image, ...where } as const
         let state: CaptureState
         try {

@@ -103,7 +103,7 @@ export function createPulledWays(parts: PulledWaysParts): PulledWays {
               const percent = Math.floor((100 * bytes) / Math.max(1, of))
               progress(left(percent), percent)
             }
-            const { manifest } = await packTart(source, raw, await store(), { signal, onProgress })
+            const manifest = await packTart(source, raw, await store(), { signal, onProgress })
             const content = await putManifest(await store(), manifest, signal)
             return await pulled.remember({ reference, content, sizeBytes, isUnpacked: true })
           } finally {

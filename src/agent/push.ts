@@ -1,11 +1,14 @@
 // Sends an image to an OCI registry, straight from this node: what the registry lacks, and the manifest last. Cut off, the
 // next try sends the rest. Credentials are asked for when they are needed, and kept nowhere.
 import type { RegistryLogin } from '../api/captures.ts'
+import type { PushFormat } from '../api/records.ts'
 import type { ContentStore } from '../images/content.ts'
 import { copy } from '../oci/copy.ts'
 import { type Forwarding, forwardTo } from '../oci/forward.ts'
 import { imageSource } from '../oci/image-target.ts'
 import { openRegistry, type Repository } from '../oci/registry.ts'
+import type { Source } from '../oci/target.ts'
+import { tartSource } from '../oci/tart-write.ts'
 import { parseImageReference } from '../rules/image-reference.ts'
 import type { CaptureProgress } from './capture-teller.ts'
 
@@ -24,6 +27,9 @@ export interface PushOptions {
   /** So much was sent before, in this very push: it counts as sent, not as skipped. */
   readonly sentBytes: number
   readonly store: ContentStore
+  readonly format: PushFormat | undefined
+  /** Nobody else packs anything: what was made for this push alone may go. */
+  isAlone(): Promise<boolean>
   readonly signal: AbortSignal
   progress(progress: CaptureProgress): void
 }
@@ -32,8 +38,10 @@ export interface PushOptions {
 export async function push(content: string, target: PushTarget, options: PushOptions): Promise<string> {
   const { store, sentBytes, signal, progress } = options
   using place = openTarget(target)
+  await using source =
+    options.format === 'tart' ? sourceForTart(options) : { target: imageSource(store), ...nothingMade }
   const { digest } = await copy(
-    { target: imageSource(store), reference: content },
+    { target: source.target, reference: content },
     { target: place.repository, reference: place.tag },
     {
       signal,
@@ -48,6 +56,24 @@ export async function push(content: string, target: PushTarget, options: PushOpt
     },
   )
   return digest
+}
+
+const nothingMade: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
+
+/** Its layers have to be made before they can be sent: they take room until the push is over. */
+function sourceForTart({ store, isAlone, signal, progress }: PushOptions): AsyncDisposable & { target: Source } {
+  const target = tartSource(store, {
+    signal,
+    onProgress: ({ bytes, of }) =>
+      progress({ percent: 0, bytes: 0, phase: `packing for tart, ${Math.floor((100 * bytes) / of)} %` }),
+  })
+  return {
+    target,
+    async [Symbol.asyncDispose]() {
+      const beforeMs = Date.now()
+      if (await isAlone()) for (const digest of target.made) await store.deleteUnused(digest, beforeMs)
+    },
+  }
 }
 
 export interface HeadStart {

@@ -2,7 +2,7 @@
 // into an image or an ISO. Only who began one sees it. Left alone, it is forgotten after a day.
 import * as t from 'typebox'
 import { Status } from './errors.ts'
-import { Description, firmwares, Name } from './image-operations.ts'
+import { Description, firmwares, guestSystems, Name } from './image-operations.ts'
 import { Image } from './images.ts'
 import { inNamespace, operation } from './operation.ts'
 import { Architecture, Timestamp } from './records.ts'
@@ -29,6 +29,7 @@ const UploadInput = t.Object(
     description: t.Optional(Description),
     type: t.Optional(Architecture),
     firmware: t.Optional(t.Enum(firmwares)),
+    os: t.Optional(t.Enum(guestSystems, { description: 'Of images: which guest the disk holds' })),
   },
   { title: 'UploadInput' },
 )
@@ -125,6 +126,7 @@ export const finishUpload = operation({
       name: 'sonoma',
       description: '',
       type: 'arm64',
+      os: 'macos',
       size: '90G',
       state: 'Ready',
       owner: 'me@example.com',

@@ -6,7 +6,7 @@ import type Provider from 'oidc-provider'
 import { ApiError } from '../api/errors.ts'
 import type { Log } from '../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import { accountIdOf, type LocalUser, type LocalUsers } from './local-users.ts'
+import { accountIdOf, type LocalUser, type UserDirectory } from './local-users.ts'
 import type { LoginStorage } from './login-adapter.ts'
 import { loginPage, messagePage, pageHeaders, styleName, stylesheet } from './login-pages.ts'
 import { createLoginThrottle } from './login-throttle.ts'
@@ -36,7 +36,7 @@ export interface LocalIssuerOptions {
   readonly apiUrl: () => string
   /** What a proxy has before our paths. */
   readonly pathPrefix?: string
-  readonly users: LocalUsers
+  readonly users: UserDirectory
   readonly keys: IssuerKeys
   readonly storage: LoginStorage
   readonly log: Log

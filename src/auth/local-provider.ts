@@ -3,7 +3,7 @@
 import Provider, { type Configuration, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Log } from '../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import type { LocalUsers } from './local-users.ts'
+import type { UserDirectory } from './local-users.ts'
 import { createLoginAdapter, type LoginStorage } from './login-adapter.ts'
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from './login-pages.ts'
 import type { LoginThrottle } from './login-throttle.ts'
@@ -15,7 +15,7 @@ export interface LocalProviderOptions {
   /** The web console, as a client beside the command line. */
   readonly console: { readonly clientId: string; readonly redirectUri: string }
   readonly adminGroup: string
-  readonly users: LocalUsers
+  readonly users: UserDirectory
   readonly keys: IssuerKeys
   readonly storage: LoginStorage
   readonly throttle: LoginThrottle

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
-import { type BrowserSessions, createBrowserSessions } from '../auth/browser-sessions.ts'
-import { type Keyring, KeyringError, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
-import { createNodeKeys, type NodeKeys } from '../auth/node-keys.ts'
+import { createBrowserSessions } from '../auth/browser-sessions.ts'
+import { type Keyring, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
+import { createNodeKeys } from '../auth/node-keys.ts'
 import { createRoles } from '../auth/roles.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
-import { createTokens, type Tokens } from '../auth/tokens.ts'
+import { createTokens } from '../auth/tokens.ts'
 import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'
@@ -26,13 +26,14 @@ import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
 import { openStore as openContent } from '../images/store.ts'
-import { type Clock, systemClock } from '../platform/clock.ts'
+import { systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
-import { createLog, type Log } from '../platform/log.ts'
+import { createLog } from '../platform/log.ts'
 import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { Deliveries } from '../server/deliveries.ts'
+import { untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
 import { createHistory } from '../server/history.ts'
 import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
@@ -48,57 +49,26 @@ import { Remotes } from '../server/remotes.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
 import { Uploads } from '../server/uploads.ts'
-import { type Collections, openCollections } from '../store/collections.ts'
+import { openCollections, viewsOf } from '../store/collections.ts'
+import { Horizon } from '../store/horizon.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
-import { StoreError } from '../store/store.ts'
+import { assertUsable } from '../store/store-state.ts'
 import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
-import { type IdentityPart, openIdentity } from './identity.ts'
-import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
+import { openIdentity } from './identity.ts'
+import { fulfilWish } from './operator-wishes.ts'
+import type { ControlPlane, ControlPlaneOptions } from './plane.ts'
+import { type Rotation, resealAll } from './reseal.ts'
+import { checkPlace, isShared, writePlace } from './store-place.ts'
 import { version } from './version.ts'
 
-export interface ControlPlaneOptions {
-  readonly dataFolder: string
-  /** Where the records are, when that is not the data folder: an address for `openStore`. */
-  readonly storeAddress?: string | undefined
-  readonly host: string
-  readonly port: number
-  readonly environment: NodeJS.ProcessEnv
-  /** Serve plain HTTP beside HTTPS; the API is then known by its plain address. */
-  readonly plainHttp: boolean
-  /** Where clients reach the API, when that is not where it listens. */
-  readonly publicUrl?: string | undefined
-  /** Paths of 2.4.x are answered unless the settings say otherwise. */
-  readonly legacy?: boolean | undefined
-  readonly clock?: Clock
-}
+export type { ControlPlane, ControlPlaneOptions } from './plane.ts'
 
-export interface ControlPlane {
-  readonly apiUrl: string
-  /** As `apiUrl`, for programs on this machine. */
-  readonly localUrl: string
-  /** Where browsers find the console; undefined when it is switched off. */
-  readonly consoleUrl: string | undefined
-  readonly certificates: Certificates
-  readonly log: Log
-  readonly tokens: Tokens
-  readonly browserSessions: BrowserSessions
-  readonly nodeKeys: NodeKeys
-  readonly collections: Collections
-  readonly localUsers: IdentityPart['localUsers']
-  /** Makes a new master key and seals everything under it. */
-  rotateKey(): Promise<Rotation>
-  /** Resolves when the store can never go on in this process: it has to be started again. */
-  readonly failed: Promise<Error>
-  /** Whether the controllers run here. */
-  isLeading(): boolean
-  /** Takes no new requests, ends streams, lets requests under way finish, closes the store. */
-  stop(): Promise<void>
-}
-
-const drainMs = 10_000
+/** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
+const drainSeconds = { alone: 10, shared: 60 }
 const renewalCheckMs = 6 * 3_600_000
+const keyCheckMs = 3_600_000
 /** A kill loses what was counted since. */
 const usageEveryMs = 15_000
 
@@ -129,15 +99,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
-  if (isShared(storeAddress) && (await readable(path.join(dataFolder, 'svc3.db'))))
-    throw new StoreError(
-      'Unavailable',
-      `${dataFolder} has records of its own in svc3.db, which would not be seen: choose another folder with --data`,
-    )
+  await checkPlace(dataFolder, storeAddress)
   const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
   // The data is ours from here on: what a killed process said about itself is not true any more.
   await removeConnection(dataFolder)
   cleanup.defer(() => store.close())
+  await assertUsable(store)
+  if (isShared(storeAddress)) await writePlace(dataFolder, storeAddress)
   const collections = cleanup.use(await openCollections(store))
 
   const keySource = takeKeySource(dataFolder, environment)
@@ -152,9 +120,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const remotes = await Remotes.open(settings.remotes, dataFolder)
   const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
   const partialUploads = new PartialUploads(partialFolder, clock)
-  const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
+  const signingKeys = cleanup.use(await loadSigningKeys(collections.signingKeys, secrets, clock, keyNotOpened))
   const identity = await openIdentity({
     dataFolder,
+    isShared: isShared(storeAddress),
     settings,
     collections,
     secrets,
@@ -175,6 +144,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   cleanup.defer(() => history.stop())
   const services: Services = {
     store,
+    ...(isShared(storeAddress) && { horizon: new Horizon(store, viewsOf(collections)) }),
     collections,
     secrets,
     tokens,
@@ -246,14 +216,20 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     localUsers: identity.localUsers,
     failed: store.failed,
     isLeading: () => leading.isLeading(),
-    rotateKey: async () => {
-      if (keySource.source.kind !== 'file') throw new KeyringError(notOurs(keySource.source.name))
-      return announced(await rotateKeyFile(collections, secrets, keySource.source.file))
+    fulfil: (wish) => {
+      const { source } = keySource
+      return fulfilWish(
+        { dataDir: dataFolder, keySource: source, store, collections, secrets, signingKeys, announced },
+        wish,
+      )
     },
-    stop: async () => {
+    stop: async (hurry) => {
+      const { noticeSeconds = options.noticeSeconds ?? 0, requestSeconds } = settings.shutdown
       stopping.abort()
-      const late = setTimeout(() => app.server.closeAllConnections(), drainMs)
-      await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop())])
+      const noticed = untilNoticed(noticeSeconds * 1_000, hurry)
+      await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop()), noticed])
+      const patience = requestSeconds ?? drainSeconds[isShared(storeAddress) ? 'shared' : 'alone']
+      const late = setTimeout(() => app.server.closeAllConnections(), patience * 1_000)
       await running.disposeAsync()
       clearTimeout(late)
     },
@@ -273,6 +249,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       collectNamespaces(services),
       settleCaptures(services),
       renewCertificate(),
+      tendSigningKeys(),
     ]
     return async () => {
       unsubscribe()
@@ -281,12 +258,28 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function sealedCount(): number {
-    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, browserSessions } =
+    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, users, browserSessions } =
       collections
-    return [registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, browserSessions].reduce(
-      (sum, each) => sum + each.list().length,
-      0,
-    )
+    const sealed = [
+      registryCredentials,
+      signingKeys,
+      issuerKeys,
+      logins,
+      certificates,
+      vmSecrets,
+      users,
+      browserSessions,
+    ]
+    return sealed.reduce((sum, each) => sum + each.list().length, 0)
+  }
+
+  function keyNotOpened(name: string, error: unknown): void {
+    log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
+  }
+
+  function tendSigningKeys() {
+    const failed = (error: unknown): void => log.error('signing keys could not be looked after', {}, error)
+    return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.tend(), failed })
   }
 
   function renewCertificate() {
@@ -319,15 +312,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     return rotation
   }
 }
-
-/** Other engines belong to one process, and nobody else can lead. */
-const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
-
-const readable = (file: string): Promise<boolean> =>
-  fs.access(file).then(
-    () => true,
-    () => false,
-  )
 
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 

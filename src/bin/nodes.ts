@@ -152,7 +152,16 @@ async function listTinyImages({ collections }: Plane): Promise<void> {
     if (collections.images.get('', name)) continue
     const at = timestamp(new Date())
     const description = 'A small Linux to try things with: admin / admin'
-    const record = { name, description, architecture, sizeBytes: 2 ** 30, owner: 'svc3', createdAt: at, updatedAt: at }
+    const record = {
+      name,
+      description,
+      architecture,
+      sizeBytes: 2 ** 30,
+      owner: 'svc3',
+      createdAt: at,
+      updatedAt: at,
+      os: 'linux' as const,
+    }
     await collections.images.create('', name, { ...record, recipe: name }).catch((error: unknown) => {
       if (!isFault(error, 'AlreadyExists')) throw error
     })

@@ -5,6 +5,9 @@ import type { ControlPlane } from './control-plane.ts'
 import { programLine } from './next-steps.ts'
 import { serve } from './serve.ts'
 
+/** Several times as long as load balancers usually take to ask again. */
+const noticeSeconds = 5
+
 export const runServer = ({ dataDir, listen, plainHttp, publicUrl, storeAddress }: ServerOptions): Promise<number> =>
   serve({
     dataDir,
@@ -12,6 +15,7 @@ export const runServer = ({ dataDir, listen, plainHttp, publicUrl, storeAddress 
     plainHttp,
     publicUrl,
     storeAddress,
+    noticeSeconds: storeAddress === undefined ? 0 : noticeSeconds,
     note: async () => ({}),
     greet: async (plane) =>
       [

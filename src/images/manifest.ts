@@ -78,10 +78,14 @@ export function checkManifest(value: unknown): asserts value is Manifest {
 }
 
 /** Everything in a manifest that has chunks, but the layers. */
-export function attachmentsOf({ boot, memory }: Pick<Manifest, 'boot' | 'memory'>): [string, Attachment][] {
+export function attachmentsOf({
+  boot,
+  memory,
+  machine,
+}: Pick<Manifest, 'boot' | 'memory' | 'machine'>): [string, Attachment][] {
   const found: [string, Attachment | undefined][] =
     boot.kind === 'kernel' ? [['kernel', boot.kernel], ['initrd', boot.initrd]] : [] // biome-ignore format: two pairs
-  found.push(['memory', memory?.state])
+  found.push(['memory', memory?.state], ['machine', machine?.config], ['NVRAM', machine?.nvram])
   return found.filter((pair): pair is [string, Attachment] => pair[1] !== undefined)
 }
 

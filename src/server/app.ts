@@ -5,6 +5,7 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import { serveConsole } from './console.ts'
+import { closeConnections } from './drain.ts'
 import { Idempotency } from './idempotency.ts'
 import { serveIssuer } from './issuer.ts'
 import { serveLegacyPage } from './legacy/page.ts'
@@ -14,6 +15,7 @@ import { listenerFactory } from './listener.ts'
 import { registerForms, registerUploads } from './multipart.ts'
 import { observeRequests } from './observe.ts'
 import { parseBodies } from './parse-body.ts'
+import { readOwnWrites } from './read-own-writes.ts'
 import { refusalOf } from './refusals.ts'
 import { registerOperation } from './register.ts'
 import { limitBodies } from './request-timeout.ts'
@@ -65,6 +67,8 @@ export function createApp(services: Services): FastifyInstance {
   parseBodies(app)
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
+  closeConnections(app, services.stopping)
+  if (services.horizon) readOwnWrites(app, services.horizon)
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]
     const body = request.body

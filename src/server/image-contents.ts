@@ -15,21 +15,27 @@ import { temporaryName } from '../images/temporary-files.ts'
 import type { ImageRecord } from '../store/fleet-records.ts'
 
 export type Firmware = 'bios' | 'uefi'
+export type GuestSystem = NonNullable<Manifest['os']>
 
 export interface ImportOptions {
   readonly architecture: Architecture
   /** What boots the disk; without it, what the architecture usually has. */
   readonly firmware?: Firmware | undefined
+  /** Which guest the disk holds. */
+  readonly os?: GuestSystem | undefined
   readonly signal: AbortSignal
   progress(progress: { readonly percent: number; readonly bytes: number }): void
 }
 
+/** What boots a guest where nobody said; without an entry, what its architecture usually has. */
+const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
+
 /** What a record says about its content. */
-export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>>
+export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> & Pick<ImageRecord, 'os'>
 
 export interface ImageContents {
   /** A disk without anything on it. */
-  empty(architecture: Architecture, sizeBytes: number, firmware?: Firmware): Promise<Imported>
+  empty(architecture: Architecture, sizeBytes: number, boot: Pick<ImportOptions, 'firmware' | 'os'>): Promise<Imported>
   /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
   importDisk(file: string, options: ImportOptions): Promise<Imported>
   /** A file as it is. */
@@ -46,11 +52,12 @@ export function openImageContents(store: ContentStore): ImageContents {
     architecture: Architecture,
     sizeBytes: number,
     layers: readonly Layer[],
-    { firmware, signal }: Partial<Pick<ImportOptions, 'firmware' | 'signal'>>,
+    { os, firmware = firmwareOf[os ?? 'other'], signal }: Partial<Pick<ImportOptions, 'firmware' | 'os' | 'signal'>>,
   ): Promise<Imported> {
     const manifest: Manifest = {
       formatVersion,
       architecture,
+      ...(os && { os }),
       // Disks are made of sectors; where a file ends inside of one, its record knows.
       virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
       boot: { kind: 'firmware', ...(firmware && { firmware }) },
@@ -68,7 +75,7 @@ export function openImageContents(store: ContentStore): ImageContents {
   }
 
   return {
-    empty: (architecture, sizeBytes, firmware) => put(architecture, sizeBytes, [], { firmware }),
+    empty: (architecture, sizeBytes, boot) => put(architecture, sizeBytes, [], boot),
 
     importFile: (file, options) => pack(file, options),
 

@@ -71,11 +71,12 @@ export async function beginPull(services: Services, { store }: Kind, request: Pu
 
 async function remotePullOf({ remotes, stopping }: Services, kind: RemoteKind, wanted: string): Promise<NewImage> {
   const { remote, item } = await remotes.find(kind, wanted, stopping)
-  const { firmware } = item
+  const { firmware, os } = item
   return {
     name: item.name,
     description: item.description ?? '',
     architecture: item.type,
+    ...(os && { os }),
     sizeBytes: item.bytes,
     state: 'Updating',
     progress: { percent: 0, bytes: 0 },

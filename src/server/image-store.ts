@@ -68,6 +68,7 @@ export class ImageStore {
     name: value.name,
     description: value.description,
     type: value.architecture,
+    ...(this.#parts.noun === 'images' && { os: value.os ?? 'other' }),
     size: diskSize(value.sizeBytes),
     ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
     state: value.state ?? 'Ready',
@@ -137,12 +138,13 @@ export class ImageStore {
         name: from,
         hint: 'wait until it is Ready',
       })
-    const { architecture, sizeBytes, recipe, content, spaceUsedBytes } = source
+    const { architecture, os, sizeBytes, recipe, content, spaceUsedBytes } = source
     const made = await this.create(
       {
         name: to.name,
         description: to.description ?? `Copied from ${source.description || source.name}`.slice(0, 1_024),
         architecture,
+        ...(os && { os }),
         sizeBytes,
         ...(recipe !== undefined && { recipe }),
         ...(content !== undefined && { content }),

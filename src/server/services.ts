@@ -13,6 +13,7 @@ import type { Log } from '../platform/log.ts'
 import type { Candidate } from '../rules/placement.ts'
 import type { Collections } from '../store/collections.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
+import type { Horizon } from '../store/horizon.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
@@ -33,6 +34,8 @@ import type { Growth } from './wishes.ts'
 
 export interface Services {
   readonly store: Store
+  /** How far this server is; only where several share the store. */
+  readonly horizon?: Horizon
   readonly collections: Collections
   readonly secrets: Secrets
   readonly tokens: Tokens

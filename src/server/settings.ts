@@ -23,6 +23,17 @@ const Settings = t.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    shutdown: t.Object(
+      {
+        noticeSeconds: t.Optional(
+          t.Number({ minimum: 0, maximum: 300, description: 'Serve on for so long after readiness was withdrawn' }),
+        ),
+        requestSeconds: t.Optional(
+          t.Number({ minimum: 0, maximum: 3_600, description: 'For requests under way to finish after that' }),
+        ),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     trustedProxies: t.Array(t.String({ minLength: 2, maxLength: 64 }), {
       default: [],
       description: 'Addresses or networks of proxies whose X-Forwarded-For is believed',

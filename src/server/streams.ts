@@ -5,6 +5,7 @@ import { ApiError } from '../api/errors.ts'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey } from '../auth/principal.ts'
 import { mayStill } from './authenticate.ts'
+import { refuseWhenStopping } from './drain.ts'
 import type { ByteStream, Listing } from './handlers.ts'
 import type { Lists } from './lists.ts'
 import type { Services } from './services.ts'
@@ -59,6 +60,7 @@ async function stream(
   reply: FastifyReply,
   services: Services,
 ): Promise<FastifyReply> {
+  refuseWhenStopping(services.stopping)
   const caller = admit(operation, request, services)
   const closed = new AbortController()
   reply.raw.once('close', () => closed.abort())

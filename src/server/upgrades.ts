@@ -7,6 +7,7 @@ import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../api/errors.ts'
 import type { Operation } from '../api/operation.ts'
 import { lostBy } from './authenticate.ts'
+import { refuseWhenStopping } from './drain.ts'
 import type { Services } from './services.ts'
 import { admit, recheckMs } from './streams.ts'
 import type { Accept } from './tunnels.ts'
@@ -62,6 +63,7 @@ export async function upgrade(
   const offer = offers.get(request.raw)
   // Before anything is dialled: what cannot become a WebSocket is refused as every other bad request is.
   if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
+  refuseWhenStopping(services.stopping)
   const caller = admit(operation, request, services)
   const accept = await handler()
   const { socket } = offer

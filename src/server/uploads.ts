@@ -16,6 +16,7 @@ export interface UploadFields {
   readonly description?: string
   readonly type?: string
   readonly firmware?: string
+  readonly os?: string
 }
 
 export interface Received extends AsyncDisposable {
@@ -76,7 +77,7 @@ export class Uploads {
   }
 }
 
-const fieldNames = ['name', 'description', 'type', 'firmware'] as const
+const fieldNames = ['name', 'description', 'type', 'firmware', 'os'] as const
 type FieldName = (typeof fieldNames)[number]
 const fieldBytes = 8_192
 /** Who is refused in the middle of a body gets so long to notice; then the connection ends. */

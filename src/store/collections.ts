@@ -72,6 +72,12 @@ export interface RegistryCredentialRecord {
 export interface SigningKeyRecord {
   readonly kid: string
   readonly createdAt: string
+  /** Published before it is used; since `createdAt` when missing. */
+  readonly signsFrom?: string
+  /** No token of it that is good for more than a day is good for longer; `never`: some are good for ever. */
+  readonly tokensUntil?: string
+  /** The one that does not sign, but other secrets follow from it. */
+  readonly use?: 'derive'
   readonly sealed: string
 }
 
@@ -97,6 +103,15 @@ export interface AnswerRecord {
 
 /** Keys of the built-in identity provider; one record, sealed. */
 export interface IssuerKeysRecord {
+  readonly createdAt: string
+  readonly sealed: string
+}
+
+/** A user of the built-in identity provider, where servers share a store; the hash of the password is sealed. */
+export interface UserRecord {
+  readonly uid: string
+  readonly email: string
+  readonly admin: boolean
   readonly createdAt: string
   readonly sealed: string
 }
@@ -146,6 +161,7 @@ const kinds = {
   certificates: kind<CertificateRecord>('/certificates/'),
   issuerKeys: kind<IssuerKeysRecord>('/issuer-keys/'),
   logins: kind<LoginRecord>('/logins/'),
+  users: kind<UserRecord>('/users/'),
   browserSessions: kind<BrowserSessionRecord>('/browser-sessions/'),
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
   roleBindings: kind<RoleBindingRecord>('/role-bindings/'),

@@ -28,9 +28,11 @@ export function capturesContract(
     await capturing.release(handle, 'unknown')
     await driver.start(handle, vm, signal())
     const first = await capture('first')
+    const { machine, ...rest } = first
+    for (const file of machine ? [machine.config, machine.nvram ?? ''] : []) await fs.access(file)
     await is('running')
     assert.deepEqual(
-      { ...first, layers: [] },
+      { ...rest, layers: [] },
       { id: 'first', base: 'sha256:first', layers: [], virtualSizeBytes: 64 * mib },
     )
     assert.deepEqual(await capture('first'), first, 'the same again')

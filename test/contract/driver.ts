@@ -29,7 +29,7 @@ const signal = () => AbortSignal.timeout(30_000)
 const state = (observed: Observed): string => observed.state
 
 export function driverContract<D extends Driver>(name: string, test: DriverUnderTest<D>): void {
-  describe(`${name} keeps the driver's contract`, { timeout: 90_000 }, () => {
+  describe(`${name} keeps the driver's contract`, { timeout: 300_000 }, () => {
     const cleanUp: (() => Promise<void>)[] = []
     afterEach(async () => {
       for (const step of cleanUp.splice(0).reverse()) await step()

@@ -178,6 +178,30 @@ describe('upload and download', () => {
     assert.equal(manifest.boot.firmware, 'uefi')
   })
 
+  it('say which guest they hold, however they are made; macOS is booted by UEFI', async () => {
+    const manifestOf = async (checksum: string) =>
+      JSON.parse((await service.services.content.read(checksum, 2 ** 20)).toString())
+    const generate = (body: object) => service.call('POST', `${base}/images`, { body: { size: '1G', ...body } })
+    const mac = (await generate({ name: 'mac', os: 'macos' })).body
+    assert.equal(mac.os, 'macos')
+    const { os, boot } = await manifestOf(mac.checksum)
+    assert.deepEqual([os, boot], ['macos', { kind: 'firmware', firmware: 'uefi' }])
+    const uploaded = (await upload('name=mac-upload&os=macos', makeDisk())).body
+    assert.equal(uploaded.os, 'macos')
+    assert.equal((await manifestOf(uploaded.checksum)).boot.firmware, 'uefi')
+    assert.equal(
+      (await service.call('POST', `${base}/images/mac/copy`, { body: { name: 'mac-copy' } })).body.os,
+      'macos',
+    )
+    const plain = (await generate({ name: 'plain-guest' })).body
+    assert.equal(plain.os, 'other')
+    assert.equal((await manifestOf(plain.checksum)).os, undefined)
+    assert.equal((await generate({ name: 'no', os: 'macos', firmware: 'bios' })).status, 422)
+    assert.equal((await generate({ name: 'no', os: 'beos' })).status, 400)
+    for (const wrong of ['os=beos', 'os=macos&firmware=bios'])
+      assert.equal((await upload(`name=no&${wrong}`, makeDisk())).status, 422, wrong)
+  })
+
   it('serves one range, says where it is, and knows If-Range, If-None-Match and HEAD', async () => {
     const disk = makeDisk(200_000)
     disk[0] = 7

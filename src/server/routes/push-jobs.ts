@@ -61,6 +61,7 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
           vm: name,
           vmUid: uid,
           image: reference.text,
+          ...(body.format !== undefined && { format: body.format }),
           owner: displayName(principal),
           capture: randomUUID(),
           ...(requestKey !== undefined && { requestKey }),
@@ -70,11 +71,11 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
           startedAt: timestamp(now),
         }))
       failpoint('push.recorded')
-      const { capture: id, image } = job.value
+      const { capture: id, image, format } = job.value
       try {
         // The disk only: memory would have to be sent whole each time, and fits no other kind of host.
         const capture = { id, kind: 'push', withMemory: false, job: job.value.name, reference: image } as const
-        await attach(services, vm, capture, requestKey)
+        await attach(services, vm, { ...capture, ...(format !== undefined && { format }) }, requestKey)
       } catch (error) {
         await jobs.delete(job).catch(ignoreLost)
         throw error

@@ -42,7 +42,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
   })
 
   async function finish(upload: PartialUpload, owner: string, now: Date, sha256: string | undefined) {
-    const { id, kind, name, size, type = 'amd64', firmware, description = '', namespace } = upload
+    const { id, kind, name, size, type = 'amd64', firmware, os, description = '', namespace } = upload
     const { store, noun: made, take } = kinds[kind]
     const requestKey = `upload ${id}`
     const asked = { namespace, owner, now, requestKey }
@@ -67,6 +67,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
         name,
         description,
         architecture: type,
+        ...(kind === 'image' && os !== undefined && { os }),
         sizeBytes: size,
         state: 'Updating',
         progress: { percent: 0, bytes: 0 },

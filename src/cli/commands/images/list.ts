@@ -19,7 +19,8 @@ export const command = defineCommand({
       items,
       nameOf: ({ name }) => name,
       wanted: names,
-      columns,
+      // Behind the others, which scripts know by their places.
+      columns: [...columns, { header: 'OS', wide: true, cell: (image) => image.os }],
       none: 'No images in the cluster.',
       listCommand: 'image list',
     })

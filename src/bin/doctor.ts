@@ -1,0 +1,58 @@
+// `svc3 agent doctor`: which checks are made of this host, for the driver that it is to use.
+import path from 'node:path'
+import {
+  type Check,
+  examine,
+  firmwareCheck,
+  folderCheck,
+  hypervisorCheck,
+  limitsCheck,
+  macosCheck,
+  nodeCheck,
+  portsCheck,
+  sizeCheck,
+  spaceCheck,
+  virtualisationCheck,
+} from '../agent/doctor.ts'
+import { serverChecks } from '../agent/doctor-server.ts'
+import type { DoctorCheck, DoctorOptions, DriverName } from '../cli/programs.ts'
+import { openDriver } from '../drivers/index.ts'
+import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
+import { rememberedUrls } from './remembered-urls.ts'
+import { version } from './version.ts'
+
+/** What only one of them needs. */
+const own: Readonly<Partial<Record<DriverName, (options: DoctorOptions) => readonly Check[]>>> = {
+  qemu: ({ configFile, dataDir }) => [
+    virtualisationCheck,
+    firmwareCheck,
+    macosCheck(async () => {
+      const file = configFile ?? path.join(dataDir, agentSettingsFile)
+      return (await readAgentSettings(file, configFile !== undefined)).macos
+    }),
+  ],
+}
+
+export async function runDoctor(options: DoctorOptions): Promise<readonly DoctorCheck[]> {
+  const { dataDir, network, signal } = options
+  const driver = openDriver(options.driver, options.driver === 'qemu' ? { network } : {})
+  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : await rememberedUrls(dataDir)
+  try {
+    return await examine(
+      [
+        nodeCheck(process.versions.node),
+        hypervisorCheck(driver),
+        ...(own[options.driver]?.(options) ?? []),
+        sizeCheck,
+        folderCheck(dataDir),
+        spaceCheck(dataDir),
+        portsCheck,
+        limitsCheck,
+        ...serverChecks(apiUrls, options.trust(apiUrls), version),
+      ],
+      signal,
+    )
+  } finally {
+    await driver.close()
+  }
+}
