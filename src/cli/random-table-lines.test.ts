@@ -81,7 +81,8 @@ it('any 1,200 of them end well', async () => {
     for (const text of lines) assert.match(text, said)
     assert.ok(!new RegExp(`\\n\\s+at |${secret}|TypeError|undefined|\\[object`).test(stderr), stderr)
     assert.ok(exitCode !== 2 || stdout === '', stdout)
-    assert.equal(exitCode === 0 || lines.length > 0, true)
+    // Where a service does not run, or a host is not fit, the table says so, and the code with it.
+    assert.ok(exitCode === 0 || lines.length > 0 || (exitCode === 1 && stdout !== ''))
   })
   await fc.assert(property, { numRuns: 1_200 })
 })

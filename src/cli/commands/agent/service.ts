@@ -46,7 +46,7 @@ export const installCommand = ({ kind, command, without, examples, description }
       user: {
         type: 'string',
         value: 'NAME',
-        defaultText: kind === 'agent' ? 'svc3-agent; on macOS who calls sudo' : 'svc3; on macOS who calls sudo',
+        defaultText: kind === 'agent' ? 'svc3-agent; on macOS yours' : 'svc3; on macOS yours',
         description: 'User that the service runs as; made if it is not there',
       },
       ...placed,
