@@ -67,8 +67,10 @@ async function deploy(name: string, image: string): Promise<void> {
 }
 
 describe('the console with real VMs', () => {
-  it('deploys a VM, shows its screen, and types into it', { timeout: 170_000 }, async () => {
-    await deploy('demo', 'tiny-amd64')
+  it('deploys a VM and shows how it comes up', { timeout: 170_000 }, () => deploy('demo', 'tiny-amd64'))
+
+  it('shows its screen, and types into it', { timeout: 170_000 }, async () => {
+    await go(page, server, '/vms/svc-default/demo')
     using guest = await openGuest((await show('demo')) as never, {}, bootMs)
     await page.getByRole('button', { name: 'Screen', exact: true }).click()
     await page.getByText('Connected', { exact: true }).waitFor()
