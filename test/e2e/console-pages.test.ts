@@ -334,6 +334,8 @@ describe('the console', () => {
 
   it('works below a prefix, behind a proxy', { timeout: 150_000 }, async () => {
     const own = await makeFolder()
+    // Declared first, so that it happens last: when the server that has the folder is gone.
+    await using _removal = { [Symbol.asyncDispose]: () => fs.rm(own, { recursive: true, force: true }) }
     await fs.writeFile(path.join(own, 'config.json'), JSON.stringify({ console: { pathPrefix: '/tools/svc3' } }))
     await using behind = await startDev(own, { args: ['--driver', 'simulated', '--nodes', 'amd64=1'] })
     await using proxy = await startPrefixProxy('/tools/svc3', behind.apiUrl)
@@ -346,7 +348,6 @@ describe('the console', () => {
     await go(page, at, '/nodes/svc-default/sim-amd64-1')
     await page.getByText('0 of 12 in use').waitFor()
     assert.deepEqual(complaints, [])
-    await fs.rm(own, { recursive: true, force: true })
   })
 
   it('asks for at most 150 KB before it is shown', { timeout: 150_000 }, async () => {
