@@ -229,11 +229,12 @@ function stepsFor(namespace: string, file: File, body: Begin, id: { current: str
       }
       const response = await fetch(url, request).catch(lost)
       const text = await response.text().catch(lost)
+      // The service has other bytes than was thought, or still reads a piece that was cut off: it is asked again.
+      if (response.status === 409) lost(text)
       if (!response.ok) throw refusal(response.status, text, url, response.headers.get('retry-after') ?? undefined)
       return (JSON.parse(text) as { offset: number }).offset
     },
     finish: (signal: AbortSignal) => client.call(finishUpload, { params: params(), body: {}, signal }),
-    // A conflict: the service has other bytes than was thought. It is asked again how many.
     isPassing: (failure: unknown) =>
       failure instanceof ConnectionError ||
       (failure instanceof ApiError && (failure.code === 503 || failure.code === 429 || failure.code === 504)),

@@ -19,12 +19,12 @@ function run(script: string, args: readonly string[]): Promise<{ code: number; o
 }
 
 describe('the source', () => {
-  it('has right types', async () => {
-    for (const project of ['.', 'console']) {
+  for (const project of ['.', 'console']) {
+    it(`has right types in ${project}`, async () => {
       const { code, output } = await run('typescript/bin/tsc', ['-p', project])
       assert.equal(code, 0, output)
-    }
-  })
+    })
+  }
 
   it('is linted and formatted (npm run format)', async () => {
     const { code, output } = await run('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '.'])

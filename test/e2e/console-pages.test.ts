@@ -12,6 +12,7 @@ import { type DevServer, makeFolder, root, startDev, svc3 } from '../support/dev
 import { eventually } from '../support/eventually.ts'
 import { fillLogin, launchBrowser, screenshot } from '../support/login.ts'
 import { manyVm, serveManyVms } from '../support/many-vms.ts'
+import { startPrefixProxy } from '../support/prefix-proxy.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
 const markup = '<img src=x onerror="window.hit=1"><b>bold</b>'
@@ -329,6 +330,24 @@ describe('the console', () => {
     await page.getByText('1000 of 10000 VMs').waitFor()
     await page.getByRole('button', { name: 'Name' }).click()
     await page.getByRole('link', { name: 'vm-05999' }).waitFor()
+  })
+
+  it('works below a prefix, behind a proxy', { timeout: 150_000 }, async () => {
+    const own = await makeFolder()
+    // Declared first, so that it happens last: when the server that has the folder is gone.
+    await using _removal = { [Symbol.asyncDispose]: () => fs.rm(own, { recursive: true, force: true }) }
+    await fs.writeFile(path.join(own, 'config.json'), JSON.stringify({ console: { pathPrefix: '/tools/svc3' } }))
+    await using behind = await startDev(own, { args: ['--driver', 'simulated', '--nodes', 'amd64=1'] })
+    await using proxy = await startPrefixProxy('/tools/svc3', behind.apiUrl)
+    const at = { apiUrl: proxy.url }
+    await using opened = await openConsole(browser, at, behind.token)
+    const { page, complaints } = opened
+    await page.getByRole('link', { name: 'Nodes', exact: true }).click()
+    await page.getByRole('link', { name: 'sim-amd64-1' }).waitFor()
+    assert.equal(page.url(), `${proxy.url}/console/nodes`)
+    await go(page, at, '/nodes/svc-default/sim-amd64-1')
+    await page.getByText('0 of 12 in use').waitFor()
+    assert.deepEqual(complaints, [])
   })
 
   it('asks for at most 150 KB before it is shown', { timeout: 150_000 }, async () => {
