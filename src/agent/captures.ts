@@ -244,11 +244,11 @@ export function createCaptures(options: CapturesOptions): Captures {
       signal,
       isAlone: alone(one),
       ...(headStart && { through: headStart.through }),
-      // A push counts what it sends: what it comes to is known after this.
+      // A push counts what it sends, meanwhile too: what it comes to is known after this.
       progress: (share, bytes) =>
         tell(
           known.kind === 'push'
-            ? { percent: 0, bytes: 0, phase: 'packing' }
+            ? { percent: 0, bytes: headStart?.sent().bytes ?? 0, phase: `packing, ${Math.floor(100 * share)} %` }
             : { percent: share * packedPercent, bytes },
         ),
     })

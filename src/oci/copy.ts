@@ -3,8 +3,9 @@
 import { setMaxListeners } from 'node:events'
 import { eachAtOnce } from '../images/parallel.ts'
 import { failpoint } from '../platform/failpoint.ts'
+import { RegistryError } from './errors.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'
-import type { Descriptor, Destination, Source } from './target.ts'
+import type { BlobContent, Descriptor, Destination, Source } from './target.ts'
 
 export interface From {
   readonly target: Source
@@ -55,23 +56,38 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
   const manifest = await resolveManifest(source, from.reference, { ...options, signal })
   const blobs = await to.target.plan(manifest, (blob) => source.read(blob, signal))
   const count = counter(blobs, onProgress)
-  await eachAtOnce(blobs, concurrency, async (blob) => {
-    try {
-      signal.throwIfAborted()
-      if (there?.has(blob.digest) || (await to.target.has(blob, signal))) return count.skipped(blob)
-      const content = { open: (offset: number) => source.open(blob, { offset, signal, isUnchecked: true }) }
-      const isSent = await to.target.put(blob, content, { signal, onPosition: (bytes) => count.reached(blob, bytes) })
-      if (isSent) count.sent(blob)
-      else count.skipped(blob)
-      failpoint('oci.copy.blob')
-    } catch (error) {
-      stop.abort(error)
-      throw error
-    }
+  const each = (all: readonly Descriptor[], work: (blob: Descriptor) => Promise<void>): Promise<void> =>
+    eachAtOnce(all, concurrency, async (blob) => {
+      try {
+        signal.throwIfAborted()
+        await work(blob)
+      } catch (error) {
+        stop.abort(error)
+        throw error
+      }
+    })
+  const contentOf = (blob: Descriptor): BlobContent => ({
+    open: (offset) => source.open(blob, { offset, signal, isUnchecked: true }),
+  })
+  await each(blobs, async (blob) => {
+    if (there?.has(blob.digest) || (await to.target.has(blob, signal))) return count.skipped(blob)
+    const onPosition = (bytes: number): void => count.reached(blob, bytes)
+    if (await to.target.put(blob, contentOf(blob), { signal, onPosition })) count.sent(blob)
+    else count.skipped(blob)
+    failpoint('oci.copy.blob')
   })
   signal.throwIfAborted()
   failpoint('oci.copy.finish')
-  const digest = await to.target.finish(manifest, to.reference, signal)
+  const finish = () => to.target.finish(manifest, to.reference, signal)
+  const digest = await finish().catch(async (error: unknown) => {
+    // What was sent may be gone since, with a registry that was put back to what it had before, or tidied up.
+    const doubtful = blobs.filter((blob) => there?.has(blob.digest))
+    if (doubtful.length === 0 || !(error instanceof RegistryError) || error.isPassing) throw error
+    await each(doubtful, async (blob) => {
+      if (!(await to.target.has(blob, signal))) await to.target.put(blob, contentOf(blob), { signal })
+    })
+    return await finish()
+  })
   return { sourceDigest: manifest.digest, digest, progress: count.progress() }
 }
 

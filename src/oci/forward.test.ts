@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { type BadRegistry, reply, startBadRegistry } from '../../test/support/bad-registry.ts'
 import { makeSmallImage, type SmallImage } from '../../test/support/small-image.ts'
 import { packDisk } from '../images/chunks.ts'
+import { digestOf } from '../images/manifest.ts'
 import { restoreDisk } from '../images/restore.ts'
 import { openStore } from '../images/store.ts'
 import { copy } from './copy.ts'
@@ -50,6 +51,42 @@ describe('a push that begins while the disk is packed', () => {
       { target, reference: 'v1' },
     )
     assert.equal(progress.bytesSkipped, chunkBytes)
+    registry.close()
+  })
+
+  it('looks for nothing twice, and seldom where nothing is; one that is gone since is sent again', async () => {
+    const registry = connect()
+    bad.blobs.clear()
+    bad.seen.length = 0
+    const target = registry.repository('team/gone')
+    const forwarding = forwardTo(target, image.store)
+    // Forty that are new, out of memory that is used again as soon as it may be.
+    const memory = Buffer.alloc(1_000)
+    for (let index = 0; index < 40; index += 1) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      memory.fill(index + 1)
+      const retain = () => resolve
+      await forwarding.store.put(memory, { digest: digestOf(memory), retain })
+      await promise
+    }
+    const heads = bad.seen.filter(({ method }) => method === 'HEAD').length
+    assert.ok(heads >= 8 && heads <= 16, String(heads))
+    await packDisk(path.join(folder, 'image/disk.raw'), forwarding.store)
+    await forwarding.idle()
+    assert.equal(bad.blobs.size, 40 + (image.manifest.layers[0]?.chunks.length ?? 0))
+    for (const [digest, bytes] of bad.blobs) assert.equal(digestOf(bytes), digest)
+    const [gone] = image.manifest.layers[0]?.chunks ?? []
+    bad.blobs.delete(gone?.digest ?? '')
+    bad.seen.length = 0
+    bad.bend = ({ method, path: at }, response, request) => {
+      if (method !== 'PUT' || !at.includes('/manifests/') || bad.blobs.has(gone?.digest ?? '')) return false
+      request.resume()
+      return reply(response, 400, {}, Buffer.from('{"errors":[{"code":"MANIFEST_BLOB_UNKNOWN"}]}'))
+    }
+    const from = { target: imageSource(image.store), reference: image.digest }
+    await copy(from, { target, reference: 'v1' }, { there: forwarding.there })
+    bad.bend = () => false
+    assert.ok(bad.blobs.has(gone?.digest ?? '') && bad.manifests.has('v1'))
     registry.close()
   })
 

@@ -43,6 +43,8 @@ export function sent(
   const seconds = (nowMs - sending.atMs) / 1_000
   const bytesPerSecond = seconds < leastSeconds ? 0 : Math.floor((bytes - sending.bytes) / seconds)
   if (bytesPerSecond === 0) return { progress: reported, sending }
+  // What it adds up to is not known while some of it is being packed.
+  if (reported.bytesTotal === 0) return { progress: { ...reported, bytesPerSecond }, sending }
   const secondsLeft = Math.ceil(Math.max(0, reported.bytesTotal - reported.bytesDone) / bytesPerSecond)
   return { progress: { ...reported, bytesPerSecond, secondsLeft }, sending }
 }

@@ -81,7 +81,7 @@ export function captures(services: Services): HandlersOf<typeof api> {
         const running = { status: 'Running', ...(phase !== undefined && { phase }) } as const
         await changePushJob(pushJobs, pushJobs.key(vm.value.namespace, capture.job), (record) => ({
           ...running,
-          ...(bytesTotal === 0 ? { progress } : sent(record, progress, clock.now().getTime())),
+          ...(bytesTotal === 0 && bytes === 0 ? { progress } : sent(record, progress, clock.now().getTime())),
         }))
       } else {
         deliveries.heard(id)

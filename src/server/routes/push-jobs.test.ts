@@ -100,6 +100,23 @@ describe('a push', () => {
     await free()
   })
 
+  it('counts what is sent while it is being packed, without a guess of what it comes to', async () => {
+    const { name, capture } = await begun()
+    const packing = { percent: 0, bytes: 50, phase: 'packing, 40 %' }
+    assert.equal((await agent('POST', `captures/${capture}/progress`, packing)).status, 200)
+    const { body } = await service.call('GET', `${here}/pushjobs/${name}`)
+    assert.deepEqual([body.phase, body.progress.bytesDone, body.progress.bytesTotal], ['packing, 40 %', 50, 0])
+    const record = job(name) ?? assert.fail()
+    const began = record.sending ?? assert.fail()
+    const more = { percent: 0, bytesDone: 90, bytesTotal: 0, bytesSkipped: 0 }
+    assert.deepEqual(sent(record, more, began.atMs + 10_000).progress, { ...more, bytesPerSecond: 4 })
+    // Then what was sent before counts from when it was: the rate does not leap.
+    const then = { percent: 90, bytesDone: 90, bytesTotal: 100, bytesSkipped: 0 }
+    assert.deepEqual(sent(record, then, began.atMs + 10_000).progress, { ...then, bytesPerSecond: 4, secondsLeft: 3 })
+    assert.equal((await agent('POST', `captures/${capture}`, { content: digest })).status, 200)
+    await free()
+  })
+
   it('goes on, says how far it is, and ends once', async () => {
     const { name, capture } = await begun()
     const progress = { percent: 62, bytes: 62, bytesTotal: 100, bytesSkipped: 12, phase: 'sending' }

@@ -17,8 +17,9 @@ export const columns: readonly Column<PushJob>[] = [
 
 /** `62 % of 8.4G, 18M/s, 3 min left`; what it adds up to is not known before the VM is frozen and packed. */
 function progressOf({ status, progress }: PushJob): string {
-  const { bytesTotal, percent, bytesPerSecond, secondsLeft } = progress
+  const { bytesTotal, bytesDone, percent, bytesPerSecond, secondsLeft } = progress
   const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined
   const rest = isMoving ? `, ${roughSize(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : ''
+  if (bytesTotal === 0 && bytesDone > 0) return `${roughSize(bytesDone)} sent`
   return bytesTotal === 0 ? `${percent} %` : `${percent} % of ${roughSize(bytesTotal)}${rest}`
 }

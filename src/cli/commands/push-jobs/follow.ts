@@ -17,7 +17,12 @@ export async function followJob(context: Context, { client, namespace }: Session
       if (isOver(job)) return job
       const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = job.progress
       const isSending = total > 0
-      const text = !isSending ? (job.phase ?? 'waiting') : from > 0 ? `${roughSize(from)} are there already` : ''
+      const early = done > 0 ? `, ${roughSize(done)} sent` : ''
+      const text = !isSending
+        ? `${job.phase ?? 'waiting'}${early}`
+        : from > 0
+          ? `${roughSize(from)} are there already`
+          : ''
       progress.show({ text, ...(isSending && { bytes: { done, total, from } }) })
     }
   } finally {
