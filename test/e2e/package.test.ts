@@ -53,7 +53,11 @@ before(async () => {
     npm_config_loglevel: 'error',
   }
   // `npm test` has built it: to build it again now would take it from under other tests.
-  const packed = await exec('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: root, env, timeoutMs })
+  const packed = await exec('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], {
+    cwd: root,
+    env,
+    timeoutMs,
+  })
   tarball = path.join(folder, packed.stdout.trim().split('\n').at(-1) ?? '')
   const place = ['install', '--global', '--prefix', path.join(folder, 'prefix')]
   await exec('npm', [...place, '--offline', '--no-audit', '--no-fund', tarball], { cwd: folder, env, timeoutMs })
