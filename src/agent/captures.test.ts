@@ -15,7 +15,7 @@ import { ApiError } from '../api/errors.ts'
 
 const execute = promisify(execFile)
 
-describe('a chain of saves and commits', { timeout: 60_000 }, () => {
+describe('a chain of saves and commits', { timeout: 170_000 }, () => {
   it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
@@ -39,11 +39,11 @@ describe('a chain of saves and commits', { timeout: 60_000 }, () => {
         uid = next
       }
     }
-    await eventually(async () => assert.deepEqual(await rig.left(), []))
+    await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
   })
 })
 
-describe('a capture', { timeout: 60_000, concurrency: true }, () => {
+describe('a capture', { timeout: 170_000, concurrency: true }, () => {
   it('of a VM that is deleted at once comes to its end first', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
@@ -77,7 +77,7 @@ describe('a capture', { timeout: 60_000, concurrency: true }, () => {
     const { problem, content } = await rig.server.outcome(id)
     assert.equal(content, undefined)
     assert.match(problem ?? '', /could not be saved on node "node": the disk of the server is full/)
-    await eventually(async () => assert.deepEqual(await rig.left(), []))
+    await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
     // And once more, when there is space again.
     rig.server.refuseBlobs = undefined
     await rig.check(rig.capture('a').id, rig.disks.get('a') ?? Buffer.alloc(0))
@@ -107,7 +107,7 @@ describe('a capture', { timeout: 60_000, concurrency: true }, () => {
   })
 })
 
-describe('a disk that is full', { timeout: 60_000 }, () => {
+describe('a disk that is full', { timeout: 170_000 }, () => {
   it('on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
     const script = path.resolve(import.meta.dirname, '../../test/support/full-disk-captures.ts')
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-full-'))
@@ -120,7 +120,7 @@ describe('a disk that is full', { timeout: 60_000 }, () => {
   })
 })
 
-describe('an agent that is killed while it captures', { timeout: 120_000, concurrency: 3 }, () => {
+describe('an agent that is killed while it captures', { timeout: 175_000, concurrency: 3 }, () => {
   const points = [
     'agent.capture.capture',
     'captures.frozen',
@@ -148,7 +148,7 @@ describe('an agent that is killed while it captures', { timeout: 120_000, concur
       await rig.start()
       await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
       await rig.server.fulfilled(wish)
-      await eventually(async () => assert.deepEqual(await rig.left(), []))
+      await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
     })
 
   it('at random moments, ten times', () => killAtRandom(10))

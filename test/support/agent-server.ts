@@ -14,7 +14,7 @@ import { wantedVm } from './wanted-vm.ts'
 type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 
 const prefix = '/api/v1/agent'
-const patienceMs = 15_000
+const patienceMs = 60_000
 
 export interface Backup {
   readonly wanted: ReadonlyMap<string, WantedVm>

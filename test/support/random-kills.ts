@@ -30,5 +30,5 @@ export async function killAtRandom(kills: number): Promise<void> {
   }
   await rig.start()
   for (const { id, disk } of expected) await rig.check(id, disk)
-  await eventually(async () => assert.deepEqual(await rig.left(), []))
+  await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
 }
