@@ -278,6 +278,7 @@ export const texts = {
     number: 'Write a number.',
     estimate: 'Where it will go',
     estimating: 'Looking for a place…',
+    perNode: 'Node by node',
     noEstimate: 'Choose an image to see where the VM will go.',
   },
   images: {
@@ -365,6 +366,7 @@ export const texts = {
     emptyText: 'A host is a Mac or a Linux machine that runs VMs. It joins with one line.',
     columns: { cores: 'Cores', memory: 'Memory', vms: 'VMs', tags: 'Tags', seen: 'Last seen', agent: 'Agent' },
     ready: 'Ready',
+    connected: 'connected',
     notReady: 'Not ready',
     cordoned: 'Cordoned',
     free: (free: string, whole: string) => `${free} of ${whole} free`,

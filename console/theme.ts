@@ -20,6 +20,21 @@ export function chooseTheme(theme: Theme): void {
   for (const listener of listeners) listener()
 }
 
+const darkSystem = matchMedia('(prefers-color-scheme: dark)')
+
+/** Whether what is drawn now is dark: for what cannot follow the styles by itself. */
+export function useIsDark(): boolean {
+  const theme = useTheme()
+  const isSystemDark = useSyncExternalStore(
+    (listener) => {
+      darkSystem.addEventListener('change', listener)
+      return () => darkSystem.removeEventListener('change', listener)
+    },
+    () => darkSystem.matches,
+  )
+  return theme === 'system' ? isSystemDark : theme === 'dark'
+}
+
 export const useTheme = (): Theme =>
   useSyncExternalStore((listener) => {
     listeners.add(listener)

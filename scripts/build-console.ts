@@ -23,6 +23,11 @@ const withoutSchemas: Plugin = {
   },
 }
 
+/** What only pages that are opened later need stays with them. */
+const apart =
+  /@novnc|@xterm|uplot|\/src\/(legacy|oci)\/|\/src\/api\/(index|agent|captures|certificates|service)\.ts|\/console\/pages\//
+const isShared = (id: string): boolean => /\.(ts|tsx|js|mjs)$/.test(id) && !apart.test(id) && !id.endsWith('main.tsx')
+
 /** Builds into `outDir`, or copies what `previous` has when that was made of the same sources. */
 export async function buildConsole(outDir: string, previous: string): Promise<void> {
   const stamp = stampOf(sources)
@@ -47,7 +52,11 @@ export async function buildConsole(outDir: string, previous: string): Promise<vo
       reportCompressedSize: false,
       chunkSizeWarningLimit: 1_000,
       // Directives of frameworks that render on servers mean nothing here.
-      rolldownOptions: { checks: { moduleLevelDirective: false } },
+      rolldownOptions: {
+        checks: { moduleLevelDirective: false, bundlerTimings: false },
+        // One file for what the first page and every other one share: left to itself it becomes thirty.
+        output: { codeSplitting: { groups: [{ name: 'shared', test: isShared }] } },
+      },
     },
   })
   await compressAll(path.join(outDir, 'assets'))

@@ -26,6 +26,7 @@ const programs = [
   'src/cli/oidc.ts',
   'src/cli/tunnel.ts',
   'src/store/sqlite-thread.ts',
+  'src/images/pack-thread.ts',
 ].map(inRoot)
 
 /** An import() of a file that has a bundle of its own stays an import() of that bundle. */

@@ -58,12 +58,6 @@ function subscribe(operation: ListOperation, namespace: string, listener: () => 
   }
 }
 
-/** Somebody else is logged in from here on: nothing of what was seen stays. */
-export function forgetEverything(): void {
-  for (const list of lists.values()) list.stop()
-  lists.clear()
-}
-
 /** The lists of several namespaces as one, in their order. */
 export function useLive<O extends ListOperation>(operation: O, namespaces: readonly string[]): Snapshot<ItemOf<O>> {
   const names = namespaces.join(' ')

@@ -30,7 +30,8 @@ export function LineageGraph({ lineage }: { readonly lineage: Lineage }) {
   const from = chain.at(-1)
   const width = (shown.length > 0 ? last + box.width : last - box.gapX) + 2
   return (
-    <figure className="lineage">
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
+    <figure className="lineage" tabIndex={0} aria-label={texts.images.lineageOf(here.name)}>
       <svg width={width} height={height} role="img" aria-label={texts.images.lineageOf(here.name)}>
         {chain.slice(1).map(({ x, y, node }) => (
           <path key={node.key} d={`M${x - box.gapX} ${y + box.height / 2}h${box.gapX}`} />

@@ -96,7 +96,7 @@ export function NodeDetail({ params: { namespace = '', name = '' } }: Props) {
                   </span>
                 ),
               ],
-              node.lastSeenAt === undefined
+              node.lastSeenAt === undefined || node.phase === 'READY'
                 ? undefined
                 : [words.columns.seen, <Time key="seen" at={node.lastSeenAt} />],
             ]}

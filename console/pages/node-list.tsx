@@ -57,7 +57,14 @@ const columns: readonly Column<Node>[] = [
     title: words.columns.seen,
     by: (node) => node.lastSeenAt ?? '',
     look: 'lesser wide',
-    cell: (node) => (node.lastSeenAt === undefined ? texts.common.never : <Time at={node.lastSeenAt} />),
+    cell: (node) =>
+      node.phase === 'READY' ? (
+        words.connected
+      ) : node.lastSeenAt === undefined ? (
+        texts.common.never
+      ) : (
+        <Time at={node.lastSeenAt} />
+      ),
   },
   { title: texts.common.actions, look: 'end', cell: (node) => <NodeMenu node={node} size="small" /> },
 ]

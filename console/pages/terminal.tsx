@@ -6,7 +6,7 @@ import { FitAddon } from '@xterm/addon-fit'
 import { Terminal } from '@xterm/xterm'
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import { Link } from 'wouter'
-import { getVm } from '../../src/api/vms.ts'
+import { openTerminal } from '../../src/api/terminals.ts'
 import { isObject, parseJson } from '../../src/client/answer.ts'
 import { socketUrl } from '../api/places.ts'
 import { pathOf } from '../teach/requests.ts'
@@ -116,8 +116,7 @@ function Session({ namespace, name, login, onEnd }: SessionProps) {
     terminal.loadAddon(fit)
     terminal.open(place.current)
     fit.fit()
-    const path = `${pathOf(getVm, { params: { namespace, vm: name } })}/terminal`
-    const socket = new WebSocket(socketUrl(path))
+    const socket = new WebSocket(socketUrl(pathOf(openTerminal, { params: { namespace, vm: name } })))
     socket.binaryType = 'arraybuffer'
     const send = (message: object): void => {
       if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message))

@@ -1,5 +1,6 @@
 // A button that opens a list of actions, each with the reason where it may not be taken.
-import { type KeyboardEvent, useId, useRef } from 'react'
+import { type KeyboardEvent, useId, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { Icon } from './icons.tsx'
 
 export interface MenuItem {
@@ -21,6 +22,8 @@ export function Menu({ label, items, size, text }: Props) {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
+  // A table has many menus, and at most one of them is looked at.
+  const [isOpen, setOpen] = useState(false)
   const place = (): void => {
     const [from, menu] = [button.current?.getBoundingClientRect(), list.current]
     if (!from || !menu) return
@@ -62,23 +65,28 @@ export function Menu({ label, items, size, text }: Props) {
         tabIndex={-1}
         aria-label={label}
         onKeyDown={move}
-        onToggle={(event) => event.newState === 'open' && place()}
+        onToggle={(event) => {
+          flushSync(() => setOpen(event.newState === 'open'))
+          if (event.newState === 'open') place()
+        }}
       >
-        {items.map((item) => (
+        {(isOpen ? items : []).map((item, index) => (
           <button
             key={item.label}
             type="button"
             role="menuitem"
             data-kind={item.isDanger ? 'danger' : undefined}
             aria-disabled={item.reason !== undefined || undefined}
+            aria-labelledby={`${id}${index}`}
+            aria-describedby={item.reason === undefined ? undefined : `${id}${index}r`}
             onClick={() => {
               if (item.reason !== undefined) return
               list.current?.hidePopover()
               item.onChoose()
             }}
           >
-            {item.label}
-            {item.reason !== undefined && <small>{item.reason}</small>}
+            <span id={`${id}${index}`}>{item.label}</span>
+            {item.reason !== undefined && <small id={`${id}${index}r`}>{item.reason}</small>}
           </button>
         ))}
       </div>

@@ -89,10 +89,11 @@ async function reached(apiUrl: string, version: string, answer: Promise<Answer>)
 }
 
 async function clock(answer: Promise<Answer>): Promise<Finding> {
-  const { aheadSeconds } = await answer.catch(() => ({ aheadSeconds: undefined }))
+  const { aheadSeconds, roundTripMs } = await answer.catch(() => ({ aheadSeconds: undefined, roundTripMs: 0 }))
   if (aheadSeconds === undefined)
     return { result: 'warning', found: 'not known', advice: 'the service did not tell the time' }
-  const off = Math.abs(aheadSeconds)
+  // It looked at its clock at some moment between question and answer: so much is not known.
+  const off = Math.max(0, Math.abs(aheadSeconds) - 0.5 - roundTripMs / 2_000)
   const found =
     off < 1
       ? 'as that of the service'

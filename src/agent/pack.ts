@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { BaseImage, Capture, MachineFiles } from '../drivers/driver.ts'
 import { packAttachment } from '../images/attachments.ts'
+import { boundLayers } from '../images/bounded.ts'
 import { packDisk } from '../images/chunks.ts'
 import type { ContentSource, ContentStore, Stored } from '../images/content.ts'
 import { childManifest, type Delta, packDelta, packRawDelta } from '../images/deltas.ts'
@@ -119,7 +120,11 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
               ...(boot.initrd !== undefined && { initrd: await attach(boot.initrd) }),
               commandLine: boot.commandLine,
             },
-      layers: [await packDisk(base.disk, store, work.part(await bytesIn(base.disk)))],
+      layers: await boundLayers(
+        [await packDisk(base.disk, store, work.part(await bytesIn(base.disk)))],
+        store,
+        work.part(0),
+      ),
     }
     await remember(key, manifest)
     return manifest
@@ -156,7 +161,8 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
         const virtualSizeBytes = Math.max(manifest.virtualSizeBytes, capture.virtualSizeBytes)
         const { memory: _, ...disk } = { ...manifest, virtualSizeBytes, parent: parentDigest }
         const from = planFold(disk.layers)
-        const layers = from === undefined ? disk.layers : await foldLayers(disk.layers, from, recording, work.part(0))
+        const folded = from === undefined ? disk.layers : await foldLayers(disk.layers, from, recording, work.part(0))
+        const layers = await boundLayers(folded, recording, work.part(0))
         const memory = capture.memory && {
           state: await packAttachment(capture.memory.file, recording, work.part(await bytesIn(capture.memory.file))),
           description: { ...capture.memory.description },

@@ -23,9 +23,17 @@ export interface PushTarget {
   readonly login: RegistryLogin
 }
 
+/** What a push has sent while it was being packed. */
+export interface Sent {
+  /** They count as sent, not as skipped. */
+  readonly bytes: number
+  /** Digests of what the registry has. */
+  readonly there: ReadonlySet<string>
+}
+
 export interface PushOptions {
-  /** So much was sent before, in this very push: it counts as sent, not as skipped. */
-  readonly sentBytes: number
+  /** What was sent before, in this very push. */
+  readonly sent: Sent | undefined
   readonly store: ContentStore
   readonly format: PushFormat | undefined
   /** Nobody else packs anything: what was made for this push alone may go. */
@@ -36,7 +44,7 @@ export interface PushOptions {
 
 /** Returns the digest of the manifest in the registry. */
 export async function push(content: string, target: PushTarget, options: PushOptions): Promise<string> {
-  const { store, sentBytes, signal, progress } = options
+  const { store, sent, signal, progress } = options
   using place = openTarget(target)
   await using source =
     options.format === 'tart' ? sourceForTart(options) : { target: imageSource(store), ...nothingMade }
@@ -45,13 +53,14 @@ export async function push(content: string, target: PushTarget, options: PushOpt
     { target: place.repository, reference: place.tag },
     {
       signal,
+      there: sent?.there,
       onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) =>
         progress({
           percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),
           bytes: bytesDone,
           phase: 'sending',
           bytesTotal,
-          bytesSkipped: Math.max(0, bytesSkipped - sentBytes),
+          bytesSkipped: Math.max(0, bytesSkipped - (sent?.bytes ?? 0)),
         }),
     },
   )
@@ -80,7 +89,7 @@ export interface HeadStart {
   through(store: ContentStore): ContentStore
   /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
   end(): Promise<void>
-  readonly sentBytes: number
+  sent(): Sent
 }
 
 /** Sends chunks while others are still being packed. */
@@ -92,9 +101,7 @@ export function startSending(target: PushTarget, signal: AbortSignal): HeadStart
     sentBytes = bytes
   }
   return {
-    get sentBytes() {
-      return sentBytes
-    },
+    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
     through(store) {
       forwarding = forwardTo(place.repository, store, { signal, onSent })
       return forwarding.store

@@ -18,7 +18,11 @@ export const imageFields = {
   spaceUsed: t.Optional(t.String({ description: 'What its content takes, such as `412M`' })),
   state: t.Enum(imageStates),
   progress: t.Optional(t.Object({ percent: t.Integer(), bytes: t.Integer() })),
-  errorMessage: t.Optional(t.String()),
+  errorMessage: t.Optional(
+    t.String({
+      description: 'Why it is Failed, why the last commit did not come, or what it waits for while Updating',
+    }),
+  ),
   owner: t.String(),
   source: t.String(),
   sourceType: t.Enum(sourceTypes),

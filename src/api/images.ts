@@ -175,7 +175,8 @@ export const downloadImage = operation({
   summary: 'Download the disk of an image',
   description:
     'Raw, or with `format=qcow2` as a qcow2 file without holes, always of the same bytes. A range of at most 16 MiB asked ' +
-    'for with `Want-Content-Digest: sha-256=10` comes with its `Content-Digest`.',
+    'for with `Want-Content-Digest: sha-256=10` comes with its `Content-Digest`. A range of a raw disk comes with ' +
+    '`svc3-next-data`: from its end up to that offset there are only zeros, which need not be asked for.',
   query: t.Object({ format: t.Optional(t.Enum(['raw', 'qcow2'])) }),
   produces: 'application/octet-stream',
   isDownload: true,

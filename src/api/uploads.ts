@@ -42,7 +42,7 @@ const example: Upload = {
   id: params.upload,
   kind: 'image',
   name: 'sonoma',
-  size: 6,
+  size: 512,
   offset: 0,
   expiresAt: '2026-11-16T09:00:00Z',
 }
@@ -63,7 +63,7 @@ export const beginUpload = operation({
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'RequestEntityTooLarge'],
   example: {
     params: { namespace: 'svc-default' },
-    body: { kind: 'image', name: 'sonoma', size: 6, key: 'disk.img 6 1763200000' },
+    body: { kind: 'image', name: 'sonoma', size: 512, key: 'disk.img 512 1763200000' },
     response: example,
   },
 })
@@ -96,7 +96,7 @@ export const continueUpload = operation({
   isUpload: 'part',
   response: Upload,
   refuses: ['NotFound', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
-  example: { params, response: { ...example, offset: 6 } },
+  example: { params, response: { ...example, offset: 512 } },
 })
 
 export const finishUpload = operation({
@@ -118,10 +118,10 @@ export const finishUpload = operation({
   ),
   bodyIsOptional: true,
   response: Image,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'ServiceUnavailable'],
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
   example: {
     params,
-    body: { sha256: 'd614d695eb483126af8a5376433956a60f472ea41b5147893a461e1823006387' },
+    body: { sha256: '076a27c79e5ace2a3d47f9dd2e83e4ff6ea8872b3c2218f66c92b89b55f36560' },
     response: {
       name: 'sonoma',
       description: '',

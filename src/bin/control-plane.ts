@@ -29,9 +29,9 @@ import { openStore as openContent } from '../images/store.ts'
 import { systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog } from '../platform/log.ts'
-import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
+import { clusterState } from '../server/cluster-state.ts'
 import { Deliveries } from '../server/deliveries.ts'
 import { untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
@@ -61,16 +61,13 @@ import { fulfilWish } from './operator-wishes.ts'
 import type { ControlPlane, ControlPlaneOptions } from './plane.ts'
 import { type Rotation, resealAll } from './reseal.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
+import { keepLegacyUsage, renewCertificate, tendSigningKeys, usageNotKept } from './upkeep.ts'
 import { version } from './version.ts'
 
 export type { ControlPlane, ControlPlaneOptions } from './plane.ts'
 
 /** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
 const drainSeconds = { alone: 10, shared: 60 }
-const renewalCheckMs = 6 * 3_600_000
-const keyCheckMs = 3_600_000
-/** A kill loses what was counted since. */
-const usageEveryMs = 15_000
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const {
@@ -177,7 +174,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     apiUrl: '',
   }
   // After the last request, before the store closes.
-  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept))
+  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept(log)))
   const app = createApp(services)
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
@@ -192,6 +189,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         log,
       })
     : { isLeading: () => true, stop: startControllers() }
+  metrics.tellState(clusterState({ store, collections, isLeading: () => leading.isLeading() }))
   const ownLoops = [
     collectImages(services, {
       content: { collect: (manifests, options) => collect(content, manifests, options) },
@@ -199,7 +197,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     }),
     expireUploads(services, partialUploads),
     pullImages(services, createPulls(services)),
-    keepLegacyUsage(),
+    keepLegacyUsage(services.legacyUsage, log),
   ]
   const running = cleanup.move()
 
@@ -248,8 +246,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       expireLogins(services),
       collectNamespaces(services),
       settleCaptures(services),
-      renewCertificate(),
-      tendSigningKeys(),
+      renewCertificate(certificates, log),
+      tendSigningKeys(signingKeys, log),
     ]
     return async () => {
       unsubscribe()
@@ -275,29 +273,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
   function keyNotOpened(name: string, error: unknown): void {
     log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
-  }
-
-  function tendSigningKeys() {
-    const failed = (error: unknown): void => log.error('signing keys could not be looked after', {}, error)
-    return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.tend(), failed })
-  }
-
-  function renewCertificate() {
-    const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
-    return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
-  }
-
-  function usageNotKept(error: unknown): void {
-    log.error('who calls paths of 2.4.x could not be written down', {}, error)
-  }
-
-  function keepLegacyUsage() {
-    return startLoop({
-      everyMs: usageEveryMs,
-      isFirstLater: true,
-      run: () => services.legacyUsage.flush(),
-      failed: usageNotKept,
-    })
   }
 
   /** Finishes a rotation that was begun, also one that a crash cut off. */

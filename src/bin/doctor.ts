@@ -11,12 +11,14 @@ import {
   nodeCheck,
   portsCheck,
   sizeCheck,
+  sleepCheck,
   spaceCheck,
   virtualisationCheck,
 } from '../agent/doctor.ts'
 import { serverChecks } from '../agent/doctor-server.ts'
 import type { DoctorCheck, DoctorOptions, DriverName } from '../cli/programs.ts'
 import { openDriver } from '../drivers/index.ts'
+import { exec } from '../platform/exec.ts'
 import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
 import { rememberedUrls } from './remembered-urls.ts'
 import { version } from './version.ts'
@@ -33,6 +35,8 @@ const own: Readonly<Partial<Record<DriverName, (options: DoctorOptions) => reado
   ],
 }
 
+const askPmset = async (): Promise<string> => (await exec('pmset', ['-g'], { timeoutMs: 10_000 })).stdout
+
 export async function runDoctor(options: DoctorOptions): Promise<readonly DoctorCheck[]> {
   const { dataDir, network, signal } = options
   const driver = openDriver(options.driver, options.driver === 'qemu' ? { network } : {})
@@ -43,6 +47,7 @@ export async function runDoctor(options: DoctorOptions): Promise<readonly Doctor
         nodeCheck(process.versions.node),
         hypervisorCheck(driver),
         ...(own[options.driver]?.(options) ?? []),
+        ...(process.platform === 'darwin' ? [sleepCheck(askPmset)] : []),
         sizeCheck,
         folderCheck(dataDir),
         spaceCheck(dataDir),

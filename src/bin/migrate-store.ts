@@ -2,6 +2,7 @@
 // whole, then is marked and serves no more; the same command goes on where it was.
 import fs from 'node:fs/promises'
 import { timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { syncFolder } from '../platform/files.ts'
 import type { ClusterRecord } from '../store/collections.ts'
 import { fillStore, finishFilling, startRevOf } from '../store/fill.ts'
@@ -25,6 +26,7 @@ export async function migrateStore(dataDir: string, to: string): Promise<Migrate
   } finally {
     await from.close()
   }
+  failpoint('migrate.moved')
   await writePlace(dataDir, to)
   // Out of the way of the servers; the mark in it is for who puts it back.
   await fs.rename(databaseIn(dataDir), movedIn(dataDir))
@@ -51,6 +53,7 @@ async function move(from: Store, dataDir: string, to: string): Promise<Migrated>
       // By the uid and not by the folder, which may be called otherwise the next time.
       await fillStore(target, { source: `the SQLite store ${uid}`, rev, entries: () => records }, timestamp(new Date()))
       await markMoved(from, to, timestamp(new Date()))
+      failpoint('migrate.marked')
       await finishFilling(target)
     }
     return { records: records.length, revision: rev }

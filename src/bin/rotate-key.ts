@@ -12,12 +12,14 @@ import { LockedError, withLockFile } from '../platform/lock-file.ts'
 import { openCollections } from '../store/collections.ts'
 import { openStore } from '../store/open.ts'
 import { isFault, StoreError } from '../store/store.ts'
+import { becomeOwner } from './become-owner.ts'
 import { notOurs, type Rotation, rotateKeyFile } from './reseal.ts'
 import { askServer, NotDoneError } from './rotation-note.ts'
 
 const patienceMs = 60_000
 
 export async function runRotateKey({ dataDir }: RotateKeyOptions): Promise<number> {
+  becomeOwner(dataDir)
   const { source } = takeKeySource(dataDir, { ...process.env })
   if (source.kind !== 'file') return fail(notOurs(source.name), 'docs/operating.md has the steps')
   if ((await readFileIfPresent(source.file)) === undefined) {

@@ -45,11 +45,13 @@ async function carryOut(request: ServiceRequest): Promise<void> {
     return say(`${name}: ${from === to ? `${to}, installed again` : `${from} is now ${to}`}${after(request)}`)
   }
   const { dataDir } = (await installedAs(target)) ?? {}
+  if (action === 'uninstall' && dataDir === undefined)
+    throw new Refused(`${name} is not installed here`, 'there is nothing to remove')
   await perform(action === 'install' ? await toInstall(target, request) : uninstallSteps(target), dryRun)
   if (dryRun) return say('Nothing was changed.')
   if (action === 'install')
     return say(`${name} is installed${root === undefined ? ' and runs' : ` in ${root}`}.${after(request)}`)
-  say(`${name} is removed. Its data stay${dataDir === undefined ? '' : ` in ${dataDir}`}, and VMs that run, run on.`)
+  say(`${name} is removed. Its data stay in ${dataDir}, and VMs that run, run on.`)
 }
 
 const after = ({ kind, root }: ServiceRequest): string =>
@@ -102,7 +104,10 @@ async function requireHost({ name }: Supervisor): Promise<void> {
  */
 async function stableNode(): Promise<string> {
   const own = process.execPath
-  for (const folder of (process.env.PATH ?? '').split(':').filter((each) => path.isAbsolute(each))) {
+  // sudo may have taken Homebrew's folders out of the path.
+  const usual = ['/opt/homebrew/bin', '/usr/local/bin', '/usr/bin']
+  const searched = (process.env.PATH ?? '').split(':').filter((each) => path.isAbsolute(each))
+  for (const folder of [...searched, ...usual]) {
     const file = path.join(folder, 'node')
     const real = await fs.realpath(file).catch(() => undefined)
     if (real === own) return file

@@ -12,11 +12,13 @@ import { openCollections } from '../store/collections.ts'
 import { openStore } from '../store/open.ts'
 import { StoreError } from '../store/store.ts'
 import { assertUsable } from '../store/store-state.ts'
+import { becomeOwner } from './become-owner.ts'
 import { administrator, readConnection } from './connection.ts'
 import { addressOf, databaseIn, isShared } from './store-place.ts'
 
 export async function runUsers(options: UsersOptions): Promise<number> {
   const { dataDir, storeAddress } = options
+  becomeOwner(dataDir)
   try {
     const address = await addressOf(dataDir, storeAddress)
     if (isShared(address)) {

@@ -4,7 +4,8 @@ import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceName
 
 export const daemonFolder = '/Library/LaunchDaemons'
 export const labels: Readonly<Record<ServiceKind, string>> = { agent: 'io.svc3.agent', server: 'io.svc3.server' }
-export const logFile = (kind: ServiceKind): string => `/usr/local/var/log/${serviceNames[kind]}.log`
+export const logFolder = (kind: ServiceKind): string => `/Library/Logs/${serviceNames[kind]}`
+export const logFile = (kind: ServiceKind): string => `${logFolder(kind)}/${serviceNames[kind]}.log`
 
 type Value = string | number | boolean | readonly string[] | { readonly [key: string]: Value }
 

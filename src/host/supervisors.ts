@@ -1,7 +1,7 @@
 // What runs services on a host: systemd or launchd. Each turns a definition into files, and starts, stops and looks.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type ExecError, exec, lastLines } from '../platform/exec.ts'
-import { daemonFolder, labels, launchdFiles, logFile } from './launchd.ts'
+import { daemonFolder, labels, launchdFiles, logFile, logFolder } from './launchd.ts'
 import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames } from './service.ts'
 import { systemdFiles } from './systemd.ts'
 
@@ -22,6 +22,8 @@ export interface ServiceState {
 export interface Supervisor {
   readonly name: 'systemd' | 'launchd'
   files(service: ServiceDefinition): readonly ServiceFile[]
+  /** Besides the data folder, for the service's user alone. */
+  folders(kind: ServiceKind): readonly string[]
   /** Starts it with the definition that is there now, or again if it runs; returns when it is up. VMs run on. */
   start(kind: ServiceKind, run: Run): Promise<void>
   /** Ends it, and it does not come back with the host. VMs run on. */
@@ -47,6 +49,8 @@ const systemdStates: Readonly<Record<string, ServiceState['state']>> = {
 const systemd: Supervisor = {
   name: 'systemd',
   files: systemdFiles,
+  // The journal keeps what it writes.
+  folders: () => [],
   async start(kind, run) {
     await run('systemctl', 'daemon-reload')
     await run('systemctl', 'enable', serviceNames[kind])
@@ -88,6 +92,7 @@ const comingUpMs = 60_000
 const launchd: Supervisor = {
   name: 'launchd',
   files: launchdFiles,
+  folders: (kind) => [logFolder(kind)],
   async start(kind, run) {
     await run('launchctl', 'bootout', target(kind)).catch(() => undefined)
     await run('launchctl', 'enable', target(kind))

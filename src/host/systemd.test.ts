@@ -13,8 +13,8 @@ const agent: ServiceDefinition = {
   command: [process.execPath, '/bin/true', 'agent', '--name', 'a "b" 50% $HOME'],
   user: 'root',
   groups: [],
-  dataDir: '/tmp',
-  writes: ['/var/tmp'],
+  dataDir: '/srv',
+  writes: ['/srv/images'],
 }
 const server: ServiceDefinition = { ...agent, kind: 'server', command: [process.execPath, 'server'] }
 
@@ -52,7 +52,7 @@ describe('the unit', () => {
     for (const line of ['Type=notify', 'KillMode=process', 'SendSIGKILL=no', 'Restart=on-failure', 'PrivateTmp=no'])
       assert.ok(text.includes(`\n${line}\n`), line)
     assert.match(text, /^DeviceAllow=\/dev\/kvm rw$/m)
-    assert.match(text, /^ReadWritePaths=\/tmp \/var\/tmp$/m)
+    assert.match(text, /^ReadWritePaths=\/srv \/srv\/images \/tmp \/var\/tmp$/m)
   })
 
   it('keeps words as they are', () => {

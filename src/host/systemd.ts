@@ -25,6 +25,9 @@ const hardening: Lines = [
   ['RemoveIPC', 'no'],
 ]
 
+/** VMs' sockets are in /tmp; the server has one of its own. */
+const places: Readonly<Record<ServiceKind, readonly string[]>> = { agent: ['/tmp', '/var/tmp'], server: [] }
+
 const byKind: Readonly<Record<ServiceKind, Lines>> = {
   agent: [
     ['KillMode', 'process'],
@@ -82,7 +85,7 @@ export function systemdUnit(service: ServiceDefinition): string {
         ['User', user],
         ...(groups.length > 0 ? ([['SupplementaryGroups', groups.join(' ')]] as const) : []),
         ['WorkingDirectory', pathValue(dataDir)],
-        ['ReadWritePaths', [dataDir, ...writes].map(quoted).join(' ')],
+        ['ReadWritePaths', [dataDir, ...writes, ...places[kind]].map(quoted).join(' ')],
         ...hardening,
         ...byKind[kind],
       ],

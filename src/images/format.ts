@@ -33,6 +33,8 @@ const Chunk = t.Object(
     storedBytes: Bytes,
     rawBytes: Bytes,
     compression: t.Enum(['zstd', 'none']),
+    /** Of what they expand to, where that is something else. Images of earlier versions do not say. */
+    rawDigest: t.Optional(Digest),
     /** In order, not overlapping, also from chunk to chunk of a layer; their lengths add up to rawBytes. */
     extents: t.Array(Extent),
   },

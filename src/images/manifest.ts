@@ -104,7 +104,9 @@ function checkChunks(chunks: readonly Chunk[], bytes: number, where: string, cou
   counted.chunks += chunks.length
   if (counted.chunks > mostChunks) throw new BadManifestError(`it has more than ${mostChunks} chunks`)
   let end = 0
-  for (const { extents, rawBytes, storedBytes, compression } of chunks) {
+  for (const { extents, rawBytes, storedBytes, compression, rawDigest } of chunks) {
+    if (compression === 'none' && rawDigest !== undefined)
+      throw new BadManifestError(`a chunk of ${where} has two digests for the same bytes`)
     if (rawBytes > chunkBytes) throw new BadManifestError(`a chunk of ${where} holds more than 16 MiB`)
     const isStoredSizeGood = compression === 'none' ? storedBytes === rawBytes : storedBytes < rawBytes
     if (storedBytes === 0 || !isStoredSizeGood)

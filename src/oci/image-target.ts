@@ -119,11 +119,11 @@ export async function openResolvedImage(
     image,
     storedBytes: sizeOf(chunks),
     content: {
-      async read(digest, mostBytes, waiting) {
+      async read(digest, mostBytes, waiting, into) {
         if (digest === layer.digest) return bytes
         const blob = blobs.get(digest)
         if (!blob || blob.size > mostBytes) throw bad(`it has no content ${digest} of at most ${mostBytes} bytes`)
-        return await source.read(blob, waiting)
+        return await source.read(blob, waiting, into)
       },
     },
     async *open(digest, waiting) {

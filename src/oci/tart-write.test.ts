@@ -126,6 +126,7 @@ describe('an image written in the format of tart', () => {
     await restoreDisk(read, store, path.join(folder, 'again.raw'))
     assert.ok((await fs.readFile(path.join(folder, 'again.raw'))).equals(disk))
     const { machine } = read
+    assert.equal(read.os, 'macos')
     assert.ok(machine?.nvram)
     await restoreAttachment(machine.config, store, path.join(folder, 'config.json'))
     assert.equal(await fs.readFile(path.join(folder, 'config.json'), 'utf8'), config)

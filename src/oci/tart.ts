@@ -7,8 +7,10 @@ import type { ContentStore } from '../images/content.ts'
 import { blockBytes, type Chunk, type Manifest, sectorBytes } from '../images/format.ts'
 import { wholeBlocks } from '../images/manifest.ts'
 import { eachAtOnce } from '../images/parallel.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { largestDiskBytes } from '../rules/sizes.ts'
 import type { ImageLimits } from './image-target.ts'
+import { openLayerNotes } from './layer-notes.ts'
 import { decodeAppleLz4 } from './lz4.ts'
 import { bad, type OciManifest, parseOciManifest } from './oci-manifest.ts'
 import type { Descriptor, RawManifest, Source } from './target.ts'
@@ -57,7 +59,7 @@ export async function packTart(
   options: TartOptions = {},
 ): Promise<Manifest> {
   const { signal, concurrency = 2, onProgress, limits = {} } = options
-  const { parts, virtualSizeBytes, config, architecture, storedBytes: of } = await look(source, raw, limits, signal)
+  const { parts, virtualSizeBytes, config, architecture, os, storedBytes: of } = await look(source, raw, limits, signal)
   const nvram = parts.nvram && (await packBytes(await source.read(parts.nvram, signal), store, { signal }))
   const machine = { config: await packBytes(config, store, { signal }), ...(nvram && { nvram }) }
   let bytes = 0
@@ -68,9 +70,20 @@ export async function packTart(
   const chunks: (readonly Chunk[])[] = []
   const stop = new AbortController()
   const stopping = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
-  await eachAtOnce(parts.disk.entries(), concurrency, async ([index, layer]) => {
+  const notes = await openLayerNotes(store)
+  const lacking: [index: number, layer: DiskLayer][] = []
+  for (const [index, layer] of parts.disk.entries()) {
+    signal?.throwIfAborted()
+    const known = await notes.find({ ...layer, digest: layer.blob.digest })
+    if (known) bytes += layer.blob.size
+    else lacking.push([index, layer])
+    chunks[index] = known ?? []
+  }
+  await eachAtOnce(lacking, concurrency, async ([index, layer]) => {
     try {
       chunks[index] = await packDiskLayer(layer, source, store, count, stopping)
+      await notes.keep({ ...layer, digest: layer.blob.digest }, chunks[index])
+      failpoint('oci.tart.layer')
     } catch (error) {
       stop.abort(error)
       throw error
@@ -81,6 +94,7 @@ export async function packTart(
     architecture,
     virtualSizeBytes,
     boot: { kind: 'firmware' },
+    ...(os && { os }),
     layers: [{ chunks: chunks.flat() }],
     machine,
   }
@@ -102,7 +116,7 @@ async function look(source: Source, raw: RawManifest, limits: ImageLimits, signa
   const virtualSizeBytes = diskSizeOf(parts.disk, oci, limits)
   const config = await source.read(parts.config, signal)
   const storedBytes = parts.disk.reduce((sum, { blob }) => sum + blob.size, 0)
-  return { parts, virtualSizeBytes, config, storedBytes, architecture: architectureOf(config, limits) }
+  return { parts, virtualSizeBytes, config, storedBytes, ...platformOf(config, limits) }
 }
 
 function partsOf({ layers }: OciManifest): { config: Descriptor; nvram: Descriptor | undefined; disk: DiskLayer[] } {
@@ -149,17 +163,25 @@ function diskSizeOf(
 const numberOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
-function architectureOf(config: Buffer, { architecture: wanted }: ImageLimits): Manifest['architecture'] {
+const systems: Readonly<Record<string, Manifest['os']>> = { darwin: 'macos', linux: 'linux' }
+
+function platformOf(
+  config: Buffer,
+  { architecture: wanted }: ImageLimits,
+): Pick<Manifest, 'architecture'> & { readonly os: Manifest['os'] } {
   let said: unknown = 'arm64'
+  let system: unknown
   try {
-    said = (JSON.parse(config.toString('utf8')) as { arch?: unknown } | null)?.arch ?? 'arm64'
+    const read = JSON.parse(config.toString('utf8')) as { arch?: unknown; os?: unknown } | null
+    said = read?.arch ?? 'arm64'
+    system = read?.os
   } catch {
     throw bad('its config is not JSON')
   }
   const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
   if (!architecture || (wanted !== undefined && wanted !== architecture))
     throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)
-  return architecture
+  return { architecture, os: systems[String(system)] }
 }
 
 async function packDiskLayer(

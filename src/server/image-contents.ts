@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../api/records.ts'
+import { boundLayers } from '../images/bounded.ts'
 import { packDisk } from '../images/chunks.ts'
 import type { ContentStore } from '../images/content.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../images/format.ts'
@@ -9,7 +10,7 @@ import { chunksOf } from '../images/manifest.ts'
 import { normaliseDisk } from '../images/normalise.ts'
 import type { Progress } from '../images/parallel.ts'
 import { BadDiskError } from '../images/qcow2.ts'
-import { asQcow2, type Readable, readRange } from '../images/read-range.ts'
+import { asQcow2, nextData, type Readable, readRange } from '../images/read-range.ts'
 import { putManifest, readManifest } from '../images/stored-manifests.ts'
 import { temporaryName } from '../images/temporary-files.ts'
 import type { ImageRecord } from '../store/fleet-records.ts'
@@ -41,6 +42,8 @@ export interface ImageContents {
   /** A file as it is. */
   importFile(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Where what is not zero goes on, at or after `offset`. */
+  nextData(digest: string, offset: number): Promise<number>
   /** The same disk as a qcow2 file: always the same bytes. */
   openQcow2(digest: string): Promise<Readable>
   /** Keeps all of it from the collector, as if it were new. False: some of it is gone. */
@@ -61,7 +64,7 @@ export function openImageContents(store: ContentStore): ImageContents {
       // Disks are made of sectors; where a file ends inside of one, its record knows.
       virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
       boot: { kind: 'firmware', ...(firmware && { firmware }) },
-      layers,
+      layers: await boundLayers(layers, store, { signal }),
     }
     const content = await putManifest(store, manifest, signal)
     return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }
@@ -96,6 +99,8 @@ export function openImageContents(store: ContentStore): ImageContents {
     async *read(digest, { start, end }, signal) {
       yield* readRange(await readManifest(store, digest, signal), store, start, end - start, signal)
     },
+
+    nextData: async (digest, offset) => nextData(await readManifest(store, digest), offset),
 
     openQcow2: async (digest) => asQcow2(await readManifest(store, digest), store),
 

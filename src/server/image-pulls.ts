@@ -177,6 +177,8 @@ export function createPulls(services: Services): ImagePulls {
         if (signal.aborted) return
         const reason = reasonOf(error)
         log.warn('a pull failed', { kind, name, problem: reason })
+        // First, for where the disk is full there is no room for the record either.
+        await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
         const failed = ({ pull: _, progress: __, ...record }: ImageRecord): ImageRecord => ({
           ...record,
           state: 'Failed',

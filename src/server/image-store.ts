@@ -3,6 +3,7 @@
 import { ApiError, type Cause, invalid, notFound, type Status, success } from '../api/errors.ts'
 import type { Image } from '../api/images.ts'
 import { timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../rules/image-names.ts'
 import { diskSize, roughSize } from '../rules/sizes.ts'
 import type { Collection } from '../store/collection.ts'
@@ -154,6 +155,7 @@ export class ImageStore {
       },
       asked,
     )
+    failpoint('copy.recorded')
     // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
     const isHeld = content === undefined || collection.get('', from)?.value.content === content
     if (isHeld || (await contents.hold(content))) return made
@@ -202,7 +204,8 @@ export class ImageStore {
       return { name: file, bytes, tag: `${content}-qcow2`, read: (from, to, signal) => range(from, to - from, signal) }
     }
     const read: Download['read'] = (start, end, signal) => contents.read(content, { start, end }, signal)
-    return { name, bytes: sizeBytes, tag: content, read }
+    const nextData = (offset: number): Promise<number> => contents.nextData(content, offset)
+    return { name, bytes: sizeBytes, tag: content, read, nextData }
   }
 
   /** Changes a record until it succeeds, as long as it is the same one. */

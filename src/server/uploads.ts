@@ -240,10 +240,10 @@ function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
   return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error
 }
 
+/** Not "later": whoever waits is told at once, and can do something about it. */
 export const diskFull = (cause: unknown): ApiError =>
-  new ApiError('ServiceUnavailable', 'the disk of the server is full; nothing was kept', {
-    hint: 'delete images that nobody needs, or ask whoever runs the server for space',
-    retryAfterSeconds: 60,
+  new ApiError('RequestEntityTooLarge', 'the disk of the server is full; nothing was kept', {
+    hint: 'delete images that nobody needs, or ask whoever runs the server for space; then send it again',
     cause,
   })
 

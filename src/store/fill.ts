@@ -1,5 +1,6 @@
 // Fills an empty store with the records of another one, or of a backup. Cut off anywhere, it is marked as unfinished: no
 // server starts on it, and the same again goes on where it was.
+import { failpoint } from '../platform/failpoint.ts'
 import { compareRevs, type Entry, isFault, type Rev, type Store, StoreError, zeroRev } from './store.ts'
 import { isPortable, type StoreState, stateKey, stateOf } from './store-state.ts'
 
@@ -63,6 +64,7 @@ const refused = (why: string): StoreError =>
 async function put(store: Store, key: string, value: Entry['value']): Promise<void> {
   try {
     await store.create(key, value)
+    failpoint('store.fill')
   } catch (error) {
     if (!isFault(error, 'AlreadyExists')) throw error
     // An earlier try got this far; the record may have changed since.

@@ -9,7 +9,7 @@ export type StoreState =
   | { readonly state: 'moved'; readonly to: string; readonly at: string }
 
 /** Records about running servers: they say nothing about another store. */
-const ownPrefixes = ['/store/', '/leadership/']
+const ownPrefixes = ['/store/', '/leadership/', '/servers/', '/presence/', '/upload-places/']
 
 /** Whether a record goes along when records are backed up or moved. */
 export const isPortable = ({ key }: Pick<Entry, 'key'>): boolean =>

@@ -61,7 +61,7 @@ const consoleRule: Rule = {
   ours: ['src/api', 'src/rules', 'src/client', 'src/legacy'],
   packages: {
     react: everywhere,
-    'react-dom': 'main.tsx',
+    'react-dom': /^(main|menu)\.tsx$/,
     wouter: everywhere,
     '@tanstack/react-query': everywhere,
     '@tanstack/react-virtual': 'table.tsx',

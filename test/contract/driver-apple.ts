@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after } from 'node:test'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
-import { namePrefix } from '../../src/drivers/apple/machine.ts'
+import { cloneFile, namePrefix } from '../../src/drivers/apple/machine.ts'
 import type { BaseImage, Handle } from '../../src/drivers/driver.ts'
 import { argumentsOf, everyProcess, startTimeOf } from '../../src/platform/processes.ts'
 import { eventually } from '../support/eventually.ts'
@@ -64,7 +64,18 @@ export async function pretendReboot(handle: Handle): Promise<void> {
   await fs.writeFile(file, JSON.stringify({ ...run, bootId: 'an earlier boot' }))
 }
 
-export async function appleContract(): Promise<void> {
+/** What tells the processes of a VM, whoever runs it. */
+const processes = {
+  crash: async (_: AppleDriver, handle: Handle) => {
+    await killTart(handle)
+    return /tart was killed by signal 9 \(SIGKILL\)/
+  },
+  reboot: (_: AppleDriver, handle: Handle) => pretendReboot(handle),
+  processes: async (handle: Handle) => (await tartsOf(handle)).length,
+  traces: applesOf,
+}
+
+export async function onStandIn(): Promise<void> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-stand-in-'))
   after(() => fs.rm(folder, { recursive: true, force: true }))
   const program = await installStandIn(folder)
@@ -72,12 +83,29 @@ export async function appleContract(): Promise<void> {
     open: () => new AppleDriver({ program }),
     architecture: 'arm64',
     image: blankMac,
-    crash: async (_, handle) => {
-      await killTart(handle)
-      return /tart was killed by signal 9 \(SIGKILL\)/
+    ...processes,
+  })
+}
+
+/** With tart, from a macOS that it has already: SVC3_APPLE_VM names it; it is cloned and stays as it is. */
+export async function onRealMac(): Promise<void> {
+  const name = process.env.SVC3_APPLE_VM
+  if (!name) throw new Error('SVC3_APPLE_VM has to name a VM of tart with macOS: tart clone IMAGE NAME makes one')
+  const place = path.join(process.env.TART_HOME ?? path.join(os.homedir(), '.tart'), 'vms', name)
+  const inside = (file: string) => path.join(place, file)
+  const { size } = await fs.stat(inside('disk.img'))
+  const { cpuCountMin, memorySizeMin } = JSON.parse(await fs.readFile(inside('config.json'), 'utf8'))
+  driverContract(`apple, on tart with ${name}`, {
+    open: () => new AppleDriver(),
+    architecture: 'arm64',
+    imageMib: size / 2 ** 20,
+    shape: { cpu: cpuCountMin, memoryMiB: memorySizeMin / 2 ** 20 },
+    image: async (folder, digest) => {
+      const disk = path.join(folder, `${digest.replace(/\W/g, '-')}.raw`)
+      await cloneFile(inside('disk.img'), disk)
+      const machine = { config: inside('config.json'), nvram: inside('nvram.bin') }
+      return { name, digest, disk, format: 'raw', virtualSizeBytes: size, boot: { kind: 'firmware' }, machine }
     },
-    reboot: (_, handle) => pretendReboot(handle),
-    processes: async (handle) => (await tartsOf(handle)).length,
-    traces: applesOf,
+    ...processes,
   })
 }

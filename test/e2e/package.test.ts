@@ -14,6 +14,8 @@ import { buildSingle } from '../../scripts/build-single.ts'
 import { formulaFor } from '../../scripts/formula.ts'
 import { exec } from '../../src/platform/exec.ts'
 
+/** npm on a machine that has much else to do. */
+const timeoutMs = 170_000
 const root = path.resolve(import.meta.dirname, '../..')
 let folder: string
 let env: Record<string, string>
@@ -51,10 +53,14 @@ before(async () => {
     npm_config_loglevel: 'error',
   }
   // `npm test` has built it: to build it again now would take it from under other tests.
-  const packed = await exec('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: root, env })
+  const packed = await exec('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], {
+    cwd: root,
+    env,
+    timeoutMs,
+  })
   tarball = path.join(folder, packed.stdout.trim().split('\n').at(-1) ?? '')
   const place = ['install', '--global', '--prefix', path.join(folder, 'prefix')]
-  await exec('npm', [...place, '--offline', '--no-audit', '--no-fund', tarball], { cwd: folder, env })
+  await exec('npm', [...place, '--offline', '--no-audit', '--no-fund', tarball], { cwd: folder, env, timeoutMs })
   svc3 = path.join(folder, 'prefix/bin/svc3')
 })
 after(() => fs.rm(folder, { recursive: true, force: true }))

@@ -132,7 +132,7 @@ describe('svc3 server rotate-key', () => {
     const before = sealed()
     const { code, stdout } = await rotate()
     assert.equal(code, 0)
-    assert.match(stdout, /3 sealed records/)
+    assert.match(stdout, /4 sealed records/)
     assert.notDeepEqual(sealed(), before)
     await using again = await startDev(data)
     assert.equal((await again.call('GET', credentialsPath)).status, 200)

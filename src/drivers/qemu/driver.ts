@@ -61,6 +61,11 @@ export class QemuDriver implements Driver {
   }
 
   async create(vm: VmSpec, folder: string): Promise<Handle> {
+    if (vm.architecture === 'arm64' && vm.image.os === 'macos')
+      throw new Error(
+        `image ${vm.image.name} holds macOS for Apple silicon, which runs on Macs only: deploy it on a node whose agent ` +
+          'was started with --driver apple',
+      )
     await this.#vm(folder).create(vm)
     return { version: 1, driver: this.name, uid: vm.uid, folder }
   }

@@ -85,7 +85,10 @@ export function captures(services: Services): HandlersOf<typeof api> {
         }))
       } else {
         deliveries.heard(id)
-        await changeCaptured(collections, capture, (record) => ({ ...record, progress: { percent, bytes } }))
+        await changeCaptured(collections, capture, ({ errorMessage: _, ...record }) => ({
+          ...record,
+          progress: { percent, bytes },
+        }))
       }
       return {}
     },

@@ -15,7 +15,7 @@ import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
 import { attach } from '../captures.ts'
 import { type HandlersOf, listing } from '../handlers.ts'
 import { createInside } from '../namespace.ts'
-import { referenceOf, requireCredentials } from '../registries.ts'
+import { referenceOf, requirePushCredentials } from '../registries.ts'
 import type { Services } from '../services.ts'
 import { assertMay } from '../vm-refusals.ts'
 
@@ -53,7 +53,7 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
       if (earlier && isAgain) return { jobName: earlier.value.name }
       if (!isAgain) assertMay('push', vm.value)
       const reference = referenceOf(body.imageReference)
-      requireCredentials(collections, namespace, reference)
+      await requirePushCredentials(services, namespace, reference)
       const job =
         earlier ??
         (await create({

@@ -96,7 +96,8 @@ export function uploads(services: Services): HandlersOf<typeof api> {
       return store.shown(ready)
     } catch (error) {
       await store.forget(entry)
-      if (error instanceof BadDiskError) await partialUploads.remove(id)
+      // What was sent is of no use, or in the way: on a full disk nothing else could be written either.
+      if (error instanceof BadDiskError || error instanceof DiskFullError) await partialUploads.remove(id)
       throw refusalOf(error, made, stopping)
     } finally {
       await fs.rm(file, { force: true })
@@ -124,7 +125,10 @@ export function uploads(services: Services): HandlersOf<typeof api> {
       const reached = await body.stream((incoming) =>
         isEnding
           ? Promise.resolve('elsewhere' as const)
-          : partialUploads.append(upload, offset, incoming).catch(explained),
+          : partialUploads.append(upload, offset, incoming).catch(async (error: unknown) => {
+              if (error instanceof DiskFullError) await partialUploads.remove(id)
+              throw explained(error)
+            }),
       )
       if (reached === 'elsewhere')
         throw new ApiError('Conflict', `upload "${id}" does not go on at ${offset}`, {
@@ -159,10 +163,10 @@ function noRoom(error: unknown): never {
   })
 }
 
-function explained(error: unknown): never {
-  if (error instanceof DiskFullError) throw diskFull(error)
-  if (!(error instanceof RangeError)) throw error
-  throw new ApiError('RequestEntityTooLarge', `the upload has ${error.message}`, {
+function explained(error: unknown): unknown {
+  if (error instanceof DiskFullError) return diskFull(error)
+  if (!(error instanceof RangeError)) return error
+  return new ApiError('RequestEntityTooLarge', `the upload has ${error.message}`, {
     hint: 'begin again with its true size',
   })
 }
