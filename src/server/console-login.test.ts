@@ -7,12 +7,14 @@ import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Browser, openBrowser } from '../../test/support/browser.ts'
 import { eventually } from '../../test/support/eventually.ts'
+import { passForeignForms, startForeignProvider } from '../../test/support/foreign-provider.ts'
 import { type Answer, startService, type TestService } from '../../test/support/service.ts'
 import { loadIssuerKeys } from '../auth/issuer-keys.ts'
 import { makeKeyring } from '../auth/keyring.ts'
 import { createLocalIssuer, localAdminGroup, localClientId, localConsoleClientId } from '../auth/local-issuer.ts'
 import { LocalUsers } from '../auth/local-users.ts'
 import { createIdentity } from '../auth/oidc.ts'
+import { remoteKeys } from '../auth/provider-keys.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { systemClock } from '../platform/clock.ts'
 import { createLog } from '../platform/log.ts'
@@ -222,6 +224,56 @@ describe('a login at the built-in provider', () => {
     assert.equal(done.headers.location, '/tools/console/images')
     assert.match(String(done.headers['set-cookie']), /svc3_console=[\w-]{43}; Path=\/tools\//)
     assert.equal((await session()).user.name, 'ada@example.com')
+  })
+})
+
+describe('a login at an organisation’s own provider', () => {
+  it('makes a session of who it names, which is renewed there and ends when it is down for too long', async () => {
+    await using provider = await startForeignProvider()
+    const { issuer, clientId } = provider
+    skewMs = 0
+    const identity = createIdentity({
+      issuer: () => issuer,
+      clientId,
+      emailClaim: 'email',
+      groupsClaim: 'groups',
+      adminGroups: ['ops'],
+      keys: remoteKeys(issuer),
+      clock: systemClock,
+    })
+    await using made = await startService({ identity })
+    service = made
+    service.clock.now = () => new Date(Date.now() + skewMs)
+    browser = openBrowser(service, own)
+    provider.groupsOf.set('ada', ['ops'])
+    const begun = await browser.call('GET', '/console/login?to=nodes', { headers: html })
+    const back = await passForeignForms(String(begun.headers.location), 'ada')
+    const done = await browser.call('GET', back.pathname + back.search, { headers: html })
+    assert.equal(done.headers.location, '/console/nodes')
+    const first = await session()
+    assert.deepEqual(first.user, { kind: 'user', name: 'ada@corp.example', admin: true })
+    assert.deepEqual([first.renewable, first.login], [true, { provider: true, builtIn: false }])
+    // What has changed there is taken up.
+    provider.groupsOf.set('ada', [])
+    skewMs += 58 * 60_000
+    assert.equal((await session()).user.admin, false)
+    await provider.stop()
+    skewMs += 58 * 60_000
+    assert.equal((await session()).user.name, 'ada@corp.example')
+    skewMs += 10 * 60_000
+    assert.equal((await session()).user, null)
+    await provider.start()
+    assert.equal((await session()).user.name, 'ada@corp.example')
+  })
+
+  it('says that the provider does not answer', async () => {
+    const identity = { issuer: 'http://127.0.0.1:9', clientId: 'x', verify: () => Promise.reject(new Error('never')) }
+    await using made = await startService({ identity })
+    service = made
+    browser = openBrowser(service, own)
+    const begun = await browser.call('GET', '/console/login', { headers: html })
+    assert.equal(begun.headers.location, '/console/')
+    assert.match((await session()).problem, /does not answer/)
   })
 })
 

@@ -47,7 +47,7 @@ function makeProvider(issuer: string, clientId: string, groupsOf: Map<string, st
         client_id: clientId,
         application_type: 'native',
         token_endpoint_auth_method: 'none',
-        redirect_uris: ['http://127.0.0.1/callback'],
+        redirect_uris: ['http://127.0.0.1/callback', 'http://127.0.0.1/console/callback'],
         response_types: ['code'],
         grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
       },
@@ -80,4 +80,33 @@ export async function passForeignPages(page: Page, name: string): Promise<void> 
   await page.locator('input[name=password]').fill('anything')
   await page.getByRole('button', { name: 'Sign-in' }).click()
   await page.getByRole('button', { name: 'Continue' }).click()
+}
+
+/** The same without a browser: from the address that it is sent to, to the one that it is sent back to. */
+export async function passForeignForms(start: string, name: string): Promise<URL> {
+  const cookies = new Map<string, string>()
+  let url = new URL(start)
+  let body: URLSearchParams | undefined
+  for (let step = 0; step < 12; step++) {
+    const cookie = [...cookies].map((pair) => pair.join('=')).join('; ')
+    const method = body ? 'POST' : 'GET'
+    const answer = await fetch(url, { method, redirect: 'manual', headers: { cookie }, ...(body && { body }) })
+    for (const line of answer.headers.getSetCookie()) {
+      const [, key = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      cookies.set(key, value)
+    }
+    const location = answer.headers.get('location')
+    const page = await answer.text()
+    if (location !== null) {
+      body = undefined
+      url = new URL(location, url)
+      if (url.pathname === '/console/callback') return url
+      continue
+    }
+    const [, action = '', prompt = ''] = /action="([^"]+)"[\s\S]*?name="prompt" value="(\w+)"/.exec(page) ?? []
+    if (action === '') throw new Error(`no form at ${url}: ${page.slice(0, 200)}`)
+    url = new URL(action, url)
+    body = new URLSearchParams({ prompt, login: name, password: 'anything' })
+  }
+  throw new Error('the provider asks and asks')
 }
