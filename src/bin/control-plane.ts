@@ -17,9 +17,11 @@ import { expireLogins } from '../controllers/expire-logins.ts'
 import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
 import { expireVms } from '../controllers/expire-vms.ts'
+import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
 import { startLeadership } from '../controllers/leadership.ts'
 import { markNodes } from '../controllers/mark-nodes.ts'
 import { pullImages } from '../controllers/pull-images.ts'
+import { replicateImages } from '../controllers/replicate-images.ts'
 import { scheduleVms } from '../controllers/schedule-vms.ts'
 import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
@@ -52,6 +54,7 @@ import { StoreError } from '../store/store.ts'
 import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
 import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
+import { internalAddress, openSharing, present, replicasIn, settlePresence, sharedContent } from './sharing.ts'
 import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
@@ -65,6 +68,8 @@ export interface ControlPlaneOptions {
   readonly plainHttp: boolean
   /** Where clients reach the API, when that is not where it listens. */
   readonly publicUrl?: string | undefined
+  /** Where other servers on the same store reach this one, when that is not where it listens. */
+  readonly internalUrl?: string | undefined
   /** Paths of 2.4.x are answered unless the settings say otherwise. */
   readonly legacy?: boolean | undefined
   readonly clock?: Clock
@@ -104,6 +109,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     environment,
     plainHttp,
     publicUrl,
+    internalUrl,
     legacy = false,
     clock = systemClock,
   } = options
@@ -136,12 +142,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const keySource = takeKeySource(dataFolder, environment)
   const secrets = new Secrets(await loadKeyring(keySource, sealedCount() === 0))
   await settleKeys()
-  await beginEra({ collections, clock })
   await ensureDefaultNamespace({ collections, clock })
-  const content = await openContent(path.join(dataFolder, 'content'))
+  const ownContent = await openContent(path.join(dataFolder, 'content'))
   const uploads = await Uploads.open(path.join(dataFolder, 'uploads'))
   const deliveries = new Deliveries()
-  await forgetUploads(collections)
   const remotes = await Remotes.open(settings.remotes, dataFolder)
   const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
   const partialUploads = new PartialUploads(partialFolder, clock)
@@ -160,8 +164,20 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
   const certificates = new Certificates({ collections, secrets, clock, log, names: ownNames(host, publicUrl) })
   if (!plainHttp) await certificates.current()
+  const peers = isShared(storeAddress)
+    ? await openSharing({ dataFolder, collections, tokens, certificates, clock, log })
+    : undefined
+  if (!peers) await beginEra({ collections, clock })
+  cleanup.defer(async () => {
+    await peers?.servers.stop()
+    peers?.calls.close()
+  })
+  const content = peers ? sharedContent(ownContent, peers, log) : ownContent
+  await forgetUploads(collections, (server) => peers === undefined || server === peers.servers.id)
   const stopping = new AbortController()
-  const fleetServices = cleanup.use(createFleetServices({ collections, secrets, log }))
+  const fleetServices = cleanup.use(
+    createFleetServices({ collections, secrets, log }, peers && { peers, store, clock }),
+  )
   const services: Services = {
     store,
     collections,
@@ -171,7 +187,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     certificates,
     ...identity,
     ...fleetServices,
+    peers,
     content,
+    ownContent,
     uploads,
     deliveries,
     remotes,
@@ -197,6 +215,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
   services.apiUrl = publicUrl ?? localUrl
+  await peers?.servers.start(
+    { internalUrl: internalAddress(internalUrl, host, localUrl), apiUrl: services.apiUrl },
+    () => settlePresence(services),
+  )
   // What is about the records of all runs where the leader is; what is about this server's own files runs here.
   const leading = isShared(storeAddress)
     ? startLeadership({
@@ -209,12 +231,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     : { isLeading: () => true, stop: startControllers() }
   const ownLoops = [
     collectImages(services, {
-      content: { collect: (manifests, options) => collect(content, manifests, options) },
+      content: { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
       sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
     }),
     expireUploads(services, partialUploads),
-    pullImages(services, createPulls(services)),
     keepLegacyUsage(),
+    ...(peers ? [replicateImages(services, replicasIn(content))] : []),
   ]
   const running = cleanup.move()
 
@@ -243,24 +265,31 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function startControllers(): () => Promise<void> {
-    const scheduler = scheduleVms(services, services.fleet)
-    const unsubscribe = services.fleet.subscribe(() => scheduler.nudge())
+    const { presence } = services
+    const scheduler = scheduleVms(services, presence)
+    const unsubscribe = presence.subscribe(() => scheduler.nudge())
     const loops = [
       scheduler,
       expireVms(services),
       expirePushJobs(services),
-      markNodes(services, services.fleet),
+      markNodes(services, presence),
       expireAnswers(services),
       expireEvents(services),
       expireLogins(services),
       collectNamespaces(services),
       settleCaptures(services),
+      pullImages(services, createPulls(services)),
+      forgetLeftovers(services, () => forgetUploads(collections, isGone)),
       renewCertificate(),
     ]
     return async () => {
       unsubscribe()
       await Promise.all(loops.map((loop) => loop.stop()))
     }
+  }
+
+  function isGone(server: string | undefined): boolean {
+    return peers !== undefined && server !== undefined && !collections.servers.get('', server)
   }
 
   function sealedCount(): number {

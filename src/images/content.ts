@@ -31,6 +31,8 @@ export interface ContentSource {
 
 export interface ContentStore extends ContentSource {
   readonly folder: string
+  /** What is not in the folder is looked for on other servers. */
+  readonly isShared?: boolean
   put(content: Content, options?: Waiting & { readonly mostBytes?: number }): Promise<Stored>
   /** Content from elsewhere: kept only when it is exactly what it was said to be. */
   putExpected(expected: Stored, content: Content, options?: Waiting): Promise<void>

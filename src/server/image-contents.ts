@@ -28,6 +28,8 @@ export interface ImportOptions {
 export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>>
 
 export interface ImageContents {
+  /** Some of it may be on another server. */
+  readonly isShared: boolean
   /** A disk without anything on it. */
   empty(architecture: Architecture, sizeBytes: number, firmware?: Firmware): Promise<Imported>
   /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
@@ -68,6 +70,8 @@ export function openImageContents(store: ContentStore): ImageContents {
   }
 
   return {
+    isShared: store.isShared ?? false,
+
     empty: (architecture, sizeBytes, firmware) => put(architecture, sizeBytes, [], { firmware }),
 
     importFile: (file, options) => pack(file, options),

@@ -14,6 +14,7 @@ import type { VmRecord } from '../store/fleet-records.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
+import type { FarNodes } from './far-nodes.ts'
 import type { Fleet } from './fleet.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { LegacyUsage } from './legacy/usage.ts'
@@ -21,12 +22,21 @@ import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { PartialUploads } from './partial-uploads.ts'
 import type { PeerTickets } from './peer-tickets.ts'
+import type { Presence } from './presence.ts'
 import type { Remotes } from './remotes.ts'
+import type { ServerCalls } from './server-calls.ts'
+import type { Servers } from './servers.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Uploads } from './uploads.ts'
 import type { Waits } from './waits.ts'
 import type { Growth } from './wishes.ts'
+
+/** The other servers on the same records, and how they are reached. */
+export interface Peers {
+  readonly servers: Servers
+  readonly calls: ServerCalls
+}
 
 export interface Services {
   readonly store: Store
@@ -39,8 +49,13 @@ export interface Services {
   readonly localIssuer?: LocalIssuer
   readonly certificates: Certificates
   readonly nodeKeys: NodeKeys
-  /** The agents that are connected. */
+  /** The agents that are connected to this server. */
   readonly fleet: Fleet
+  /** Those that are connected to any. */
+  readonly presence: Presence
+  readonly farNodes: FarNodes
+  /** Only where servers share a store. */
+  readonly peers?: Peers | undefined
   readonly tunnels: Tunnels
   readonly growth: Growth
   /** For those who wait for a VM. */
@@ -49,6 +64,8 @@ export interface Services {
   readonly isoUses: ImageUses
   /** What images and ISOs are made of. */
   readonly content: ContentStore
+  /** The part of it that is on the disk of this server. */
+  readonly ownContent: ContentStore
   readonly uploads: Uploads
   /** What nodes are sending. */
   readonly deliveries: Deliveries

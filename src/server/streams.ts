@@ -80,13 +80,13 @@ async function stream(
   return reply.type(type).header('cache-control', 'no-store').send(bytes)
 }
 
-/** Agents keep one stream each, as many as there are nodes. */
+/** Agents keep one stream each, as many as there are nodes; what servers pass on was counted where it came in. */
 export function admit(operation: Operation, request: FastifyRequest, { metrics, settings }: Services): string {
   const { watches } = metrics
   const { limits } = settings
   const caller = request.principal ? callerKey(request.principal) : request.ip
   const isFull = watches.open >= limits.watches || watches.openOf(caller) >= limits.watchesPerCaller
-  if (!isFull || operation.allow === 'agent') return caller
+  if (!isFull || operation.allow === 'agent' || operation.allow === 'server') return caller
   throw new ApiError('TooManyRequests', 'too many watches are open on this server', {
     retryAfterSeconds: 10,
     hint: 'close some, or watch fewer lists',

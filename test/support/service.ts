@@ -86,9 +86,11 @@ export async function startService(
   const fleetServices = createFleetServices({ collections, secrets, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
   const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
+  const content = await openContent(path.join(folder, 'content'))
   const services: Services = {
     ...fleetServices,
-    content: await openContent(path.join(folder, 'content')),
+    content,
+    ownContent: content,
     uploads: await Uploads.open(path.join(folder, 'uploads')),
     deliveries: new Deliveries(),
     remotes: await Remotes.open(settings.remotes, folder, 10),
@@ -149,7 +151,7 @@ export async function startService(
     [Symbol.asyncDispose]: async () => {
       stopping.abort()
       await app.close()
-      fleetServices[Symbol.dispose]()
+      await fleetServices[Symbol.asyncDispose]()
       await collections[Symbol.asyncDispose]()
       await store.close()
       await fs.rm(folder, { recursive: true, force: true })

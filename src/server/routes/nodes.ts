@@ -18,7 +18,7 @@ const joinTokenSeconds = 3_600
 const longestJoinSeconds = 30 * 86_400
 
 export function nodes(services: Services): HandlersOf<typeof api> {
-  const { collections, fleet, nodeKeys, settings } = services
+  const { collections, nodeKeys, settings } = services
   const missing = (namespace: string, name: string): ApiError =>
     notFound(kind, name, `svc3 node list -n ${namespace} shows what is there`)
   const existing = (namespace: string, name: string): Entry<NodeRecord> => {
@@ -99,7 +99,6 @@ export function nodes(services: Services): HandlersOf<typeof api> {
           if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
         }
       }
-      fleet.drop(name)
       return success(`node "${name}" removed`, { kind, name })
     },
 
