@@ -20,12 +20,14 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stopping.abort())
   process.on('SIGHUP', () => process.stdin.isTTY && stopping.abort())
 
-  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : await rememberedUrls(options.dataDir)
+  const known = await remembered(options.dataDir)
+  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : [...new Set([...options.joinUrls, ...known.apiUrls])]
+  const pin = options.pin ?? (options.apiUrls.length > 0 ? undefined : known.pin)
   if (apiUrls.length === 0)
     return fail('no address of a service is known', 'name it with --api-url URL; the agent remembers it')
   let agent: Agent
   try {
-    agent = await start(options, apiUrls, stopping.signal)
+    agent = await start({ ...options, pin }, apiUrls, stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return 0
     return fail(...explain(error, options))
@@ -58,7 +60,8 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
       joinToken,
       removeUnknown: options.removeUnknown,
       log: createLog(process.env.SVC3_DEBUG ? 'debug' : 'info'),
-      trust: trust(apiUrls),
+      trust: trust(apiUrls, options.pin),
+      pin: options.pin,
     },
     signal,
   )
@@ -71,13 +74,19 @@ const driverFor = ({ driver, architecture, network, simulation }: AgentOptions):
     : openDriver('simulated', { ...simulation, ...only })
 }
 
-/** The address that the node joined by. */
-async function rememberedUrls(dataDir: string): Promise<readonly string[]> {
+interface Known {
+  readonly apiUrls: readonly string[]
+  readonly pin: string | undefined
+}
+
+/** The address that the node joined by, those that it has learned since, and by which key it knows them. */
+async function remembered(dataDir: string): Promise<Known> {
   try {
-    const { apiUrl } = JSON.parse((await readFileIfPresent(path.join(dataDir, 'node.json'))) ?? '{}')
-    return typeof apiUrl === 'string' ? [apiUrl] : []
+    const { apiUrl, apiUrls = [], pin } = JSON.parse((await readFileIfPresent(path.join(dataDir, 'node.json'))) ?? '{}')
+    const urls = [apiUrl, ...apiUrls].filter((url) => typeof url === 'string')
+    return { apiUrls: [...new Set(urls)], pin: typeof pin === 'string' ? pin : undefined }
   } catch {
-    return []
+    return { apiUrls: [], pin: undefined }
   }
 }
 

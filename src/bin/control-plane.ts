@@ -224,7 +224,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ? startLeadership({
         store,
         name: 'controllers',
-        holder: `${host}:${port}/${randomUUID()}`,
+        holder: `${new URL(localUrl).host}/${randomUUID()}`,
         lead: startControllers,
         log,
       })

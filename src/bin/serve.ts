@@ -14,7 +14,8 @@ import { startFailure } from './start-failure.ts'
 const renewEveryMs = 60_000
 const lookMs = 250
 
-export interface ServeOptions extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress'> {
+export interface ServeOptions
+  extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'internalUrl'> {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }
   /** What the connection file tells beyond the address and the process; asked again every minute. */

@@ -5,13 +5,21 @@ import type { ControlPlane } from './control-plane.ts'
 import { programLine } from './next-steps.ts'
 import { serve } from './serve.ts'
 
-export const runServer = ({ dataDir, listen, plainHttp, publicUrl, storeAddress }: ServerOptions): Promise<number> =>
+export const runServer = ({
+  dataDir,
+  listen,
+  plainHttp,
+  publicUrl,
+  storeAddress,
+  internalUrl,
+}: ServerOptions): Promise<number> =>
   serve({
     dataDir,
     listen,
     plainHttp,
     publicUrl,
     storeAddress,
+    internalUrl,
     note: async () => ({}),
     greet: async (plane) =>
       [plainHttp ? '' : await certificateLine(plane), addressLine(plane), firstUser(plane, dataDir)].join(''),

@@ -45,6 +45,8 @@ export interface ServerOptions {
   readonly publicUrl: string | undefined
   /** Where the records are, when that is not the data folder. */
   readonly storeAddress: string | undefined
+  /** Where other servers on the same records reach this one, when that is not where it listens. */
+  readonly internalUrl: string | undefined
 }
 
 export interface RotateKeyOptions {
@@ -87,8 +89,11 @@ export interface AgentOptions {
   readonly simulation: Simulation
   /** Asked when the node has to join. */
   readonly joinToken: (() => Promise<string>) | undefined
-  /** How the certificates of these servers are judged. */
-  readonly trust: (apiUrls: readonly string[]) => Trust | undefined
+  /** Of the string that the host joins by: where servers are when no address was given, and by which key they are known. */
+  readonly joinUrls: readonly string[]
+  readonly pin: string | undefined
+  /** How the certificates of these servers are judged. `pin`: a key that is good though nobody vouches for it. */
+  readonly trust: (apiUrls: readonly string[], pin?: string) => Trust | undefined
 }
 
 /** Each returns the exit code, handles its own signals, and writes its own messages. */

@@ -15,6 +15,7 @@ import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../
 import type { Download } from '../downloads.ts'
 import { heartbeatSeconds } from '../fleet.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
+import { badJoinToken, joinOnce } from '../join-once.ts'
 import { checkNamespace } from '../namespace.ts'
 import { settledCache } from '../node-cache.ts'
 import { mergeReport } from '../reports.ts'
@@ -47,11 +48,9 @@ export function agent(services: Services): HandlersOf<typeof api> {
 
   return {
     async joinCluster({ body: { token, name, publicKey }, now }) {
-      const namespace = await nodeKeys.joinedNamespace(token)
-      if (namespace === undefined)
-        throw new ApiError('Unauthorized', 'Unauthorized: the join token is not valid', {
-          hint: 'svc3 node join-token makes a new one',
-        })
+      const grant = await nodeKeys.openJoinToken(token)
+      if (!grant) throw badJoinToken('is not valid')
+      const { namespace } = grant
       checkNamespace(services, namespace)
       const causes = [
         ...(isNodeName(name) ? [] : [wrong('name', `"${name.slice(0, 100)}" is not a name for a node`)]),
@@ -71,8 +70,10 @@ export function agent(services: Services): HandlersOf<typeof api> {
         isReady: false,
         allocations: {},
       }
+      const joined = await joinOnce(services, grant, { name, publicKey })
       try {
         const entry = await collections.nodes.create('', name, record)
+        await joined()
         try {
           checkNamespace(services, namespace)
         } catch (error) {
@@ -83,7 +84,10 @@ export function agent(services: Services): HandlersOf<typeof api> {
       } catch (error) {
         const found = collections.nodes.get('', name)?.value
         if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (found.publicKey === publicKey) return new Answer(200, known(found), true)
+        if (found.publicKey === publicKey) {
+          await joined()
+          return new Answer(200, known(found), true)
+        }
         throw new ApiError('AlreadyExists', `a node "${name}" exists already, with another key`, {
           kind,
           name,
