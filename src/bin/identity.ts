@@ -5,6 +5,8 @@ import { LocalUsers } from '../auth/local-users.ts'
 import { createIdentity, type Identity } from '../auth/oidc.ts'
 import { remoteKeys } from '../auth/provider-keys.ts'
 import type { Secrets } from '../auth/secrets.ts'
+import { storedThrottle } from '../auth/stored-throttle.ts'
+import { storedUsedTokens } from '../auth/used-tokens.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Settings } from '../server/settings.ts'
@@ -43,6 +45,7 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
       adminGroups,
       keys,
       clock,
+      used: storedUsedTokens(input.collections.used),
     })
     return { identity, isCurrentUser: () => false }
   }
@@ -55,7 +58,8 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   users.list()
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
-  const localIssuer = createLocalIssuer({ apiUrl, users, keys, storage, log })
+  const throttle = storedThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
+  const localIssuer = createLocalIssuer({ apiUrl, users, keys, storage, throttle, log })
   const identity = createIdentity({
     issuer: () => localIssuer.issuer,
     clientId: localClientId,
@@ -64,6 +68,7 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
     adminGroups: [localAdminGroup],
     keys: localIssuer.keys,
     clock,
+    used: storedUsedTokens(collections.used),
     uidOf: (subject) => users.byAccountId(subject) && subject,
   })
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }
