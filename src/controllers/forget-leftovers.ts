@@ -12,8 +12,8 @@ const triesMs = 60 * 60_000
 
 /** `forget` ends the records of uploads of servers that are gone. */
 export function forgetLeftovers({ collections, clock, log }: Controller, forget: () => Promise<void>): Loop {
-  const { uploadPlaces, used, loginTries } = collections
-  return startLoop({
+  const { uploadPlaces, used, loginTries, servers } = collections
+  const loop = startLoop({
     everyMs,
     failed: (error) => log.error('forget-leftovers failed and will run again', {}, error),
     run: async () => {
@@ -28,4 +28,14 @@ export function forgetLeftovers({ collections, clock, log }: Controller, forget:
         if (Date.parse(entry.value.at) + triesMs < now.getTime()) await loginTries.delete(entry).catch(ignoreLost)
     },
   })
+  const unsubscribe = servers.view.subscribe((changes) => {
+    if (changes.some(({ type }) => type === 'delete')) loop.nudge()
+  })
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      unsubscribe()
+      await loop.stop()
+    },
+  }
 }
