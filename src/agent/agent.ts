@@ -266,8 +266,8 @@ async function runAgent(
   })
   const heartbeat = startHeartbeat({
     firstSeconds: firstHeartbeatSeconds,
+    look: () => stream.check(heartbeat.everyMs),
     beat: async (signal) => {
-      stream.check(heartbeat.everyMs)
       if (stream.isOpen) await reportSelf(signal)
     },
     failed: (error) => log.debug('a heartbeat failed', { node: name, problem: reasonOf(error) }),

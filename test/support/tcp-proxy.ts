@@ -8,6 +8,10 @@ export type Loss = 'nothing' | 'requests' | 'answers'
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number
   lose(what: Loss): void
+  /** Everything arrives so much later, in order. */
+  delay(milliseconds: number): void
+  /** How many connections are open. */
+  readonly count: number
   /** Ends every connection; new ones are accepted. */
   cut(): void
   /** Ends every connection, and accepts none until opened again. */
@@ -21,6 +25,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
   const sockets = new Set<net.Socket>()
   let loss: Loss = 'nothing'
   let isOpen = true
+  let delayMs = 0
   let lostBytes = 0
   let lostMore: () => void = () => undefined
   const server = net.createServer((client) => {
@@ -29,7 +34,8 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     const pipe = (from: net.Socket, to: net.Socket, kind: Loss): void => {
       sockets.add(from)
       from.on('data', (chunk) => {
-        if (loss !== kind) return void to.write(chunk)
+        if (loss !== kind && delayMs === 0) return void to.write(chunk)
+        if (loss !== kind) return void setTimeout(() => to.destroyed || to.write(chunk), delayMs)
         lostBytes += chunk.length
         lostMore()
       })
@@ -51,6 +57,12 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     port: (server.address() as net.AddressInfo).port,
     lose: (what) => {
       loss = what
+    },
+    delay: (milliseconds) => {
+      delayMs = milliseconds
+    },
+    get count() {
+      return sockets.size / 2
     },
     cut,
     close: () => {
