@@ -6,11 +6,11 @@ import os from 'node:os'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { constants, createZstdCompress } from 'node:zlib'
+import { fillContent } from '../src/agent/fill-content.ts'
 import { fileSource, packDisk, packLayer } from '../src/images/chunks.ts'
 import type { ContentStore } from '../src/images/content.ts'
 import { childManifest } from '../src/images/deltas.ts'
 import { blockBytes, type Manifest } from '../src/images/format.ts'
-import { restoreDisk } from '../src/images/restore.ts'
 import { openStore } from '../src/images/store.ts'
 import { putManifest, readManifest } from '../src/images/stored-manifests.ts'
 import { encodeArtifact } from '../src/oci/artifact.ts'
@@ -75,7 +75,7 @@ async function packed(
   file: string,
   folder: string,
   target: Destination,
-): Promise<{ digest: string; store: ContentStore }> {
+): Promise<{ digest: string; store: ContentStore; there: ReadonlySet<string> }> {
   const store = await openStore(folder)
   const { size } = await fs.stat(file)
   const forwarding = forwardTo(target, store)
@@ -87,7 +87,7 @@ async function packed(
     layers: [await packDisk(file, forwarding.store)],
   }
   await forwarding.idle()
-  return { store, digest: await putManifest(store, manifest) }
+  return { store, digest: await putManifest(store, manifest), there: forwarding.there }
 }
 
 /** The whole disk as one layer, compressed with one thread, as one would do it by hand. */
@@ -141,8 +141,8 @@ async function pushAndPull(folder: string): Promise<BenchRow[]> {
     await withRegistry(path.join(folder, 'ours'), async (registry) => {
       const target = connect(registry).repository('team/ours')
       const first = await timed(async () => {
-        const { store, digest } = await packed(disk, storeFolder, target)
-        await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' })
+        const { store, digest, there } = await packed(disk, storeFolder, target)
+        await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' }, { there })
         return { store, digest }
       })
       note('full', first.seconds)
@@ -150,11 +150,19 @@ async function pushAndPull(folder: string): Promise<BenchRow[]> {
       await copy({ target: imageSource(store), reference: digest }, { target: openLayout(layout), reference: 'v1' })
 
       const pull = await timed(async () => {
-        const remote = await openRemoteImage(target, 'v1')
-        await restoreDisk(remote.image, remote.content, path.join(folder, 'pulled.raw'), { parallel: 4 })
+        const { imageDigest, content, open } = await openRemoteImage(target, 'v1')
+        // As an agent does it: into its store, and to the disk.
+        return await fillContent(path.join(folder, 'node'), imageDigest, {
+          store: await openStore(path.join(folder, 'node/content')),
+          read: content.read,
+          open: async (wanted, signal) => open(wanted, signal),
+          signal: new AbortController().signal,
+          progress: () => undefined,
+        })
       })
       note('pull', pull.seconds)
-      await fs.rm(path.join(folder, 'pulled.raw'))
+      await pull.result.lasting
+      await fs.rm(path.join(folder, 'node'), { recursive: true })
       const there = path.join(folder, 'skopeo-pulled')
       note(
         'skopeoPull',
@@ -246,8 +254,8 @@ async function sparseChild(folder: string): Promise<void> {
   await makeDisk(disk, 64 * gibi, 256 * mebi, 4 * mebi)
   await withRegistry(path.join(folder, 'sparse-registry'), async (registry) => {
     const target = connect(registry).repository('team/sparse')
-    const { store, digest } = await packed(disk, path.join(folder, 'sparse-store'), target)
-    await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' })
+    const { store, digest, there } = await packed(disk, path.join(folder, 'sparse-store'), target)
+    await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' }, { there })
   })
   process.stdout.write(`${process.resourceUsage().maxRSS}\n`)
 }

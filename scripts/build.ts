@@ -6,6 +6,8 @@ import { type BuildOptions, build, type Plugin, stop } from 'esbuild'
 import * as typebox from 'typebox'
 import { commands } from '../src/cli/commands/index.ts'
 import { programHelp } from '../src/cli/help.ts'
+import { swaggerFiles } from '../src/server/swagger.ts'
+import { buildConsole } from './build-console.ts'
 
 export const root = path.resolve(import.meta.dirname, '..')
 const inRoot = (file: string): string => path.join(root, file)
@@ -15,11 +17,16 @@ const programs = [
   'src/bin/dev.ts',
   'src/bin/server.ts',
   'src/bin/rotate-key.ts',
+  'src/bin/rotate-keys.ts',
+  'src/bin/data-commands.ts',
   'src/bin/users.ts',
   'src/bin/agent.ts',
+  'src/bin/service.ts',
+  'src/bin/doctor.ts',
   'src/cli/oidc.ts',
   'src/cli/tunnel.ts',
   'src/store/sqlite-thread.ts',
+  'src/images/pack-thread.ts',
 ].map(inRoot)
 
 /** An import() of a file that has a bundle of its own stays an import() of that bundle. */
@@ -35,7 +42,7 @@ const apart: Plugin = {
 }
 
 /** The command line checks no schemas, the service does: to build them would cost each command 10 ms. */
-const withoutSchemas: Plugin = {
+export const withoutSchemas: Plugin = {
   name: 'without-schemas',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^typebox$/ }, () => ({ path: 'typebox', namespace: 'without-schemas' }))
@@ -72,9 +79,14 @@ export async function buildProgram(): Promise<void> {
     build({ ...shared, outdir, entryPoints: commandLine, plugins: [apart, withoutSchemas] }),
     // oidc-provider finds its settings and its records by the names of its classes.
     build({ ...shared, outdir, entryPoints: programs, splitting: true, banner, keepNames: true, external: native }),
+    buildConsole(path.join(outdir, 'console'), inRoot('dist/console')),
   ])
   for (const name of ['svc3', 'orka3'])
     fs.writeFileSync(path.join(outdir, `help-${name}.txt`), programHelp(name, commands))
+  // An installed svc3 has no packages: what is served as it is goes with the bundles.
+  fs.mkdirSync(path.join(outdir, 'swagger-ui'))
+  for (const name of Object.keys(swaggerFiles))
+    fs.copyFileSync(inRoot(`node_modules/swagger-ui-dist/${name}`), path.join(outdir, 'swagger-ui', name))
   await stop()
   replaceFolder(outdir, inRoot('dist'))
 }

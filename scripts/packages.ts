@@ -16,6 +16,7 @@ const packages: readonly DebianProgram[] = [
   { name: 'chromium', program: 'chromium', why: 'looking at pages as a person does' },
   { name: 'docker-registry', program: 'docker-registry', why: 'a registry to push to and pull from' },
   { name: 'skopeo', program: 'skopeo', why: 'another client of registries' },
+  { name: 'systemd', program: 'systemd-analyze', why: 'judging the units of services' },
   { name: 'ovmf', program: '/usr/share/OVMF/OVMF_CODE.fd', why: 'firmware for amd64 VMs' },
   { name: 'qemu-efi-aarch64', program: '/usr/share/AAVMF/AAVMF_CODE.fd', why: 'firmware for arm64 VMs' },
 ]

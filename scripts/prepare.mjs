@@ -97,7 +97,7 @@ function ensureDependencies(node) {
   const wanted = hashOf(path.join(root, 'package-lock.json'))
   if (readOr(stamp, '') === wanted) return
   say('installing the locked dependencies from npm (npm ci)')
-  npm(node, ['ci', '--ignore-scripts', '--loglevel=error'], root)
+  npm(node, ['ci', '--include=dev', '--ignore-scripts', '--loglevel=error'], root)
   fs.writeFileSync(stamp, wanted)
 }
 

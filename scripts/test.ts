@@ -6,7 +6,7 @@ import path from 'node:path'
 import { buildProgram, root } from './build.ts'
 import { ensurePackages } from './packages.ts'
 
-const suites = ['src/**/*.test.ts', 'test/**/*.test.ts']
+const suites = ['src/**/*.test.ts', 'console/**/*.test.ts', 'test/**/*.test.ts']
 const longSuites = ['test/**/*.long.ts']
 
 /** Runs the files of these patterns in node's own runner, whose counts are the last lines; returns the exit code. */

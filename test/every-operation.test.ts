@@ -29,12 +29,15 @@ const urlOf = ({ path, example }: Operation, namespace = example.params?.namespa
     encodeURIComponent(name === 'namespace' ? namespace : (example.params?.[name] ?? 'x')),
   )
 
+/** The smallest that there is. */
+const aDisk = '\0'.repeat(512)
+
 /** The body as the operation takes it. */
 const encoded = async ({ consumes, isUpload, method }: Operation, body: unknown): Promise<CallOptions> => {
   const octets = { 'content-type': 'application/octet-stream' }
   if (isUpload && consumes)
     return { body: Buffer.from(String(body ?? 'a chunk')), headers: { ...octets, 'content-length': '7' } }
-  if (isUpload && method === 'PUT') return { body: Buffer.from('a disk'), headers: octets }
+  if (isUpload && method === 'PUT') return { body: Buffer.from(aDisk), headers: octets }
   if (isUpload) return fileForm({ [isUpload]: body as string | undefined })
   return consumes ? fileForm(body as Record<string, string>) : { body }
 }
@@ -207,9 +210,9 @@ type Ready = { readonly token?: string; readonly body?: unknown } & Pick<Operati
 const withTiny = (fresh: TestService) => addImage(fresh, 'tiny-arm64', 'arm64')
 const withUpload = (kind: 'image' | 'iso', name: string) => async (fresh: TestService) => {
   const headers = { 'content-type': 'application/octet-stream' }
-  await fresh.call('POST', `${inDefault}/upload/${kind}?name=${name}`, { body: Buffer.from('a disk'), headers })
+  await fresh.call('POST', `${inDefault}/upload/${kind}?name=${name}`, { body: Buffer.from(aDisk), headers })
 }
-const asUpload = async (): Promise<unknown> => ({ body: 'a disk' })
+const asUpload = async (): Promise<unknown> => ({ body: aDisk })
 const withImage =
   (architecture: 'arm64' | 'amd64') =>
   async (fresh: TestService): Promise<unknown> =>
@@ -284,6 +287,10 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
     await withImage('arm64')(fresh)
     return withNode(fresh)
   },
+  estimateVm: async (fresh) => {
+    await withImage('arm64')(fresh)
+    return withNode(fresh)
+  },
   deleteVm: withVm('arm64'),
   execVm: withVm('amd64'),
   resizeVm: withVm('arm64'),
@@ -332,7 +339,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   finishUpload: async (fresh) => {
     const ready = await withPartial(fresh)
     const headers = { 'content-type': 'application/octet-stream' }
-    await fresh.call('PUT', `${inDefault}/uploads/${ready.params.upload}`, { body: Buffer.from('a disk'), headers })
+    await fresh.call('PUT', `${inDefault}/uploads/${ready.params.upload}`, { body: Buffer.from(aDisk), headers })
     return ready
   },
   abandonUpload: withPartial,

@@ -3,6 +3,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { WantedCapture } from '../api/captures.ts'
+import type { PushFormat } from '../api/records.ts'
 import type { Capture, Handle } from '../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import type { Durability } from './handles.ts'
@@ -18,6 +19,7 @@ interface Known {
   readonly image: WantedImage
   /** push: where to. */
   readonly reference?: string
+  readonly format?: PushFormat
 }
 
 /** frozen: to be packed. packed: to be delivered. failed: the server is still to be told. */

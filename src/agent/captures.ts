@@ -14,7 +14,7 @@ import { deliver, type Receiver } from './deliver.ts'
 import type { Images } from './images.ts'
 import { reasonOf } from './messages.ts'
 import { GivenUp, type Packer } from './pack.ts'
-import { type PushTarget, push, startSending } from './push.ts'
+import { type PushTarget, push, type Sent, startSending } from './push.ts'
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
   finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
@@ -49,6 +49,7 @@ export interface Freezing {
 export interface Captures {
   /** Those of an earlier agent; they go on once the server has said what it wants. */
   adopt(): Promise<void>
+  /** The server has said what it wants; again whenever it is back. */
   begin(): void
   /** What the server wants of this VM and has not been frozen yet. */
   pending(wish: WantedVm): readonly WantedCapture[]
@@ -92,8 +93,13 @@ export function createCaptures(options: CapturesOptions): Captures {
   const named = new Map<string, readonly string[]>()
   const stopping = new AbortController()
   let hasBegun = false
+  /** Aborted when the server is back: nobody waits any longer for it. */
+  let back = new AbortController()
   /** Each uses all cores. */
   let packing: Promise<unknown> = Promise.resolve()
+
+  const pause: typeof wait = (milliseconds, signal) =>
+    wait(milliseconds, AbortSignal.any([signal, back.signal])).catch(() => signal.throwIfAborted())
 
   const keep = async (one: Running, state: CaptureState): Promise<void> => {
     one.state = state
@@ -133,7 +139,7 @@ export function createCaptures(options: CapturesOptions): Captures {
         else if (isUnwanted(error)) log.warn('a server does not know a capture that is wanted', { name: one.state.id })
         else if (one.state.phase !== 'failed' && !isPassing(error)) await fail(one, error)
         const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
-        await wait(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
+        await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
       }
     }
   }
@@ -191,6 +197,7 @@ export function createCaptures(options: CapturesOptions): Captures {
       receiver,
       read: packer.read,
       signal,
+      pause,
       progress: (share, bytes) => tell({ percent: packedPercent + share * (99 - packedPercent), bytes }),
     })
   }
@@ -200,10 +207,12 @@ export function createCaptures(options: CapturesOptions): Captures {
     save: toServer,
     commit: toServer,
     async push(packed, { tell, end: endTelling, signal }) {
-      const { id, content } = packed
+      const { id, content, format } = packed
       const target = await targetOf(packed, signal)
-      const sentBytes = headStarts.get(id) ?? 0
-      const digest = await push(content, target, { store: await packer.whole(), sentBytes, signal, progress: tell })
+      const isAlone = () => images.isPackingAlone(id)
+      const sent = headStarts.get(id)
+      const options = { store: await packer.whole(), format, isAlone, sent, signal, progress: tell }
+      const digest = await push(content, target, options)
       // What was skipped is known to the job by this alone.
       await endTelling()
       await server.finish(id, digest, signal)
@@ -211,7 +220,7 @@ export function createCaptures(options: CapturesOptions): Captures {
   }
 
   /** What pushes have sent while they were being packed. */
-  const headStarts = new Map<string, number>()
+  const headStarts = new Map<string, Sent>()
   const targetOf = async ({ id, reference = '', image }: CaptureState, signal: AbortSignal): Promise<PushTarget> => ({
     reference,
     from: image.reference,
@@ -228,7 +237,9 @@ export function createCaptures(options: CapturesOptions): Captures {
     const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
     const content = isHere ? base.digest : image.content
     const job = { uid: handle.uid, architecture, capture, base, content }
-    const headStart = known.kind === 'push' ? startSending(await targetOf(one.state, signal), signal) : undefined
+    // In another format, what is packed here is not what is sent.
+    const isSentAsItIs = known.kind === 'push' && known.format !== 'tart'
+    const headStart = isSentAsItIs ? startSending(await targetOf(one.state, signal), signal) : undefined
     const work = packer.pack(job, {
       signal,
       isAlone: alone(one),
@@ -242,7 +253,7 @@ export function createCaptures(options: CapturesOptions): Captures {
         ),
     })
     const packed = await work.finally(() => headStart?.end())
-    if (headStart) headStarts.set(known.id, headStart.sentBytes)
+    if (headStart) headStarts.set(known.id, headStart.sent())
     failpoint('captures.packed')
     await keep(one, { ...known, phase: 'packed', content: packed })
   }
@@ -273,14 +284,16 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
     begin() {
       hasBegun = true
+      back.abort()
+      back = new AbortController()
       for (const one of running.values()) start(one)
     },
     pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
     async freeze({ handle, wish, signal, spec }) {
       const notes: string[] = []
-      for (const { id, kind, withMemory, reference } of this.pending(wish)) {
+      for (const { id, kind, withMemory, reference, format } of this.pending(wish)) {
         const { architecture, image } = wish
-        const where = reference === undefined ? {} : { reference }
+        const where = { ...(reference !== undefined && { reference }), ...(format !== undefined && { format }) }
         const known = { version: 1, id, kind, handle, architecture, image, ...where } as const
         let state: CaptureState
         try {

@@ -4,6 +4,7 @@ import { ApiError } from '../api/errors.ts'
 import type { Operation, ResponseOf } from '../api/operation.ts'
 import { type CallInput, type Client, createClient } from '../client/client.ts'
 import { httpTransport } from '../client/http.ts'
+import { createRevision } from '../client/revision.ts'
 import type { Trust } from '../client/tls.ts'
 import { ConnectionError, type TransportResponse } from '../client/transport.ts'
 import { dialTunnel } from '../client/tunnel.ts'
@@ -47,6 +48,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   const { addresses, identity, joinToken, log } = options
   // Each agent has its own, because its stream holds a connection.
   const transport = httpTransport({ maxSockets: 4, trust: options.trust })
+  // Of all addresses together: the next server is not to know less than the last one did.
+  const revision = createRevision()
   let current = addresses.all[0] ?? ''
   let known: AgentToken | undefined
   let renewing: Promise<AgentToken> | undefined
@@ -57,6 +60,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       baseUrl: urlOf(),
       transport,
       token,
+      revision,
       userAgent: `svc3-agent/${options.version}`,
       timeoutMs: callTimeoutMs,
       retry: { attempts: 2 },

@@ -23,6 +23,8 @@ export interface DeliverOptions {
   readonly signal: AbortSignal
   progress(share: number, bytes: number): void
   readonly retry?: RetryPolicy
+  /** How it is waited between two tries; may end early, when the server is known to be back. */
+  readonly pause?: typeof wait
 }
 
 const putsAtOnce = 4
@@ -35,7 +37,7 @@ const patience: RetryPolicy = { attempts: 30, firstDelayMs: 200, maxDelayMs: 10_
 export async function deliver(content: string, parts: readonly Stored[], options: DeliverOptions): Promise<void> {
   const { receiver, read, signal, progress } = options
   const sizes = new Map(parts.map(({ digest, bytes }) => [digest, bytes]))
-  const persist = <T>(work: () => Promise<T>): Promise<T> => persistently(work, signal, options.retry ?? patience)
+  const persist = <T>(work: () => Promise<T>): Promise<T> => persistently(work, options)
   let asked = [...sizes.keys()]
   for (let round = 1; round <= mostRounds; round++) {
     const missing: string[] = []
@@ -62,7 +64,8 @@ export async function deliver(content: string, parts: readonly Stored[], options
   throw new Error('the server does not keep what it is sent; look at the space on its disk, and try again')
 }
 
-async function persistently<T>(work: () => Promise<T>, signal: AbortSignal, retry: RetryPolicy): Promise<T> {
+async function persistently<T>(work: () => Promise<T>, options: DeliverOptions): Promise<T> {
+  const { signal, retry = patience, pause = wait } = options
   let refusals = 0
   for (let attempt = 1; ; attempt++) {
     try {
@@ -75,7 +78,7 @@ async function persistently<T>(work: () => Promise<T>, signal: AbortSignal, retr
       if (!(isPassing(error) || isDamaged)) throw error
       if (refusals >= retry.attempts)
         throw new Error(`the server does not take it: ${reasonOf(error)}`, { cause: error })
-      await wait(backOff(Math.min(attempt, 10), retry, Math.random), signal)
+      await pause(backOff(Math.min(attempt, 10), retry, Math.random), signal)
     }
   }
 }

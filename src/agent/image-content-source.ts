@@ -9,6 +9,7 @@ import {
   NoContentError,
   WrongContentError,
 } from '../images/content.ts'
+import type { Syncing } from '../images/syncing.ts'
 import { isPassing } from './connection.ts'
 
 /** Content as it comes from the server, unchecked. */
@@ -17,6 +18,10 @@ export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIte
 export interface SourceOptions {
   readonly store: ContentStore
   readonly open: OpenBlob
+  /** In place of `open`: whole, and checked. */
+  readonly read?: ContentSource['read'] | undefined
+  /** Lasting is left to this. */
+  readonly syncing?: Syncing | undefined
   /** What comes is not put into the store: there is no room for it. */
   readonly isPassedOn?: boolean
   /** Tests only. */
@@ -35,9 +40,15 @@ class Silence extends Error {
 
 export function fetchedContent(options: SourceOptions): ContentSource {
   const { store, open, isPassedOn = false, retry = patience, silenceMs = defaultSilenceMs } = options
+  const lasting = options.syncing && { syncing: options.syncing }
 
   /** A chunk fits into memory, and the largest manifest does. */
-  const fetchOnce = async (digest: string, mostBytes: number, signal: AbortSignal): Promise<Buffer> => {
+  const fetchOnce = async (digest: string, mostBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
+    if (options.read) {
+      const whole = await options.read(digest, mostBytes, signal, into)
+      if (!isPassedOn) await store.putExpected({ digest, bytes: whole.length }, whole, { signal, digest, ...lasting })
+      return whole
+    }
     const silence = new AbortController()
     const heard = new Silence(`the server sent nothing of it for ${silenceMs / 1_000} s`)
     const timer = setTimeout(() => silence.abort(heard), silenceMs)
@@ -54,15 +65,15 @@ export function fetchedContent(options: SourceOptions): ContentSource {
       clearTimeout(timer)
     }
     const content = Buffer.concat(pieces, bytes)
-    if (!isPassedOn) await store.putExpected({ digest, bytes }, content, { signal })
+    if (!isPassedOn) await store.putExpected({ digest, bytes }, content, { signal, ...lasting })
     else if ((await digestOfBuffer(content)) !== digest) throw new WrongContentError(digest, 'is something else')
     return content
   }
 
-  const fetch = async (digest: string, mostBytes: number, signal: AbortSignal): Promise<Buffer> => {
+  const fetch = async (digest: string, mostBytes: number, signal: AbortSignal, into?: Buffer): Promise<Buffer> => {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await fetchOnce(digest, mostBytes, signal)
+        return await fetchOnce(digest, mostBytes, signal, into)
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ApiError && error.code === 404)
@@ -74,9 +85,9 @@ export function fetchedContent(options: SourceOptions): ContentSource {
   }
 
   return {
-    async read(digest, mostBytes, signal = never) {
-      const kept = await store.read(digest, mostBytes, signal).catch(ifUnusable)
-      return kept ?? fetch(digest, mostBytes, signal)
+    async read(digest, mostBytes, signal = never, into = undefined) {
+      const kept = await store.read(digest, mostBytes, signal, into).catch(ifUnusable)
+      return kept ?? fetch(digest, mostBytes, signal, into)
     },
   }
 }

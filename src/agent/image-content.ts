@@ -1,8 +1,8 @@
-// An image by its content: a folder `sha256-<hex>` with disk, kernel, initrd and memory, made from the manifest of that digest,
-// there whole or not at all. An ISO is the same, of which only the disk is used.
+// An image by its content: a folder `sha256-<hex>` with disk, kernel, initrd, memory and what tart needs, made from the
+// manifest of that digest, there whole or not at all. An ISO is the same, of which only the disk is used.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { BaseImage, Boot, MemoryState } from '../drivers/driver.ts'
+import type { BaseImage, Boot, MachineFiles, MemoryState } from '../drivers/driver.ts'
 import type { ContentSource } from '../images/content.ts'
 import { resolveLayers } from '../images/extents.ts'
 import { type Attachment, digestPattern, type Layer, type Manifest } from '../images/format.ts'
@@ -28,8 +28,10 @@ interface Description {
   readonly architecture: Manifest['architecture']
   readonly virtualSizeBytes: number
   readonly boot: Boot
+  readonly os?: Manifest['os']
   /** Of the memory that lies beside the disk. */
   readonly memory?: MemoryState['description']
+  readonly machine?: MachineFiles
 }
 
 const file = {
@@ -37,6 +39,8 @@ const file = {
   kernel: 'kernel',
   initrd: 'initrd',
   memory: 'memory',
+  machine: 'machine.json',
+  nvram: 'nvram.bin',
   description: 'image.json',
 } as const
 const folderPattern = /^sha256-[0-9a-f]{64}$/
@@ -52,10 +56,19 @@ export async function findContent(folder: string, digest: string): Promise<BaseI
   const inside = contentFolder(folder, digest)
   const known = await describedIn(inside)
   if (!known) return undefined
-  const { name = digest, virtualSizeBytes, memory } = known
+  const { name = digest, virtualSizeBytes, memory, os, machine } = known
   const disk = path.join(inside, file.disk)
-  const image = { name, digest, disk, format: 'raw', virtualSizeBytes, boot: bootIn(inside, known.boot) } as const
-  return memory ? { ...image, memory: { file: path.join(inside, file.memory), description: memory } } : image
+  return {
+    name,
+    digest,
+    disk,
+    format: 'raw',
+    virtualSizeBytes,
+    boot: bootIn(inside, known.boot),
+    ...(os && { os }),
+    ...(memory && { memory: { file: path.join(inside, file.memory), description: memory } }),
+    ...(machine && { machine: machineIn(inside, machine) }),
+  }
 }
 
 /** Images that are there: the digest of each, by the name under which it was wanted first. */
@@ -75,14 +88,16 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   const target = contentFolder(folder, digest)
   await removeStale(folder)
   const manifest = await readManifest(source, digest, signal)
-  const { architecture, virtualSizeBytes, boot, layers, memory } = manifest
+  const { architecture, virtualSizeBytes, boot, os, layers, memory, machine } = manifest
   await using temporary = await makeTemporary(folder, path.basename(target))
   const inside = (part: keyof typeof file): string => path.join(temporary.path, file[part])
 
-  const attachments: ['kernel' | 'initrd' | 'memory', Attachment][] = []
+  const attachments: ['kernel' | 'initrd' | 'memory' | 'machine' | 'nvram', Attachment][] = []
   if (boot.kind === 'kernel') attachments.push(['kernel', boot.kernel])
   if (boot.kind === 'kernel' && boot.initrd) attachments.push(['initrd', boot.initrd])
   if (memory) attachments.push(['memory', memory.state])
+  if (machine) attachments.push(['machine', machine.config])
+  if (machine?.nvram) attachments.push(['nvram', machine.nvram])
   const ofAll = attachments.reduce((sum, [, { chunks }]) => sum + shownBytes([{ chunks }]), shownBytes(layers))
   const work = progressOver(ofAll, options)
 
@@ -96,6 +111,8 @@ export async function makeContent(folder: string, digest: string, options: MakeC
     architecture,
     virtualSizeBytes,
     ...(memory && { memory: memory.description }),
+    ...(os && { os }),
+    ...(machine && { machine: { config: file.machine, ...(machine.nvram && { nvram: file.nvram }) } }),
     boot:
       boot.kind === 'firmware'
         ? boot
@@ -157,3 +174,8 @@ const bootIn = (inside: string, boot: Boot): Boot =>
         kernel: path.join(inside, boot.kernel),
         ...(boot.initrd !== undefined && { initrd: path.join(inside, boot.initrd) }),
       }
+
+const machineIn = (inside: string, { config, nvram }: MachineFiles): MachineFiles => ({
+  config: path.join(inside, config),
+  ...(nvram !== undefined && { nvram: path.join(inside, nvram) }),
+})

@@ -9,7 +9,8 @@ import { eachAtOnce } from '../images/parallel.ts'
 import { openStore } from '../images/store.ts'
 import { readManifest } from '../images/stored-manifests.ts'
 import type { Log } from '../platform/log.ts'
-import { contentNames, findContent, makeContent } from './image-content.ts'
+import { fillContent } from './fill-content.ts'
+import { contentNames, findContent } from './image-content.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
 import { type Holders, nobody } from './image-holders.ts'
 import { type Copy, markUsed, packing } from './image-inventory.ts'
@@ -112,14 +113,14 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   /** Makes a copy of content that `open` has. */
   const fill = async (
     content: string,
-    { title, name, open }: Filling,
+    { title, name, open, read }: Filling,
     { signal, progress }: { readonly signal: AbortSignal; progress(percent: number): void },
   ): Promise<void> => {
-    const parts = { store: await store(), open: (await peers?.around(open, content, signal)) ?? open }
+    const near = (await peers?.around(open, content, signal)) ?? open
+    const parts = { store: await store(), open: near, read: near === open ? read : undefined }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
-    const source = fetchedContent({ ...parts, isPassedOn: !reserved.keepsChunks })
-    await makeContent(folder, content, { source, name, signal, progress })
+    await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress })
   }
 
   const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => {

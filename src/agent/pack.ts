@@ -3,11 +3,12 @@
 import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { BaseImage, Capture } from '../drivers/driver.ts'
+import type { BaseImage, Capture, MachineFiles } from '../drivers/driver.ts'
 import { packAttachment } from '../images/attachments.ts'
+import { boundLayers } from '../images/bounded.ts'
 import { packDisk } from '../images/chunks.ts'
 import type { ContentSource, ContentStore, Stored } from '../images/content.ts'
-import { childManifest, type Delta, packDelta } from '../images/deltas.ts'
+import { childManifest, type Delta, packDelta, packRawDelta } from '../images/deltas.ts'
 import { foldLayers, planFold } from '../images/fold.ts'
 import { type Attachment, formatVersion, type Layer, largestManifestBytes, type Manifest } from '../images/format.ts'
 import { chunksOf, encodeManifest } from '../images/manifest.ts'
@@ -108,6 +109,7 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
     const manifest: Manifest = {
       formatVersion,
       architecture,
+      ...(base.os && { os: base.os }),
       virtualSizeBytes: base.virtualSizeBytes,
       boot:
         boot.kind === 'firmware'
@@ -118,7 +120,11 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
               ...(boot.initrd !== undefined && { initrd: await attach(boot.initrd) }),
               commandLine: boot.commandLine,
             },
-      layers: [await packDisk(base.disk, store, work.part(await bytesIn(base.disk)))],
+      layers: await boundLayers(
+        [await packDisk(base.disk, store, work.part(await bytesIn(base.disk)))],
+        store,
+        work.part(0),
+      ),
     }
     await remember(key, manifest)
     return manifest
@@ -142,8 +148,11 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
           const part = work.part(await bytesIn(layer.file))
           let delta = await remembered<Delta>(key, (known) => (known.layer ? [known.layer] : []), uid)
           if (!delta) {
-            const parentFile = index === 0 ? base.disk : undefined
-            delta = await packDelta(layer.file, manifest, recording, { ...part, parentFile })
+            const below = capture.layers[index - 1]?.file ?? base.disk
+            const parentFile = index === 0 ? below : undefined
+            delta = await (layer.format === 'raw'
+              ? packRawDelta(layer.file, below, manifest, recording, part)
+              : packDelta(layer.file, manifest, recording, { ...part, parentFile }))
             failpoint('captures.pack.layer')
             await remember(key, delta, uid)
           }
@@ -152,12 +161,15 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
         const virtualSizeBytes = Math.max(manifest.virtualSizeBytes, capture.virtualSizeBytes)
         const { memory: _, ...disk } = { ...manifest, virtualSizeBytes, parent: parentDigest }
         const from = planFold(disk.layers)
-        const layers = from === undefined ? disk.layers : await foldLayers(disk.layers, from, recording, work.part(0))
+        const folded = from === undefined ? disk.layers : await foldLayers(disk.layers, from, recording, work.part(0))
+        const layers = await boundLayers(folded, recording, work.part(0))
         const memory = capture.memory && {
           state: await packAttachment(capture.memory.file, recording, work.part(await bytesIn(capture.memory.file))),
           description: { ...capture.memory.description },
         }
-        const { bytes } = encodeManifest({ ...disk, layers, ...(memory && { memory }) })
+        const machine = capture.machine && (await packMachine(capture.machine, recording, work))
+        const parts = { layers, ...(memory && { memory }), ...(machine && { machine }) }
+        const { bytes } = encodeManifest({ ...disk, ...parts })
         return (await recording.put(bytes, { signal: options.signal })).digest
       } catch (error) {
         // Whoever needs one of them besides makes or fetches it again; but what nobody knows of, nobody would remove.
@@ -233,6 +245,11 @@ export function createPretendPacker(content: () => Promise<NodeContent>): Packer
     // Captures of one size are the same image.
     dropped: async () => undefined,
   }
+}
+
+async function packMachine({ config, nvram }: MachineFiles, store: ContentStore, work: Work) {
+  const attach = (file: string): Promise<Attachment> => packAttachment(file, store, work.part(0))
+  return { config: await attach(config), ...(nvram !== undefined && { nvram: await attach(nvram) }) }
 }
 
 /** What somebody put or found since is theirs, too. Where not all is freed, it goes when space is needed. */

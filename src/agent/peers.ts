@@ -51,6 +51,7 @@ export function createPeers({ find, log, silenceMs = defaultSilenceMs }: PeersOp
         if (untilMs < performance.now()) avoided.delete(address)
         else peers.delete(address)
       }
+      if (peers.size === 0) return open
       const close = (): void => {
         for (const { agent } of peers.values()) agent.destroy()
       }

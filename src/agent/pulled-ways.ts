@@ -1,6 +1,6 @@
 // How an image in a registry comes to be on this node: first which content it is, which is known before any of it comes;
 // then like any other content, but that the registry has it. Images of tart's are unpacked into content of ours first.
-import type { ContentStore } from '../images/content.ts'
+import type { ContentSource, ContentStore } from '../images/content.ts'
 import { isWhole, putManifest } from '../images/stored-manifests.ts'
 import { packTart } from '../oci/tart.ts'
 import { findContent } from './image-content.ts'
@@ -17,6 +17,8 @@ export interface Filling {
   /** Absent for ISOs. */
   readonly name?: string | undefined
   readonly open: OpenBlob
+  /** The same as a whole, checked: in place of `open`, where nobody nearer has it. */
+  readonly read?: ContentSource['read']
 }
 
 export interface PulledWaysParts {
@@ -70,7 +72,8 @@ export function createPulledWays(parts: PulledWaysParts): PulledWays {
       if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, told)
       return withRegistryImage({ reference, vm, ask, signal }, ({ ours }) => {
         if (ours?.imageDigest !== content) throw new Error('the registry has something else under its digest')
-        return fill(content, { ...filling, open: async (digest, during) => ours.open(digest, during) }, told)
+        const { read } = ours.content
+        return fill(content, { ...filling, read, open: async (digest, during) => ours.open(digest, during) }, told)
       })
     },
   })
@@ -103,7 +106,7 @@ export function createPulledWays(parts: PulledWaysParts): PulledWays {
               const percent = Math.floor((100 * bytes) / Math.max(1, of))
               progress(left(percent), percent)
             }
-            const { manifest } = await packTart(source, raw, await store(), { signal, onProgress })
+            const manifest = await packTart(source, raw, await store(), { signal, onProgress })
             const content = await putManifest(await store(), manifest, signal)
             return await pulled.remember({ reference, content, sizeBytes, isUnpacked: true })
           } finally {

@@ -1,11 +1,14 @@
 // Sends an image to an OCI registry, straight from this node: what the registry lacks, and the manifest last. Cut off, the
 // next try sends the rest. Credentials are asked for when they are needed, and kept nowhere.
 import type { RegistryLogin } from '../api/captures.ts'
+import type { PushFormat } from '../api/records.ts'
 import type { ContentStore } from '../images/content.ts'
 import { copy } from '../oci/copy.ts'
 import { type Forwarding, forwardTo } from '../oci/forward.ts'
 import { imageSource } from '../oci/image-target.ts'
 import { openRegistry, type Repository } from '../oci/registry.ts'
+import type { Source } from '../oci/target.ts'
+import { tartSource } from '../oci/tart-write.ts'
 import { parseImageReference } from '../rules/image-reference.ts'
 import type { CaptureProgress } from './capture-teller.ts'
 
@@ -20,41 +23,73 @@ export interface PushTarget {
   readonly login: RegistryLogin
 }
 
+/** What a push has sent while it was being packed. */
+export interface Sent {
+  /** They count as sent, not as skipped. */
+  readonly bytes: number
+  /** Digests of what the registry has. */
+  readonly there: ReadonlySet<string>
+}
+
 export interface PushOptions {
-  /** So much was sent before, in this very push: it counts as sent, not as skipped. */
-  readonly sentBytes: number
+  /** What was sent before, in this very push. */
+  readonly sent: Sent | undefined
   readonly store: ContentStore
+  readonly format: PushFormat | undefined
+  /** Nobody else packs anything: what was made for this push alone may go. */
+  isAlone(): Promise<boolean>
   readonly signal: AbortSignal
   progress(progress: CaptureProgress): void
 }
 
 /** Returns the digest of the manifest in the registry. */
 export async function push(content: string, target: PushTarget, options: PushOptions): Promise<string> {
-  const { store, sentBytes, signal, progress } = options
+  const { store, sent, signal, progress } = options
   using place = openTarget(target)
+  await using source =
+    options.format === 'tart' ? sourceForTart(options) : { target: imageSource(store), ...nothingMade }
   const { digest } = await copy(
-    { target: imageSource(store), reference: content },
+    { target: source.target, reference: content },
     { target: place.repository, reference: place.tag },
     {
       signal,
+      there: sent?.there,
       onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) =>
         progress({
           percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),
           bytes: bytesDone,
           phase: 'sending',
           bytesTotal,
-          bytesSkipped: Math.max(0, bytesSkipped - sentBytes),
+          bytesSkipped: Math.max(0, bytesSkipped - (sent?.bytes ?? 0)),
         }),
     },
   )
   return digest
 }
 
+const nothingMade: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
+
+/** Its layers have to be made before they can be sent: they take room until the push is over. */
+function sourceForTart({ store, isAlone, signal, progress }: PushOptions): AsyncDisposable & { target: Source } {
+  const target = tartSource(store, {
+    signal,
+    onProgress: ({ bytes, of }) =>
+      progress({ percent: 0, bytes: 0, phase: `packing for tart, ${Math.floor((100 * bytes) / of)} %` }),
+  })
+  return {
+    target,
+    async [Symbol.asyncDispose]() {
+      const beforeMs = Date.now()
+      if (await isAlone()) for (const digest of target.made) await store.deleteUnused(digest, beforeMs)
+    },
+  }
+}
+
 export interface HeadStart {
   through(store: ContentStore): ContentStore
   /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
   end(): Promise<void>
-  readonly sentBytes: number
+  sent(): Sent
 }
 
 /** Sends chunks while others are still being packed. */
@@ -66,9 +101,7 @@ export function startSending(target: PushTarget, signal: AbortSignal): HeadStart
     sentBytes = bytes
   }
   return {
-    get sentBytes() {
-      return sentBytes
-    },
+    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
     through(store) {
       forwarding = forwardTo(place.repository, store, { signal, onSent })
       return forwarding.store

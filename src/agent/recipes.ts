@@ -27,6 +27,7 @@ const tiny = (architecture: 'arm64' | 'amd64'): Recipe => ({
       disk: file(image.disk),
       format: image.format,
       virtualSizeBytes: image.virtualSizeBytes,
+      os: 'linux',
       boot: { ...boot, kernel: file(kernel), initrd: file(initrd) },
     }
   },

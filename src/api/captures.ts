@@ -2,6 +2,7 @@
 // content, credentials, and how it went. Spoken by agents only, and not in the API document.
 import * as t from 'typebox'
 import { base, operation } from './operation.ts'
+import { pushFormats } from './records.ts'
 
 export const captureKinds = ['save', 'commit', 'push'] as const
 
@@ -14,6 +15,8 @@ export const WantedCapture = t.Object(
     withMemory: t.Boolean(),
     /** push: where to, `<registry_host>/<repository>/<image>:TAG`. */
     reference: t.Optional(t.String({ maxLength: 1_024 })),
+    /** push: how it is written there, `svc3` when left out. */
+    format: t.Optional(t.Enum([...pushFormats])),
   },
   { title: 'WantedCapture' },
 )

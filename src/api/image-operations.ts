@@ -4,6 +4,8 @@ import { Architecture, ResourceVersion, Timestamp } from './records.ts'
 
 export const imageStates = ['Ready', 'Updating', 'Failed'] as const
 export const firmwares = ['bios', 'uefi'] as const
+/** Which guest a disk holds: hosts give a macOS guest on Intel another machine than any other. */
+export const guestSystems = ['macos', 'linux', 'other'] as const
 export const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 
 /** What a record of either kind shows. */
@@ -11,11 +13,16 @@ export const imageFields = {
   name: t.String(),
   description: t.String(),
   type: Architecture,
+  os: t.Optional(t.Enum(guestSystems, { description: 'Of images: which guest the disk holds' })),
   size: t.String({ description: 'Of the disk, such as `90G`' }),
   spaceUsed: t.Optional(t.String({ description: 'What its content takes, such as `412M`' })),
   state: t.Enum(imageStates),
   progress: t.Optional(t.Object({ percent: t.Integer(), bytes: t.Integer() })),
-  errorMessage: t.Optional(t.String()),
+  errorMessage: t.Optional(
+    t.String({
+      description: 'Why it is Failed, why the last commit did not come, or what it waits for while Updating',
+    }),
+  ),
   owner: t.String(),
   source: t.String(),
   sourceType: t.Enum(sourceTypes),

@@ -1,7 +1,15 @@
 // Images on the wire. They belong to the cluster: every namespace sees the same ones.
 import * as t from 'typebox'
 import { Status } from './errors.ts'
-import { CopyInput, Description, DescriptionInput, firmwares, imageFields, Name } from './image-operations.ts'
+import {
+  CopyInput,
+  Description,
+  DescriptionInput,
+  firmwares,
+  guestSystems,
+  imageFields,
+  Name,
+} from './image-operations.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
 
 export const Image = t.Object(imageFields, { title: 'Image' })
@@ -14,6 +22,7 @@ const example = {
   name: 'tiny-arm64',
   description: 'A small Linux to try things with',
   type: 'arm64',
+  os: 'linux',
   size: '1G',
   state: 'Ready',
   owner: 'svc3',
@@ -29,6 +38,7 @@ const UploadQuery = t.Object({
   description: t.Optional(t.String({ maxLength: 1_024 })),
   type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64`; amd64 when left out' })),
   firmware: t.Optional(t.String({ maxLength: 16, description: '`bios` or `uefi`: what boots the disk' })),
+  os: t.Optional(t.String({ maxLength: 16, description: '`macos`, `linux` or `other`: which guest the disk holds' })),
 })
 
 export const listImages = listOperation({
@@ -70,7 +80,12 @@ export const generateImage = operation({
     {
       name: Name,
       size: t.String({ minLength: 1, maxLength: 16, description: 'Such as `120G`' }),
-      firmware: t.Optional(t.Enum(firmwares, { description: 'What boots the disk; `bios` when left out' })),
+      firmware: t.Optional(
+        t.Enum(firmwares, { description: 'What boots the disk; when left out `uefi` for macOS, `bios` otherwise' }),
+      ),
+      os: t.Optional(
+        t.Enum(guestSystems, { description: 'Which guest is to be installed on it; `other` when left out' }),
+      ),
       description: t.Optional(Description),
     },
     { title: 'ImageGeneration' },
@@ -80,7 +95,15 @@ export const generateImage = operation({
   example: {
     params: { namespace: 'svc-default' },
     body: { name: 'empty', size: '120G' },
-    response: { ...example, name: 'empty', size: '120G', type: 'amd64', sourceType: 'generated', usedBy: [] },
+    response: {
+      ...example,
+      name: 'empty',
+      size: '120G',
+      type: 'amd64',
+      os: 'other',
+      sourceType: 'generated',
+      usedBy: [],
+    },
   },
 })
 
@@ -152,7 +175,8 @@ export const downloadImage = operation({
   summary: 'Download the disk of an image',
   description:
     'Raw, or with `format=qcow2` as a qcow2 file without holes, always of the same bytes. A range of at most 16 MiB asked ' +
-    'for with `Want-Content-Digest: sha-256=10` comes with its `Content-Digest`.',
+    'for with `Want-Content-Digest: sha-256=10` comes with its `Content-Digest`. A range of a raw disk comes with ' +
+    '`svc3-next-data`: from its end up to that offset there are only zeros, which need not be asked for.',
   query: t.Object({ format: t.Optional(t.Enum(['raw', 'qcow2'])) }),
   produces: 'application/octet-stream',
   isDownload: true,

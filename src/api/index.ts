@@ -2,6 +2,8 @@
 import * as agent from './agent.ts'
 import * as captures from './captures.ts'
 import * as certificates from './certificates.ts'
+import * as charts from './charts.ts'
+import * as estimates from './estimates.ts'
 import * as events from './events.ts'
 import * as imageCache from './image-cache.ts'
 import * as images from './images.ts'
@@ -18,13 +20,17 @@ import * as roleBindings from './role-bindings.ts'
 import * as servers from './servers.ts'
 import * as service from './service.ts'
 import * as serviceAccounts from './service-accounts.ts'
+import * as terminals from './terminals.ts'
 import * as tokens from './tokens.ts'
 import * as uploads from './uploads.ts'
 import * as vmConfigs from './vm-configs.ts'
 import * as vms from './vms.ts'
+import * as watches from './watches.ts'
 
 const nouns = {
   ...vms,
+  ...terminals,
+  ...estimates,
   ...vmConfigs,
   ...pushJobs,
   ...images,
@@ -41,6 +47,8 @@ const nouns = {
   ...events,
   ...certificates,
   ...legacyUsage,
+  ...watches,
+  ...charts,
   ...tokens,
   ...service,
   ...agent,

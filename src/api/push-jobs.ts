@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { Status } from './errors.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { ResourceVersion, Timestamp } from './records.ts'
+import { pushFormats, ResourceVersion, Timestamp } from './records.ts'
 
 export const pushStatuses = ['Pending', 'Running', 'Succeeded', 'Failed', 'Cancelled'] as const
 
@@ -28,6 +28,7 @@ export const PushJob = t.Object(
     namespace: t.String(),
     vm: t.String(),
     image: t.String({ description: 'The whole reference, with its tag' }),
+    format: t.Optional(t.Enum([...pushFormats], { description: 'How it is written; `svc3` when left out' })),
     status: t.Enum([...pushStatuses]),
     phase: t.Optional(t.String({ description: 'What is being done, in a few words' })),
     progress: PushProgress,
@@ -84,6 +85,13 @@ export const pushVm = operation({
       maxLength: 1_024,
       description: '`<registry_host>/<repository>/<image>[:TAG]`; the tag is `latest` when left out',
     }),
+    format: t.Optional(
+      t.Enum([...pushFormats], {
+        description:
+          'Of the image in the registry. `svc3`, when left out: only what changed is sent. `tart`: what tart pulls and ' +
+          'runs without this service; for VMs that came from an image of tart, or run on a Mac.',
+      }),
+    ),
   }),
   response: t.Object({ jobName: t.String() }),
   refuses: ['NotFound', 'Conflict', 'Invalid'],

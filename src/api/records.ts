@@ -45,3 +45,7 @@ export const VmShape = {
   displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: '96 when left out' })),
   displayDpi: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'The same as displayDPI' })),
 }
+
+/** How an image is written into a registry: ours, or as tart does. */
+export const pushFormats = ['svc3', 'tart'] as const
+export type PushFormat = (typeof pushFormats)[number]

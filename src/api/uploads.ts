@@ -2,7 +2,7 @@
 // into an image or an ISO. Only who began one sees it. Left alone, it is forgotten after a day.
 import * as t from 'typebox'
 import { Status } from './errors.ts'
-import { Description, firmwares, Name } from './image-operations.ts'
+import { Description, firmwares, guestSystems, Name } from './image-operations.ts'
 import { Image } from './images.ts'
 import { inNamespace, operation } from './operation.ts'
 import { Architecture, Timestamp } from './records.ts'
@@ -29,6 +29,7 @@ const UploadInput = t.Object(
     description: t.Optional(Description),
     type: t.Optional(Architecture),
     firmware: t.Optional(t.Enum(firmwares)),
+    os: t.Optional(t.Enum(guestSystems, { description: 'Of images: which guest the disk holds' })),
   },
   { title: 'UploadInput' },
 )
@@ -41,7 +42,7 @@ const example: Upload = {
   id: params.upload,
   kind: 'image',
   name: 'sonoma',
-  size: 6,
+  size: 512,
   offset: 0,
   expiresAt: '2026-11-16T09:00:00Z',
 }
@@ -62,7 +63,7 @@ export const beginUpload = operation({
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'RequestEntityTooLarge'],
   example: {
     params: { namespace: 'svc-default' },
-    body: { kind: 'image', name: 'sonoma', size: 6, key: 'disk.img 6 1763200000' },
+    body: { kind: 'image', name: 'sonoma', size: 512, key: 'disk.img 512 1763200000' },
     response: example,
   },
 })
@@ -95,7 +96,7 @@ export const continueUpload = operation({
   isUpload: 'part',
   response: Upload,
   refuses: ['NotFound', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
-  example: { params, response: { ...example, offset: 6 } },
+  example: { params, response: { ...example, offset: 512 } },
 })
 
 export const finishUpload = operation({
@@ -117,14 +118,15 @@ export const finishUpload = operation({
   ),
   bodyIsOptional: true,
   response: Image,
-  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'ServiceUnavailable'],
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
   example: {
     params,
-    body: { sha256: 'd614d695eb483126af8a5376433956a60f472ea41b5147893a461e1823006387' },
+    body: { sha256: '076a27c79e5ace2a3d47f9dd2e83e4ff6ea8872b3c2218f66c92b89b55f36560' },
     response: {
       name: 'sonoma',
       description: '',
       type: 'arm64',
+      os: 'macos',
       size: '90G',
       state: 'Ready',
       owner: 'me@example.com',

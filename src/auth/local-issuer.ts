@@ -6,7 +6,7 @@ import type Provider from 'oidc-provider'
 import { ApiError } from '../api/errors.ts'
 import type { Log } from '../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import { accountIdOf, type LocalUser, type LocalUsers } from './local-users.ts'
+import { accountIdOf, type LocalUser, type UserDirectory } from './local-users.ts'
 import type { LoginStorage } from './login-adapter.ts'
 import { loginPage, messagePage, pageHeaders, styleName, stylesheet } from './login-pages.ts'
 import { createLoginThrottle, type LoginThrottle } from './login-throttle.ts'
@@ -15,6 +15,7 @@ import type { User } from './principal.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 
 export const localClientId = 'svc3-cli'
+export const localConsoleClientId = 'svc3-console'
 export const localAdminGroup = 'svc3-admins'
 export const mount = '/oidc'
 
@@ -33,7 +34,9 @@ export interface LocalIssuer {
 export interface LocalIssuerOptions {
   /** Where the service is reached, once it is. */
   readonly apiUrl: () => string
-  readonly users: LocalUsers
+  /** What a proxy has before our paths. */
+  readonly pathPrefix?: string
+  readonly users: UserDirectory
   readonly keys: IssuerKeys
   readonly storage: LoginStorage
   /** Counted in the memory of this process when left out. */
@@ -50,8 +53,10 @@ const maxFormBytes = 16_384
 export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
   const { apiUrl, users, keys, log } = options
   const throttle = options.throttle ?? createLoginThrottle()
+  /** As browsers see it; requests arrive without the prefix. */
+  const place = `${options.pathPrefix ?? ''}${mount}`
   let made: { readonly issuer: string; readonly provider: Promise<Provider> } | undefined
-  const issuer = (): string => `${apiUrl()}${mount}`
+  const issuer = (): string => `${apiUrl()}${place}`
 
   /** Made anew when the address changed, as it does once while the service starts. */
   const providerNow = (): Promise<Provider> => {
@@ -60,8 +65,12 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
         ...options,
         throttle,
         issuer: issuer(),
-        mount,
+        mount: place,
         clientId: localClientId,
+        console: {
+          clientId: localConsoleClientId,
+          redirectUri: `${apiUrl()}${options.pathPrefix ?? ''}/console/callback`,
+        },
         adminGroup: localAdminGroup,
       }
       made = {
@@ -106,12 +115,13 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
     const interaction = await provider.interactionDetails(request, response).catch(() => undefined)
     if (!interaction || action !== `${mount}/login/${interaction.uid}`) {
       const text = 'This login has run out, or was begun in another browser.'
-      return send(response, 400, messagePage(mount, 'Start again', text, 'Run svc3 login again.'))
+      return send(response, 400, messagePage(place, 'Start again', text, 'Run svc3 login again.'))
     }
-    if (request.method !== 'POST') return send(response, 200, loginPage({ mount, action }))
+    const target = place + action.slice(mount.length)
+    if (request.method !== 'POST') return send(response, 200, loginPage({ mount: place, action: target }))
     if (request.headers.origin !== undefined && request.headers.origin !== new URL(issuer()).origin) {
       const text = 'The form came from another page than this service’s own.'
-      return send(response, 403, messagePage(mount, 'Refused', text))
+      return send(response, 403, messagePage(place, 'Refused', text))
     }
     const form = await readForm(request)
     const email = form?.get('email')?.slice(0, 320) ?? ''
@@ -120,14 +130,14 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
       return send(
         response,
         400,
-        loginPage({ mount, action, email, problem: 'Enter your e-mail address and your password.' }),
+        loginPage({ mount: place, action: target, email, problem: 'Enter your e-mail address and your password.' }),
       )
     }
     const tried = await tryPassword(email, password, address)
     if (!('user' in tried)) {
       const { status, problem, waitSeconds } = tried
       if (waitSeconds !== undefined) response.setHeader('retry-after', String(waitSeconds))
-      return send(response, status, loginPage({ mount, action, email, problem }))
+      return send(response, status, loginPage({ mount: place, action: target, email, problem }))
     }
     const { user } = tried
     const result = { login: { accountId: accountIdOf(user), remember: false } }
@@ -160,12 +170,13 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
         if (path.startsWith(`${mount}/login/`)) return await login(request, response, path, address)
         const provider = await providerNow()
         // oidc-provider finds out from the two where it is mounted.
-        Object.assign(request, { originalUrl: url, url: url.slice(mount.length) || '/' })
+        const within = url.slice(mount.length) || '/'
+        Object.assign(request, { originalUrl: `${place}${within}`, url: within })
         await provider.callback()(request, response)
       } catch (error) {
         log.error('a request to the built-in identity provider failed', {}, error)
         if (response.headersSent) return void response.destroy()
-        send(response, 500, messagePage(mount, 'This did not work', 'Something went wrong in the service.'))
+        send(response, 500, messagePage(place, 'This did not work', 'Something went wrong in the service.'))
       }
     },
   }

@@ -1,9 +1,9 @@
-// The built-in provider's rules, as a configuration of oidc-provider: one client, our own command line; users from the
-// users file; no consent page, because nobody else is asking. Loaded when somebody logs in, not before.
+// The built-in provider's rules, as a configuration of oidc-provider: our own command line and console are its
+// clients; users come from the users file; no consent page, because nobody else is asking. Loaded with the first login.
 import Provider, { type Configuration, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import type { Log } from '../platform/log.ts'
 import type { IssuerKeys } from './issuer-keys.ts'
-import type { LocalUsers } from './local-users.ts'
+import type { UserDirectory } from './local-users.ts'
 import { createLoginAdapter, type LoginStorage } from './login-adapter.ts'
 import { deviceCodePage, deviceConfirmPage, messagePage, pageHeaders } from './login-pages.ts'
 import type { LoginThrottle } from './login-throttle.ts'
@@ -12,8 +12,10 @@ export interface LocalProviderOptions {
   readonly issuer: string
   readonly mount: string
   readonly clientId: string
+  /** The web console, as a client beside the command line. */
+  readonly console: { readonly clientId: string; readonly redirectUri: string }
   readonly adminGroup: string
-  readonly users: LocalUsers
+  readonly users: UserDirectory
   readonly keys: IssuerKeys
   readonly storage: LoginStorage
   readonly throttle: LoginThrottle
@@ -78,7 +80,7 @@ function show(ctx: Shown, page: string): void {
 }
 
 function configuration(options: LocalProviderOptions): Configuration {
-  const { clientId, keys, storage, mount } = options
+  const { clientId, console, keys, storage, mount } = options
   return {
     adapter: (model: string) => createLoginAdapter(model, storage),
     jwks: { keys: [keys.signing as { kty: 'EC' }] },
@@ -96,6 +98,17 @@ function configuration(options: LocalProviderOptions): Configuration {
         redirect_uris: ['http://127.0.0.1/callback'],
         response_types: ['code'],
         grant_types: ['authorization_code', 'refresh_token', 'urn:ietf:params:oauth:grant-type:device_code'],
+        id_token_signed_response_alg: 'ES256',
+        scope: scopes,
+      },
+      {
+        client_id: console.clientId,
+        client_name: 'the svc3 console',
+        application_type: 'web',
+        token_endpoint_auth_method: 'none',
+        redirect_uris: [console.redirectUri],
+        response_types: ['code'],
+        grant_types: ['authorization_code', 'refresh_token'],
         id_token_signed_response_alg: 'ES256',
         scope: scopes,
       },

@@ -1,5 +1,5 @@
 // The users of the built-in provider: a file beside the data, edited on the server's own machine and never through the
-// API. A running server notices an edit within a second.
+// API. A running server notices an edit within a second. Where servers share a store they are there: stored-users.ts.
 import { createHash, randomUUID } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -18,6 +18,12 @@ export interface LocalUser {
   readonly scrypt: PasswordHash
   readonly createdAt: string
 }
+
+/** Wherever they are kept. */
+export type UserDirectory = Pick<
+  LocalUsers,
+  'list' | 'isCurrent' | 'byAccountId' | 'verify' | 'add' | 'remove' | 'reset'
+>
 
 export class LocalUsersError extends Error {
   override readonly name = 'LocalUsersError'
@@ -75,19 +81,13 @@ export class LocalUsers {
   }
 
   async add(email: string, options: { readonly admin: boolean; readonly password: string }): Promise<LocalUser> {
-    const name = userNameOf(email)
-    if (name === undefined)
-      throw new LocalUsersError(`"${email}" is not an e-mail address`, 'for example ada@example.com')
+    const name = checkedEmail(email)
     checkPassword(options.password)
     const { admin, password } = options
     const createdAt = timestamp(this.#clock.now())
     const user = { uid: randomUUID(), email: name, admin, scrypt: await hashPassword(password), createdAt }
     await this.#edit((users) => {
-      if (users.some((each) => each.email === name))
-        throw new LocalUsersError(
-          `there is a user ${name} already`,
-          'give them a new password with: svc3 server users reset',
-        )
+      if (users.some((each) => each.email === name)) throw userExists(name)
       return [...users, user]
     })
     return user
@@ -109,7 +109,7 @@ export class LocalUsers {
     let changed: LocalUser | undefined
     await this.#edit((users) => {
       changed = users.find((user) => user.email === name)
-      if (!changed) throw new LocalUsersError(`user "${name}" not found`, 'svc3 server users list shows who is there')
+      if (!changed) throw userNotFound(name)
       return users.flatMap((user) => (user === changed ? (change(user) ?? []) : user))
     })
     return changed as unknown as LocalUser
@@ -181,7 +181,19 @@ function isUser(value: unknown): value is LocalUser {
   )
 }
 
-function checkPassword(password: string): void {
+export const userExists = (name: string): LocalUsersError =>
+  new LocalUsersError(`there is a user ${name} already`, 'give them a new password with: svc3 server users reset')
+
+export const userNotFound = (name: string): LocalUsersError =>
+  new LocalUsersError(`user "${name}" not found`, 'svc3 server users list shows who is there')
+
+export function checkedEmail(email: string): string {
+  const name = userNameOf(email)
+  if (name !== undefined) return name
+  throw new LocalUsersError(`"${email}" is not an e-mail address`, 'for example ada@example.com')
+}
+
+export function checkPassword(password: string): void {
   if (password.length < minPasswordLength)
     throw new LocalUsersError(`the password is too short`, `take one of at least ${minPasswordLength} characters`)
 }

@@ -32,7 +32,7 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
   return {
     async issueJoinToken(namespace, seconds, once) {
       const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
-      const { kid, privateKey } = keys.active
+      const { kid, privateKey } = await keys.signer((nowSeconds + seconds + skewSeconds) * 1_000)
       const token = await new SignJWT({ namespace, ...(once && { once: true, jti: randomUUID() }) })
         .setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' })
         .setIssuer(issuer)

@@ -25,6 +25,8 @@ export interface Identity {
 export interface IdentityOptions {
   readonly issuer: () => string
   readonly clientId: string
+  /** Under which other names the provider knows us. */
+  readonly otherClientIds?: readonly string[]
   readonly emailClaim: string
   readonly groupsClaim: string
   readonly adminGroups: readonly string[]
@@ -62,7 +64,7 @@ export function createIdentity(options: IdentityOptions): Identity {
     const { payload } = await jwtVerify(idToken, keys.getKey, {
       algorithms,
       issuer: options.issuer(),
-      audience: clientId,
+      audience: [clientId, ...(options.otherClientIds ?? [])],
       requiredClaims: ['sub', 'exp', 'iat'],
       clockTolerance: skewSeconds,
       maxTokenAge: maxAgeSeconds,
@@ -101,11 +103,13 @@ export function createIdentity(options: IdentityOptions): Identity {
   }
 }
 
-function checkForm(idToken: string, { issuer, clientId }: IdentityOptions): void {
+function checkForm(idToken: string, { issuer, clientId, otherClientIds = [] }: IdentityOptions): void {
   const { alg, typ } = decodeProtectedHeader(idToken)
   const { iss, aud, azp } = decodeJwt(idToken)
   const audiences = [aud].flat()
-  const isOurs = audiences.includes(clientId) && (azp === undefined ? audiences.length === 1 : azp === clientId)
+  const isOurs = [clientId, ...otherClientIds].some(
+    (id) => audiences.includes(id) && (azp === undefined ? audiences.length === 1 : azp === id),
+  )
   if (!algorithms.includes(alg ?? '')) throw new Refused('its "alg" is not one that only the provider can sign with')
   if (typ !== undefined && typ.toUpperCase() !== 'JWT') throw new Refused('its "typ" is not that of an ID token')
   if (iss !== issuer()) throw new Refused('its "iss" is not the configured issuer')

@@ -1,71 +1,152 @@
-// The keys that sign tokens. They live in the store, sealed, so that every server of a cluster shares them and a
-// restart keeps tokens valid. The newest signs; all of them verify.
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  hkdfSync,
-  type KeyObject,
-  randomBytes,
-} from 'node:crypto'
+// The keys that sign tokens. They live in the store, sealed, and are followed there: every server of a cluster has the same
+// ones, and a new one without a restart. One signs; all of them verify until the last token of each has ended.
+import { createPrivateKey, generateKeyPairSync, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { errors } from 'jose'
 import { type Clock, timestamp } from '../platform/clock.ts'
 import type { Collection } from '../store/collection.ts'
 import type { SigningKeyRecord } from '../store/collections.ts'
-import { isFault } from '../store/store.ts'
+import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Secrets } from './secrets.ts'
+import { endOf, forEver, isOver, openKeys, type SigningKey, shortTokenMs } from './signing-key.ts'
 
-export interface SigningKeys {
-  readonly active: { readonly kid: string; readonly privateKey: KeyObject }
+export interface SigningKeys extends Disposable {
+  /** The one that signs now. */
+  readonly active: SigningKey
+  /** The one that signs a token that is good until then (Infinity: for ever), once it is sure to be kept as long. */
+  signer(untilMs: number): Promise<SigningKey>
   /** Throws jose's error for a key that is not ours, so that the verifier refuses the token. */
   publicKey(kid: string | undefined): KeyObject
+  /** Grows when a key goes: what was verified by it counts no more. */
+  readonly removals: number
   /** A secret for another purpose, the same on every server and after every restart. */
   derive(purpose: string): Buffer
+  /** A new key. It signs after a minute, when every server knows it; at once where the others end with all their tokens. */
+  rotate(options?: { readonly isRevoking?: boolean }): Promise<Rotated>
+  /** What is to be done now and then, by one server: a new key when the last one is old; those go whose tokens have ended. */
+  tend(): Promise<void>
 }
 
-/** Loads the keys, making the first one where there is none. */
+export interface Rotated {
+  readonly kid: string
+  readonly signsFrom: string
+  /** Keys that still verify what they have signed. */
+  readonly older: number
+  readonly revoked: number
+}
+
+/** A key is published for so long before it signs. */
+const publishedMs = 60_000
+const rotateAfterMs = 90 * 24 * 3_600_000
+/** Tokens that last are rarely the last ones: their key is kept for longer than asked, so that few of them write. */
+const slackMs = 30 * 24 * 3_600_000
+const firstName = 'first'
+const deriveName = 'derive'
+
+/** Follows the keys, making the first ones where there are none. */
 export async function loadSigningKeys(
   collection: Collection<SigningKeyRecord>,
   secrets: Secrets,
   clock: Clock,
+  failed: (key: string, error: unknown) => void = () => undefined,
 ): Promise<SigningKeys> {
-  if (collection.list().length === 0) await makeKey(collection, secrets, clock)
-  const pairs = collection
-    .list()
-    .map((entry) => ({
-      kid: entry.value.kid,
-      createdAt: entry.value.createdAt,
-      pem: secrets.open(entry.key, entry.value),
-    }))
-    .map(({ kid, createdAt, pem }) => ({ kid, createdAt, privateKey: createPrivateKey(pem) }))
-    .map((pair) => ({ ...pair, publicKey: createPublicKey(pair.privateKey) }))
-    .sort((a, b) => (a.createdAt < b.createdAt ? 1 : -1))
-  const [active] = pairs
-  if (!active) throw new Error('there is no signing key although one was just made')
-  const oldest = pairs.at(-1) ?? active
-  const byId = new Map(pairs.map((pair) => [pair.kid, pair.publicKey]))
+  if (signingOf(collection).length === 0) await add(collection, secrets, firstName, newPem(), firstFields(clock))
+  const [oldest] = openKeys(signingOf(collection), secrets)
+  if (!oldest) throw new Error('there is no signing key although one was just made')
+  // Apart from the keys that come and go. At first it is what the first one was used for.
+  if (!collection.get('', deriveName))
+    await add(collection, secrets, deriveName, oldest.pem, { ...firstFields(clock), use: 'derive' })
+  const root = collection.get('', deriveName)
+  if (!root) throw new Error('there is no key to derive secrets from although one was just made')
+  const material = createPrivateKey(secrets.open(root.key, root.value)).export({ type: 'pkcs8', format: 'der' })
+
+  let keys = openKeys(signingOf(collection), secrets)
+  let removals = 0
+  const unsubscribe = collection.view.subscribe(() => {
+    const before = keys
+    keys = openKeys(signingOf(collection), secrets, before, failed)
+    if (before.some(({ kid }) => !keys.some((key) => key.kid === kid))) removals += 1
+  })
+  const nowMs = (): number => clock.now().getTime()
+  const active = (): SigningKey => {
+    const signing = keys.findLast(({ signsFromMs }) => signsFromMs <= nowMs()) ?? keys[0]
+    if (!signing) throw new Error('all signing keys were removed from the store')
+    return signing
+  }
+
+  const keepUntil = async (key: SigningKey, untilMs: number): Promise<void> => {
+    const entry = collection.at(key.key)
+    if (!entry || entry.value.kid !== key.kid) return
+    const { sealed: _, ...fields } = entry.value
+    const tokensUntil = untilMs === Number.POSITIVE_INFINITY ? forEver : timestamp(new Date(untilMs + slackMs))
+    const write = secrets.sealing((protect) =>
+      collection.update(entry, protect(entry.key, { ...fields, tokensUntil }, key.pem)),
+    )
+    // Another server was quicker, or the key is gone: whoever asked looks again.
+    await write.catch(ignoreLost)
+  }
+
+  const rotate: SigningKeys['rotate'] = async ({ isRevoking = false } = {}) => {
+    const kid = newKid()
+    const before = signingOf(collection)
+    const createdAt = timestamp(clock.now())
+    const signsFrom = isRevoking ? createdAt : timestamp(new Date(nowMs() + publishedMs))
+    await add(collection, secrets, kid, newPem(), { kid, createdAt, signsFrom })
+    if (isRevoking) for (const entry of before) await collection.delete(entry).catch(ignoreLost)
+    return { kid, signsFrom, older: isRevoking ? 0 : before.length, revoked: isRevoking ? before.length : 0 }
+  }
+
   return {
-    active,
-    derive: (purpose) => {
-      const material = oldest.privateKey.export({ type: 'pkcs8', format: 'der' })
-      return Buffer.from(hkdfSync('sha256', material, '', `svc3 ${purpose}`, 32))
+    get active() {
+      return active()
+    },
+    async signer(untilMs) {
+      for (;;) {
+        const key = active()
+        if (untilMs <= nowMs() + shortTokenMs || untilMs <= key.tokensUntilMs) return key
+        await keepUntil(key, untilMs)
+      }
     },
     publicKey: (kid) => {
-      const key = kid === undefined ? undefined : byId.get(kid)
+      const key = kid === undefined ? undefined : keys.find((each) => each.kid === kid)
       if (!key) throw new errors.JWKSNoMatchingKey()
-      return key
+      return key.publicKey
     },
+    get removals() {
+      return removals
+    },
+    derive: (purpose) => Buffer.from(hkdfSync('sha256', material, '', `svc3 ${purpose}`, 32)),
+    rotate,
+    async tend() {
+      const newest = keys.at(-1)
+      if (newest && nowMs() - newest.signsFromMs > rotateAfterMs) await rotate()
+      for (const key of keys) {
+        const entry = collection.at(key.key)
+        if (entry && isOver(endOf(key, keys), nowMs())) await collection.delete(entry).catch(ignoreLost)
+      }
+    },
+    [Symbol.dispose]: unsubscribe,
   }
 }
 
-async function makeKey(collection: Collection<SigningKeyRecord>, secrets: Secrets, clock: Clock): Promise<void> {
-  const kid = randomBytes(8).toString('hex')
-  const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
-  const fields = { kid, createdAt: timestamp(clock.now()) }
+const signingOf = (collection: Collection<SigningKeyRecord>): readonly Entry<SigningKeyRecord>[] =>
+  collection.list().filter(({ value }) => value.use !== 'derive')
+
+const newKid = (): string => randomBytes(8).toString('hex')
+const newPem = (): string =>
+  generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+const firstFields = (clock: Clock) => ({ kid: newKid(), createdAt: timestamp(clock.now()) })
+
+/** Of two servers that start at once, one makes it. */
+async function add(
+  collection: Collection<SigningKeyRecord>,
+  secrets: Secrets,
+  name: string,
+  pem: string,
+  fields: Omit<SigningKeyRecord, 'sealed'>,
+): Promise<void> {
+  const key = collection.key('', name)
   try {
-    // One fixed name for the first key: of two servers that start at once, one makes it.
-    const key = collection.key('', 'first')
-    await secrets.sealing((protect) => collection.create('', 'first', protect(key, fields, pem)))
+    await secrets.sealing((protect) => collection.create('', name, protect(key, fields, pem)))
   } catch (error) {
     if (!isFault(error, 'AlreadyExists')) throw error
   }

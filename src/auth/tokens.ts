@@ -38,8 +38,14 @@ export interface Tokens {
 /** `isCurrent`: the account behind a token still exists, and is the one that the token was made for. */
 export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (principal: Principal) => boolean): Tokens {
   const cache = new Map<string, { readonly principal: Principal; readonly untilMs: number }>()
+  let removals = keys.removals
 
   const known = (token: string): Principal | undefined => {
+    if (keys.removals !== removals) {
+      // Some of them were signed by a key that is gone.
+      cache.clear()
+      removals = keys.removals
+    }
     const hit = cache.get(token)
     if (!hit) return undefined
     if (clock.now().getTime() < hit.untilMs && isCurrent(hit.principal)) return hit.principal
@@ -56,7 +62,8 @@ export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (princi
     known,
     async issue(principal, seconds = defaultSeconds[principal.kind]) {
       const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
-      const { kid, privateKey } = keys.active
+      const untilMs = seconds === null ? Number.POSITIVE_INFINITY : (nowSeconds + seconds + skewSeconds) * 1_000
+      const { kid, privateKey } = await keys.signer(untilMs)
       const token = new SignJWT(claimsOf(principal))
         .setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' })
         .setIssuer(issuer)
@@ -74,6 +81,7 @@ export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (princi
     async verify(token) {
       const seen = known(token)
       if (seen) return seen
+      const before = keys.removals
       try {
         const { payload } = await jwtVerify(token, ({ kid }) => keys.publicKey(kid), {
           algorithms: ['EdDSA'],
@@ -85,7 +93,7 @@ export function createTokens(keys: SigningKeys, clock: Clock, isCurrent: (princi
         })
         const principal = principalOf(payload)
         if (!principal || !isCurrent(principal)) return undefined
-        remember(token, principal, payload.exp ?? Number.POSITIVE_INFINITY)
+        if (keys.removals === before) remember(token, principal, payload.exp ?? Number.POSITIVE_INFINITY)
         return principal
       } catch (error) {
         if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined

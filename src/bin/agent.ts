@@ -8,9 +8,12 @@ import type { AgentOptions } from '../cli/programs.ts'
 import { ConnectionError } from '../client/transport.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
-import { readFileIfPresent } from '../platform/files.ts'
 import { LockedError } from '../platform/lock-file.ts'
 import { createLog } from '../platform/log.ts'
+import { notifySupervisor } from '../platform/notify.ts'
+import { lookAfterLog } from '../platform/own-log.ts'
+import { type AgentSettings, AgentSettingsError, agentSettingsFile, readAgentSettings } from './agent-settings.ts'
+import { remembered } from './remembered-urls.ts'
 import { version } from './version.ts'
 
 /** Returns the exit code, once the agent has stopped or could not start. */
@@ -27,21 +30,37 @@ export async function runAgent(options: AgentOptions): Promise<number> {
     return fail('no address of a service is known', 'name it with --api-url URL; the agent remembers it')
   let agent: Agent
   try {
-    agent = await start({ ...options, pin }, apiUrls, stopping.signal)
+    agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return 0
     return fail(...explain(error, options))
   }
   process.stdout.write(`svc3 agent "${agent.name}" works for ${apiUrls.join(', ')}; Ctrl-C ends it, its VMs run on\n`)
-  void agent.ready.then(() => process.stdout.write(`svc3 agent "${agent.name}" is connected\n`))
+  const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
+  // Up, whether or not a server is there: VMs are looked after.
+  await notifySupervisor('ready', `node "${agent.name}"`)
+  void agent.ready.then(async () => {
+    process.stdout.write(`svc3 agent "${agent.name}" is connected\n`)
+    await options.joined?.().catch(() => undefined)
+  })
   const failure = await Promise.race([aborted(stopping.signal), agent.failed])
+  await notifySupervisor('stopping', 'VMs run on')
   await agent.stop()
+  await stopLog()
   if (failure) return fail(...explain(failure, options))
   process.stdout.write('svc3 agent stopped; VMs run on\n')
   return 0
 }
 
-function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortSignal): Promise<Agent> {
+const settingsOf = ({ configFile, dataDir }: AgentOptions): Promise<AgentSettings> =>
+  readAgentSettings(configFile ?? path.join(dataDir, agentSettingsFile), configFile !== undefined)
+
+function start(
+  options: AgentOptions,
+  apiUrls: readonly string[],
+  settings: AgentSettings,
+  signal: AbortSignal,
+): Promise<Agent> {
   const { dataDir, imageDir, name, architecture, ip, cpu, memoryGib, maxVms, joinToken, trust } = options
   const memoryMiB = memoryGib === undefined ? undefined : memoryGib * 1024
   return startAgent(
@@ -50,7 +69,7 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
       folder: dataDir,
       imageFolder: imageDir,
       name,
-      driver: driverFor(options),
+      driver: driverFor(options, settings),
       version,
       capacity: { architecture, ip, cpu, memoryMiB, maxVms },
       imageQuotaBytes: options.imageQuotaBytes,
@@ -67,27 +86,14 @@ function start(options: AgentOptions, apiUrls: readonly string[], signal: AbortS
   )
 }
 
-const driverFor = ({ driver, architecture, network, simulation }: AgentOptions): Driver => {
+const driverFor = ({ driver, architecture, network, simulation }: AgentOptions, { macos }: AgentSettings): Driver => {
   const only = architecture === undefined ? {} : { architectures: [architecture] }
-  return driver === 'qemu'
-    ? openDriver('qemu', { network, ...only })
-    : openDriver('simulated', { ...simulation, ...only })
-}
-
-interface Known {
-  readonly apiUrls: readonly string[]
-  readonly pin: string | undefined
-}
-
-/** The address that the node joined by, those that it has learned since, and by which key it knows them. */
-async function remembered(dataDir: string): Promise<Known> {
-  try {
-    const { apiUrl, apiUrls = [], pin } = JSON.parse((await readFileIfPresent(path.join(dataDir, 'node.json'))) ?? '{}')
-    const urls = [apiUrl, ...apiUrls].filter((url) => typeof url === 'string')
-    return { apiUrls: [...new Set(urls)], pin: typeof pin === 'string' ? pin : undefined }
-  } catch {
-    return { apiUrls: [], pin: undefined }
+  const open: Readonly<Record<AgentOptions['driver'], () => Driver>> = {
+    qemu: () => openDriver('qemu', { network, macos, ...only }),
+    apple: () => openDriver('apple'),
+    simulated: () => openDriver('simulated', { ...simulation, ...only }),
   }
+  return open[driver]()
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>
@@ -104,7 +110,8 @@ const systemFaults: Readonly<Record<string, string>> = {
 function explain(error: unknown, { dataDir, name }: AgentOptions): [what: string, next: string] {
   if (error instanceof LockedError)
     return [`an agent already works in ${dataDir} (process ${error.pid})`, 'stop that one, or use another --data DIR']
-  if (error instanceof IdentityError) return [error.message, 'nothing was started']
+  if (error instanceof IdentityError || error instanceof AgentSettingsError)
+    return [error.message, 'nothing was started']
   if (error instanceof NoAddress) return [error.message, 'name one with --ip ADDRESS']
   if (error instanceof ConnectionError) return [error.message, error.hint]
   if (error instanceof ApiError)

@@ -3,38 +3,31 @@ import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
-import { type Keyring, KeyringError, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
+import { type BrowserSessions, createBrowserSessions } from '../auth/browser-sessions.ts'
+import { type Keyring, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
 import { createNodeKeys, type NodeKeys } from '../auth/node-keys.ts'
 import { createRoles } from '../auth/roles.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens, type Tokens } from '../auth/tokens.ts'
 import { collectImages } from '../controllers/collect-images.ts'
-import { collectNamespaces } from '../controllers/collect-namespaces.ts'
-import { expireAnswers } from '../controllers/expire-answers.ts'
-import { expireEvents } from '../controllers/expire-events.ts'
-import { expireLogins } from '../controllers/expire-logins.ts'
-import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
-import { expireVms } from '../controllers/expire-vms.ts'
-import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
 import { startLeadership } from '../controllers/leadership.ts'
-import { markNodes } from '../controllers/mark-nodes.ts'
-import { pullImages } from '../controllers/pull-images.ts'
 import { replicateImages } from '../controllers/replicate-images.ts'
-import { scheduleVms } from '../controllers/schedule-vms.ts'
-import { settleCaptures } from '../controllers/settle-captures.ts'
+import { roomsNow } from '../controllers/rooms.ts'
 import { collect } from '../images/collect.ts'
 import { openStore as openContent } from '../images/store.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
-import { startLoop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
+import { clusterState } from '../server/cluster-state.ts'
 import { Deliveries } from '../server/deliveries.ts'
+import { untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
-import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
+import { createHistory } from '../server/history.ts'
+import { openPartialFolder } from '../server/image-pulls.ts'
 import { forgetUploads } from '../server/image-store.ts'
 import { LegacyUsage } from '../server/legacy/usage.ts'
 import { createLimits } from '../server/limits.ts'
@@ -47,14 +40,21 @@ import { Remotes } from '../server/remotes.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
 import { Uploads } from '../server/uploads.ts'
-import { type Collections, openCollections } from '../store/collections.ts'
+import { type Collections, openCollections, viewsOf } from '../store/collections.ts'
+import { Horizon } from '../store/horizon.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
-import { StoreError } from '../store/store.ts'
+import { assertUsable } from '../store/store-state.ts'
+import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
 import { type IdentityPart, openIdentity } from './identity.ts'
-import { notOurs, type Rotation, resealAll, rotateKeyFile } from './reseal.ts'
+import { startLeaderLoops } from './leader-loops.ts'
+import { fulfilWish } from './operator-wishes.ts'
+import { type Rotation, resealAll } from './reseal.ts'
+import type { RotationNote, Wish } from './rotation-note.ts'
 import { internalAddress, openSharing, present, replicasIn, settlePresence, sharedContent } from './sharing.ts'
+import { checkPlace, isShared, writePlace } from './store-place.ts'
+import { keepLegacyUsage, renewCertificate, tendSigningKeys, usageNotKept } from './upkeep.ts'
 import { version } from './version.ts'
 
 export interface ControlPlaneOptions {
@@ -73,6 +73,8 @@ export interface ControlPlaneOptions {
   /** Paths of 2.4.x are answered unless the settings say otherwise. */
   readonly legacy?: boolean | undefined
   readonly clock?: Clock
+  /** How long load balancers take to notice, unless the settings say it. */
+  readonly noticeSeconds?: number | undefined
 }
 
 export interface ControlPlane {
@@ -82,23 +84,22 @@ export interface ControlPlane {
   readonly certificates: Certificates
   readonly log: Log
   readonly tokens: Tokens
+  readonly browserSessions: BrowserSessions
   readonly nodeKeys: NodeKeys
   readonly collections: Collections
   readonly localUsers: IdentityPart['localUsers']
-  /** Makes a new master key and seals everything under it. */
-  rotateKey(): Promise<Rotation>
+  /** What a command of the operator asks for. */
+  fulfil(wish: Wish): Promise<NonNullable<RotationNote['answer']>>
   /** Resolves when the store can never go on in this process: it has to be started again. */
   readonly failed: Promise<Error>
   /** Whether the controllers run here. */
   isLeading(): boolean
-  /** Takes no new requests, ends streams, lets requests under way finish, closes the store. */
-  stop(): Promise<void>
+  /** Says that it is not ready, ends streams, serves on until that was noticed, lets requests finish, closes the store. */
+  stop(hurry?: AbortSignal): Promise<void>
 }
 
-const drainMs = 10_000
-const renewalCheckMs = 6 * 3_600_000
-/** A kill loses what was counted since. */
-const usageEveryMs = 15_000
+/** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
+const drainSeconds = { alone: 10, shared: 60 }
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const {
@@ -128,15 +129,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
   const log = createLog(settings.logLevel)
   const metrics = createMetrics(version)
-  if (isShared(storeAddress) && (await readable(path.join(dataFolder, 'svc3.db'))))
-    throw new StoreError(
-      'Unavailable',
-      `${dataFolder} has records of its own in svc3.db, which would not be seen: choose another folder with --data`,
-    )
+  await checkPlace(dataFolder, storeAddress)
   const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
   // The data is ours from here on: what a killed process said about itself is not true any more.
   await removeConnection(dataFolder)
   cleanup.defer(() => store.close())
+  await assertUsable(store)
+  if (isShared(storeAddress)) await writePlace(dataFolder, storeAddress)
   const collections = cleanup.use(await openCollections(store))
 
   const keySource = takeKeySource(dataFolder, environment)
@@ -149,9 +148,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const remotes = await Remotes.open(settings.remotes, dataFolder)
   const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
   const partialUploads = new PartialUploads(partialFolder, clock)
-  const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
+  const signingKeys = cleanup.use(await loadSigningKeys(collections.signingKeys, secrets, clock, keyNotOpened))
   const identity = await openIdentity({
     dataFolder,
+    isShared: isShared(storeAddress),
     settings,
     collections,
     secrets,
@@ -161,6 +161,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   })
   const accounts = createAccounts(collections, identity.isCurrentUser)
   const tokens = createTokens(signingKeys, clock, accounts.isCurrent)
+  const { isCurrent } = accounts
+  const browserSessions = createBrowserSessions({ collections, secrets, tokens, isCurrent, clock })
 
   const certificates = new Certificates({ collections, secrets, clock, log, names: ownNames(host, publicUrl) })
   if (!plainHttp) await certificates.current()
@@ -178,11 +180,18 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const fleetServices = cleanup.use(
     createFleetServices({ collections, secrets, log }, peers && { peers, store, clock }),
   )
+  const history = createHistory({ collections, clock })
+  cleanup.defer(() => history.stop())
   const services: Services = {
     store,
+    ...(isShared(storeAddress) && { horizon: new Horizon(store, viewsOf(collections)) }),
     collections,
     secrets,
     tokens,
+    browserSessions,
+    consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
+    roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
+    history,
     roles: createRoles(collections),
     certificates,
     ...identity,
@@ -210,7 +219,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     apiUrl: '',
   }
   // After the last request, before the store closes.
-  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept))
+  cleanup.defer(() => services.legacyUsage.flush().catch(usageNotKept(log)))
   const app = createApp(services)
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
@@ -229,13 +238,14 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         log,
       })
     : { isLeading: () => true, stop: startControllers() }
+  metrics.tellState(clusterState({ store, collections, isLeading: () => leading.isLeading() }))
   const ownLoops = [
     collectImages(services, {
       content: { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
       sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
     }),
     expireUploads(services, partialUploads),
-    keepLegacyUsage(),
+    keepLegacyUsage(services.legacyUsage, log),
     ...(peers ? [replicateImages(services, replicasIn(content))] : []),
   ]
   const running = cleanup.move()
@@ -246,76 +256,53 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     certificates,
     log,
     tokens,
+    browserSessions,
     nodeKeys: services.nodeKeys,
     collections,
     localUsers: identity.localUsers,
     failed: store.failed,
     isLeading: () => leading.isLeading(),
-    rotateKey: async () => {
-      if (keySource.source.kind !== 'file') throw new KeyringError(notOurs(keySource.source.name))
-      return announced(await rotateKeyFile(collections, secrets, keySource.source.file))
+    fulfil: (wish) => {
+      const { source } = keySource
+      return fulfilWish(
+        { dataDir: dataFolder, keySource: source, store, collections, secrets, signingKeys, announced },
+        wish,
+      )
     },
-    stop: async () => {
+    stop: async (hurry) => {
+      const { noticeSeconds = options.noticeSeconds ?? 0, requestSeconds } = settings.shutdown
       stopping.abort()
-      const late = setTimeout(() => app.server.closeAllConnections(), drainMs)
-      await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop())])
+      const noticed = untilNoticed(noticeSeconds * 1_000, hurry)
+      await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop()), noticed])
+      const patience = requestSeconds ?? drainSeconds[isShared(storeAddress) ? 'shared' : 'alone']
+      const late = setTimeout(() => app.server.closeAllConnections(), patience * 1_000)
       await running.disposeAsync()
       clearTimeout(late)
     },
   }
 
   function startControllers(): () => Promise<void> {
-    const { presence } = services
-    const scheduler = scheduleVms(services, presence)
-    const unsubscribe = presence.subscribe(() => scheduler.nudge())
-    const loops = [
-      scheduler,
-      expireVms(services),
-      expirePushJobs(services),
-      markNodes(services, presence),
-      expireAnswers(services),
-      expireEvents(services),
-      expireLogins(services),
-      collectNamespaces(services),
-      settleCaptures(services),
-      pullImages(services, createPulls(services)),
-      forgetLeftovers(services, () => forgetUploads(collections, isGone)),
-      renewCertificate(),
-    ]
-    return async () => {
-      unsubscribe()
-      await Promise.all(loops.map((loop) => loop.stop()))
-    }
-  }
-
-  function isGone(server: string | undefined): boolean {
-    return peers !== undefined && server !== undefined && !collections.servers.get('', server)
+    return startLeaderLoops(services, [renewCertificate(certificates, log), tendSigningKeys(signingKeys, log)])
   }
 
   function sealedCount(): number {
-    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets } = collections
-    return [registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets].reduce(
-      (sum, each) => sum + each.list().length,
-      0,
-    )
+    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, users, browserSessions } =
+      collections
+    const sealed = [
+      registryCredentials,
+      signingKeys,
+      issuerKeys,
+      logins,
+      certificates,
+      vmSecrets,
+      users,
+      browserSessions,
+    ]
+    return sealed.reduce((sum, each) => sum + each.list().length, 0)
   }
 
-  function renewCertificate() {
-    const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
-    return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
-  }
-
-  function usageNotKept(error: unknown): void {
-    log.error('who calls paths of 2.4.x could not be written down', {}, error)
-  }
-
-  function keepLegacyUsage() {
-    return startLoop({
-      everyMs: usageEveryMs,
-      isFirstLater: true,
-      run: () => services.legacyUsage.flush(),
-      failed: usageNotKept,
-    })
+  function keyNotOpened(name: string, error: unknown): void {
+    log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
   }
 
   /** Finishes a rotation that was begun, also one that a crash cut off. */
@@ -330,15 +317,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     return rotation
   }
 }
-
-/** Other engines belong to one process, and nobody else can lead. */
-const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
-
-const readable = (file: string): Promise<boolean> =>
-  fs.access(file).then(
-    () => true,
-    () => false,
-  )
 
 const saveTo = (file: string) => (ring: Keyring) => saveKeyring(file, ring)
 

@@ -1,11 +1,20 @@
 // Which identity provider the service trusts: the organisation's own when one is configured, otherwise the built-in one.
+import fs from 'node:fs'
+import path from 'node:path'
 import { loadIssuerKeys } from '../auth/issuer-keys.ts'
-import { createLocalIssuer, type LocalIssuer, localAdminGroup, localClientId } from '../auth/local-issuer.ts'
-import { LocalUsers } from '../auth/local-users.ts'
+import {
+  createLocalIssuer,
+  type LocalIssuer,
+  localAdminGroup,
+  localClientId,
+  localConsoleClientId,
+} from '../auth/local-issuer.ts'
+import { LocalUsers, type UserDirectory, usersFile } from '../auth/local-users.ts'
 import { createIdentity, type Identity } from '../auth/oidc.ts'
 import { remoteKeys } from '../auth/provider-keys.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import { storedThrottle } from '../auth/stored-throttle.ts'
+import { StoredUsers } from '../auth/stored-users.ts'
 import { storedUsedTokens } from '../auth/used-tokens.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
@@ -16,13 +25,15 @@ export interface IdentityPart {
   readonly identity: Identity
   /** Only without a configured provider. */
   readonly localIssuer?: LocalIssuer
-  readonly localUsers?: LocalUsers
+  readonly localUsers?: UserDirectory
   /** Of users of the built-in provider: whether they are still there. */
   isCurrentUser(uid: string): boolean
 }
 
 export interface IdentityInput {
   readonly dataFolder: string
+  /** Users are in the store then, where every server finds them. */
+  readonly isShared: boolean
   readonly settings: Settings
   readonly collections: Collections
   readonly secrets: Secrets
@@ -53,16 +64,25 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
 }
 
 async function openLocal(input: IdentityInput): Promise<IdentityPart> {
-  const { dataFolder, collections, secrets, clock, log, apiUrl } = input
-  const users = new LocalUsers(dataFolder, clock)
+  const { dataFolder, settings, collections, secrets, clock, log, apiUrl } = input
+  const users = input.isShared ? await openStoredUsers(input) : new LocalUsers(dataFolder, clock)
   users.list()
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
   const throttle = storedThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
-  const localIssuer = createLocalIssuer({ apiUrl, users, keys, storage, throttle, log })
+  const localIssuer = createLocalIssuer({
+    apiUrl,
+    pathPrefix: settings.console.pathPrefix,
+    users,
+    keys,
+    storage,
+    throttle,
+    log,
+  })
   const identity = createIdentity({
     issuer: () => localIssuer.issuer,
     clientId: localClientId,
+    otherClientIds: [localConsoleClientId],
     emailClaim: 'email',
     groupsClaim: 'groups',
     adminGroups: [localAdminGroup],
@@ -72,4 +92,21 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
     uidOf: (subject) => users.byAccountId(subject) && subject,
   })
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }
+}
+
+/** Those of a server that was alone so far come along, once: its file is then put aside. */
+async function openStoredUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): Promise<StoredUsers> {
+  const failed = (name: string, error: unknown): void => log.error('a sealed record does not open', { name }, error)
+  const users = new StoredUsers(collections.users, secrets, { clock, failed })
+  const file = path.join(dataFolder, usersFile)
+  if (!fs.existsSync(file)) return users
+  if (collections.users.list().length > 0) {
+    log.warn(`${usersFile} is not used: users are in the store that servers share`, { folder: dataFolder })
+    return users
+  }
+  const found = new LocalUsers(dataFolder, clock).list()
+  for (const user of found) await users.put(user)
+  fs.renameSync(file, `${file}.imported`)
+  log.info(`users of ${usersFile} are in the store now`, { folder: dataFolder, count: found.length })
+  return users
 }

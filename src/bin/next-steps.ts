@@ -1,9 +1,10 @@
 // What to try first, as lines that can be pasted into a shell standing where the person stands.
 import path from 'node:path'
-import { checkoutFolder } from './checkout.ts'
+import { checkoutFolder, isCheckout, usualDataDir } from './checkout.ts'
 
 /** How this program is called from here. */
 export function programLine(): string {
+  if (!isCheckout(checkoutFolder())) return 'svc3'
   const program = path.join(checkoutFolder(), 'bin', 'svc3')
   const relative = path.relative(process.cwd(), program)
   return relative.startsWith('..') ? program : relative
@@ -12,7 +13,7 @@ export function programLine(): string {
 /** `user` has no known password yet. */
 export function nextSteps(dataDir: string, user: string | undefined): string {
   const svc3 = programLine()
-  const isDefault = path.resolve(dataDir) === path.join(checkoutFolder(), '.svc3')
+  const isDefault = path.resolve(dataDir) === usualDataDir()
   return `
 Try in another terminal:
 ${isDefault ? '' : `  export SVC3_DATA=${path.resolve(dataDir)}\n`}  ${svc3} vm deploy demo --image tiny-amd64

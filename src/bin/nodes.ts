@@ -9,6 +9,7 @@ import { canSeal } from '../drivers/qemu/seal.ts'
 import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import { isFault } from '../store/store.ts'
+import { type AgentSettings, agentSettingsFile, readAgentSettings } from './agent-settings.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { ensureHostPrograms } from './host-programs.ts'
 import { version } from './version.ts'
@@ -49,8 +50,9 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
     })),
   )
   const network = driver === 'qemu' && names.length > 0 ? await usableNetwork() : 'sealed'
+  const { macos } = await readAgentSettings(path.join(options.dataDir, agentSettingsFile), false)
   const start = (each: (typeof names)[number], place: number): Promise<Agent> =>
-    startNode(plane, { ...options, driver, network }, each, place, names.length)
+    startNode(plane, { ...options, driver, network, macos }, each, place, names.length)
   const agents = await Promise.all(names.map(start))
   await Promise.all(agents.map(({ ready }) => ready))
   const losses =
@@ -82,9 +84,15 @@ async function usableNetwork(): Promise<NetworkKind> {
   return 'user'
 }
 
+/** What all nodes of a machine have in common. */
+interface Made {
+  readonly network: NetworkKind
+  readonly macos: AgentSettings['macos']
+}
+
 function startNode(
   { localUrl, nodeKeys, log }: Plane,
-  { dataDir, driver, simulation, network, imageQuotaBytes }: Place & { readonly network: NetworkKind },
+  { dataDir, driver, simulation, network, macos, imageQuotaBytes }: Place & Made,
   { name, architecture }: { name: string; architecture: keyof DevOptions['nodes'] },
   place: number,
   count: number,
@@ -95,7 +103,7 @@ function startNode(
     folder: path.join(dataDir, 'nodes', name),
     imageFolder: path.join(dataDir, 'images'),
     name,
-    driver: isSimulated ? openDriver('simulated', simulation) : openDriver('qemu', { network }),
+    driver: isSimulated ? openDriver('simulated', simulation) : openDriver('qemu', { network, macos }),
     version,
     imageQuotaBytes,
     capacity: {
@@ -152,7 +160,16 @@ async function listTinyImages({ collections }: Plane): Promise<void> {
     if (collections.images.get('', name)) continue
     const at = timestamp(new Date())
     const description = 'A small Linux to try things with: admin / admin'
-    const record = { name, description, architecture, sizeBytes: 2 ** 30, owner: 'svc3', createdAt: at, updatedAt: at }
+    const record = {
+      name,
+      description,
+      architecture,
+      sizeBytes: 2 ** 30,
+      owner: 'svc3',
+      createdAt: at,
+      updatedAt: at,
+      os: 'linux' as const,
+    }
     await collections.images.create('', name, { ...record, recipe: name }).catch((error: unknown) => {
       if (!isFault(error, 'AlreadyExists')) throw error
     })

@@ -30,7 +30,8 @@ export async function resealAll(
     await secrets.reseal(collections.certificates),
   ]
   reports.push(await secrets.reseal(collections.issuerKeys), await secrets.reseal(collections.logins))
-  reports.push(await secrets.reseal(collections.vmSecrets))
+  reports.push(await secrets.reseal(collections.vmSecrets), await secrets.reseal(collections.users))
+  reports.push(await secrets.reseal(collections.browserSessions))
   const resealed = reports.reduce((sum, report) => sum + report.resealed, 0)
   const refused = reports.flatMap((report) => report.refused)
   // An old key stays as long as a record might need it.

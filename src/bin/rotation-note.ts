@@ -1,15 +1,39 @@
-// The note by which `svc3 server rotate-key` asks a running server for a new master key, and is answered.
+// The note by which commands of an operator ask the server that has the data open for what only it can do, and are
+// answered: a new master key, new signing keys, a backup.
+import { randomUUID } from 'node:crypto'
+import http from 'node:http'
+import https from 'node:https'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Rotated } from '../auth/signing-keys.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import { isAlive } from '../platform/lock-file.ts'
+import type { BackupReport } from './backup.ts'
+import { readConnection } from './connection.ts'
 import type { Rotation } from './reseal.ts'
 
 /** SIGHUP is for terminals that close. */
 export const rotateSignal = 'SIGUSR2'
 
+/** What can be asked for, and what is answered. */
+interface Wishes {
+  'master-key': { readonly given: object; readonly answer: Rotation }
+  'signing-keys': { readonly given: { readonly isRevoking: boolean }; readonly answer: Rotated }
+  backup: { readonly given: { readonly file: string; readonly withImages: boolean }; readonly answer: BackupReport }
+}
+export type WishName = keyof Wishes
+export type Wish = { [Name in WishName]: { readonly name: Name } & Wishes[Name]['given'] }[WishName]
+
 export interface RotationNote {
   readonly id: string
-  readonly rotation?: Rotation
+  readonly wish: Wish
+  readonly answer?: Wishes[WishName]['answer']
   readonly problem?: string
+}
+
+/** The server did not do it, or nobody knows. */
+export class NotDoneError extends Error {
+  override readonly name = 'NotDoneError'
 }
 
 const fileIn = (dataDir: string): string => path.join(dataDir, 'rotation.json')
@@ -20,4 +44,47 @@ export const writeRotation = (dataDir: string, note: RotationNote): Promise<void
 export async function readRotation(dataDir: string): Promise<RotationNote | undefined> {
   const text = await readFileIfPresent(fileIn(dataDir))
   return text === undefined ? undefined : (JSON.parse(text) as RotationNote)
+}
+
+/** Has it done by the server that runs on the data, and waits. */
+export async function askServer<Name extends WishName>(
+  dataDir: string,
+  wish: { readonly name: Name } & Wishes[Name]['given'],
+  patienceMs: number,
+): Promise<Wishes[Name]['answer']> {
+  const server = await readConnection(dataDir)
+  if (!server || !isAlive(server.pid) || !(await answers(server.apiUrl))) {
+    throw new NotDoneError(`a process has ${dataDir} open, but ${dataDir}/connection.json does not say which`)
+  }
+  const id = randomUUID()
+  await writeRotation(dataDir, { id, wish: wish as unknown as Wish })
+  process.kill(server.pid, rotateSignal)
+  for (const end = performance.now() + patienceMs; performance.now() < end; await sleep(50)) {
+    const note = await readRotation(dataDir)
+    if (note?.id === id && note.answer) return note.answer as Wishes[Name]['answer']
+    if (note?.id === id && note.problem !== undefined) throw new NotDoneError(note.problem)
+    if (!isAlive(server.pid)) {
+      throw new NotDoneError(
+        `the server (process ${server.pid}) ended meanwhile; its next start finishes what it began`,
+      )
+    }
+  }
+  throw new NotDoneError(
+    `the server (process ${server.pid}) did not answer within ${patienceMs / 1_000} s; its log says why`,
+  )
+}
+
+/** A note left by a killed server may name a process that is somebody else's by now. */
+function answers(apiUrl: string): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  // Whose certificate it is does not matter here: nothing is sent, and only "alive" is asked.
+  const options = { timeout: 5_000, rejectUnauthorized: false, agent: false } as const
+  const get = apiUrl.startsWith('https:') ? https.get : http.get
+  const request = get(`${apiUrl}/healthz`, options, (response) => {
+    response.resume()
+    resolve(response.statusCode === 200)
+  })
+  request.on('error', () => resolve(false))
+  request.on('timeout', () => request.destroy())
+  return promise
 }

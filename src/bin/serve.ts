@@ -4,6 +4,8 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { usersFile } from '../auth/local-users.ts'
 import { startLoop } from '../platform/loop.ts'
+import { notifySupervisor } from '../platform/notify.ts'
+import { lookAfterLog } from '../platform/own-log.ts'
 import { isFault } from '../store/store.ts'
 import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
 import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts'
@@ -15,7 +17,10 @@ const renewEveryMs = 60_000
 const lookMs = 250
 
 export interface ServeOptions
-  extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'internalUrl'> {
+  extends Pick<
+    ControlPlaneOptions,
+    'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'noticeSeconds' | 'internalUrl'
+  > {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }
   /** What the connection file tells beyond the address and the process; asked again every minute. */
@@ -30,7 +35,7 @@ export interface ServeOptions
 export async function serve(options: ServeOptions): Promise<number> {
   const { dataDir, listen, note, greet, beside, ...rest } = options
   outliveReaders()
-  const stop = stopRequested()
+  const { stop, hurry } = stopRequested()
   let plane: ControlPlane
   try {
     const place = { dataFolder: dataDir, host: listen.host, port: listen.port, environment: process.env }
@@ -41,7 +46,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     for (const line of await startFailure(error, options)) process.stderr.write(`svc3: ${line}\n`)
     return 1
   }
-  process.on(rotateSignal, () => void rotate(plane, dataDir))
+  process.on(rotateSignal, () => void answer(plane, dataDir))
   const connect = async (): Promise<void> =>
     writeConnection(dataDir, { apiUrl: plane.localUrl, ...(await note(plane)), pid: process.pid })
   await connect()
@@ -57,9 +62,12 @@ export async function serve(options: ServeOptions): Promise<number> {
   const nodes = beside?.(plane)
   const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
   if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
+  const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
+  if (isUp === true) await notifySupervisor('ready', plane.apiUrl)
 
   if (isUp instanceof Error) process.stderr.write(`svc3: ${isUp.message}\nsvc3: ${hintOf(isUp)}\n`)
   const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
+  await notifySupervisor('stopping', 'the data stays')
   fs.unwatchFile(users)
   await renewal.stop()
   // First, so that who waits for this process to end knows that it is ending.
@@ -68,7 +76,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   else plane.log.error('stopping, because the service cannot go on', {}, reason)
   const running = await nodes?.catch(() => undefined)
   await running?.stop()
-  await plane.stop()
+  await plane.stop(hurry)
+  await stopLog()
   process.stdout.write('svc3 stopped\n')
   return typeof reason === 'string' ? 0 : 1
 }
@@ -98,24 +107,32 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
   }
 }
 
-/** Carries out what `svc3 server rotate-key` asked for, and tells it what became of it. */
-async function rotate(plane: ControlPlane, dataDir: string): Promise<void> {
-  const request = await readRotation(dataDir)
-  if (!request) return plane.log.warn('asked to rotate the master key, but no request is there')
+/** Carries out what a command of the operator asked for, and tells it what became of it. */
+async function answer(plane: ControlPlane, dataDir: string): Promise<void> {
+  const note = await readRotation(dataDir)
+  if (!note) return plane.log.warn('an operator’s command asked for something, but no request is there')
+  const { id, wish } = note
   try {
-    const rotation = await plane.rotateKey()
-    await writeRotation(dataDir, { id: request.id, rotation })
-    plane.log.info('master key rotated', { keyId: rotation.keyId, count: rotation.resealed })
+    await writeRotation(dataDir, { id, wish, answer: await plane.fulfil(wish) })
+    plane.log.info('an operator’s command was carried out', { operation: wish.name })
   } catch (error) {
-    plane.log.error('the master key could not be rotated', {}, error)
-    await writeRotation(dataDir, { id: request.id, problem: error instanceof Error ? error.message : 'unknown' })
+    plane.log.error('an operator’s command could not be carried out', { operation: wish.name }, error)
+    await writeRotation(dataDir, { id, wish, problem: error instanceof Error ? error.message : 'unknown' })
   }
 }
 
-function stopRequested(): Promise<string> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => resolve(signal))
-    // A terminal that closes ends the service; without one (nohup) it is nothing to us.
-    process.on('SIGHUP', () => process.stdin.isTTY && resolve('SIGHUP'))
-  })
+/** The first signal stops; a second one means that somebody does not want to wait for others to notice. */
+function stopRequested(): { readonly stop: Promise<string>; readonly hurry: AbortSignal } {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const hurry = new AbortController()
+  let isStopping = false
+  const request = (signal: string): void => {
+    if (isStopping) hurry.abort()
+    isStopping = true
+    resolve(signal)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => request(signal))
+  // A terminal that closes ends the service; without one (nohup) it is nothing to us.
+  process.on('SIGHUP', () => process.stdin.isTTY && request('SIGHUP'))
+  return { stop: promise, hurry: hurry.signal }
 }

@@ -5,6 +5,9 @@ import type { ControlPlane } from './control-plane.ts'
 import { programLine } from './next-steps.ts'
 import { serve } from './serve.ts'
 
+/** Several times as long as load balancers usually take to ask again. */
+const noticeSeconds = 5
+
 export const runServer = ({
   dataDir,
   listen,
@@ -20,6 +23,7 @@ export const runServer = ({
     publicUrl,
     storeAddress,
     internalUrl,
+    noticeSeconds: storeAddress === undefined ? 0 : noticeSeconds,
     note: async () => ({}),
     greet: async (plane) =>
       [plainHttp ? '' : await certificateLine(plane), addressLine(plane), firstUser(plane, dataDir)].join(''),

@@ -9,14 +9,23 @@ if (isBundled && isFirstHelp(process.argv.slice(2)) && printFirstHelp()) process
 if (isBundled) process.getBuiltinModule('node:module').enableCompileCache(join(here, 'cache'))
 
 const { runProcess } = await import('../cli/process.ts')
+const checkout = join(here, isBundled ? '..' : '../..')
 await runProcess({
-  checkout: join(here, isBundled ? '..' : '../..'),
+  checkout,
+  isInstalled: !process.getBuiltinModule('node:fs').existsSync(join(checkout, 'scripts', 'prepare.mjs')),
   version,
   programs: {
     dev: async (options) => (await import('./dev.ts')).runDev(options),
     server: async (options) => (await import('./server.ts')).runServer(options),
     rotateKey: async (options) => (await import('./rotate-key.ts')).runRotateKey(options),
+    rotateKeys: async (options) => (await import('./rotate-keys.ts')).runRotateKeys(options),
+    backup: async (options) => (await import('./data-commands.ts')).runBackup(options),
+    restore: async (options) => (await import('./data-commands.ts')).runRestore(options),
+    migrateStore: async (options) => (await import('./data-commands.ts')).runMigrateStore(options),
     agent: async (options) => (await import('./agent.ts')).runAgent(options),
+    service: async (request) => (await import('./service.ts')).runService(request),
+    serviceStatus: async (place) => (await import('./service.ts')).serviceStatus(place),
+    doctor: async (options) => (await import('./doctor.ts')).runDoctor(options),
     users: async (options) => (await import('./users.ts')).runUsers(options),
   },
 })

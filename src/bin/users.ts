@@ -1,18 +1,35 @@
 // `svc3 server users`: edits the users of the built-in identity provider in the data folder of this machine.
 import fs from 'node:fs'
-import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { LocalUsers, LocalUsersError } from '../auth/local-users.ts'
+import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
+import { LocalUsers, LocalUsersError, type UserDirectory } from '../auth/local-users.ts'
+import { SealError } from '../auth/seal.ts'
+import { Secrets } from '../auth/secrets.ts'
+import { StoredUsers } from '../auth/stored-users.ts'
 import type { UsersOptions } from '../cli/programs.ts'
 import { isAlive } from '../platform/lock-file.ts'
+import { openCollections } from '../store/collections.ts'
+import { openStore } from '../store/open.ts'
+import { StoreError } from '../store/store.ts'
+import { assertUsable } from '../store/store-state.ts'
+import { becomeOwner } from './become-owner.ts'
 import { administrator, readConnection } from './connection.ts'
+import { addressOf, databaseIn, isShared } from './store-place.ts'
 
 export async function runUsers(options: UsersOptions): Promise<number> {
-  const { dataDir } = options
-  // Every service has the one, and those whose records are elsewhere at least the other.
-  if (!['svc3.db', 'content'].some((name) => fs.existsSync(path.join(dataDir, name))))
-    return fail(`${dataDir} is not the data folder of a service`, 'name it with --data DIR, or start the service once')
+  const { dataDir, storeAddress } = options
+  becomeOwner(dataDir)
   try {
+    const address = await addressOf(dataDir, storeAddress)
+    if (isShared(address)) {
+      process.stdout.write(await withStored(dataDir, address, (users) => edit(users, options)))
+      return 0
+    }
+    if (!fs.existsSync(databaseIn(dataDir)))
+      return fail(
+        `${dataDir} is not the data folder of a service`,
+        'name it with --data DIR, or start the service once',
+      )
     const before = (await readConnection(dataDir))?.adminToken
     const said = await edit(new LocalUsers(dataDir), options)
     if (options.action === 'reset' && before !== undefined) await renewed(options, before)
@@ -20,10 +37,33 @@ export async function runUsers(options: UsersOptions): Promise<number> {
     return 0
   } catch (error) {
     if (error instanceof LocalUsersError) return fail(error.message, error.hint)
+    if (error instanceof StoreError || error instanceof KeyringError || error instanceof SealError)
+      return fail(error.message, 'nothing was changed; the store of the service and its master key are needed for this')
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EROFS' || code === 'ENOSPC')
       return fail(`cannot write the users in ${dataDir} (${code})`, 'run this as the user that runs the service')
     throw error
+  }
+}
+
+/** Where servers share a store: they all see the change at once. */
+async function withStored(
+  dataDir: string,
+  address: string,
+  work: (users: UserDirectory) => Promise<string>,
+): Promise<string> {
+  const store = await openStore(address)
+  try {
+    await assertUsable(store)
+    await using collections = await openCollections(store)
+    // Only a server makes a key: without any sealed record there is nothing that tells a wrong one from the right one.
+    if (collections.signingKeys.list().length === 0)
+      throw new LocalUsersError(`no server has been started on ${address} yet`, 'start one, then try again')
+    const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
+    for (const { key, value } of collections.signingKeys.list()) secrets.open(key, value)
+    return await work(new StoredUsers(collections.users, secrets))
+  } finally {
+    await store.close()
   }
 }
 
@@ -38,7 +78,7 @@ async function renewed({ dataDir, email }: { dataDir: string; email: string }, b
   }
 }
 
-async function edit(users: LocalUsers, options: UsersOptions): Promise<string> {
+async function edit(users: UserDirectory, options: UsersOptions): Promise<string> {
   switch (options.action) {
     case 'add': {
       const { email, admin } = await users.add(options.email, options)

@@ -46,8 +46,10 @@ export function findConnection(host: Host): Connection {
   }
   if (!stored) {
     throw new Failure(
-      'no svc3 server is known: none runs from this checkout, and none is configured',
-      `run "npm start" in ${host.checkout}, or set SVC3_API_URL (and SVC3_TOKEN)`,
+      `no svc3 server is known: none runs ${host.isInstalled ? 'here' : 'from this checkout'}, and none is configured`,
+      host.isInstalled
+        ? `name one: ${host.calledAs} config set --api-url URL`
+        : `${restart(host)}, or set SVC3_API_URL (and SVC3_TOKEN)`,
     )
   }
   if (!token) return { ...stored, ...credentialsOf(stored) }
@@ -95,7 +97,9 @@ export function chooseNamespace(host: Host, flag: string | undefined, connection
 export function dataDir(host: Host, flag?: string): string {
   const path = process.getBuiltinModule('node:path')
   const chosen = flag ?? (host.env.SVC3_DATA || undefined)
-  return chosen === undefined ? path.join(host.checkout, '.svc3') : path.resolve(host.workingDir, chosen)
+  if (chosen !== undefined) return path.resolve(host.workingDir, chosen)
+  const home = host.isInstalled ? process.getBuiltinModule('node:os').homedir() : host.checkout
+  return path.join(home, '.svc3')
 }
 
 function contextConnection(host: Host, apiUrlWanted: string | undefined): Connection | undefined {
@@ -177,7 +181,8 @@ export function explainRefusal(host: Host, connection: Connection): { message: s
   return { message: `no server answers at ${apiUrl}`, hint }
 }
 
-const restart = (host: Host): string => `run "npm start" in ${host.checkout}`
+const restart = ({ isInstalled, calledAs, checkout }: Host): string =>
+  isInstalled ? `run "${calledAs} dev"` : `run "npm start" in ${checkout}`
 
 function isAlive(pid: number): boolean {
   try {

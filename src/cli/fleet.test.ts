@@ -169,6 +169,7 @@ describe('image list', () => {
     name: 'tiny-arm64',
     description: 'A small Linux',
     type: 'arm64',
+    os: 'linux',
     size: '1G',
     state: 'Ready',
     owner: 'svc3',
@@ -186,8 +187,8 @@ describe('image list', () => {
       'NAME\tDESCRIPTION\tSIZE\tTYPE\tSTATE\ntiny-arm64\tA small Linux\t1G\tarm64\tReady\n',
     )
     const [header, row] = lines((await svc3('image list tiny-arm64 -o wide')).stdout)
-    assert.equal(header?.split('\t').slice(5).join(' '), 'STORAGE-SIZE SOURCE OWNER ERROR')
-    assert.deepEqual(row?.split('\t').slice(5), ['', 'built-in', 'svc3', ''])
+    assert.equal(header?.split('\t').slice(5).join(' '), 'STORAGE-SIZE SOURCE OWNER ERROR OS')
+    assert.deepEqual(row?.split('\t').slice(5), ['', 'built-in', 'svc3', '', 'linux'])
     assert.equal((await svc3('image list sonoma')).exitCode, 5)
   })
 })

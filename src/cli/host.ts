@@ -27,6 +27,8 @@ export interface Host {
   readonly version: string
   /** The folder that holds bin/ and package.json. */
   readonly checkout: string
+  /** It was installed as a package: there is nothing to build, and its folder is not for data. */
+  readonly isInstalled?: boolean
   readonly workingDir: string
   /** The words that start this program again. */
   readonly self: readonly string[]

@@ -8,6 +8,7 @@ const names = ['svc3', 'orka3']
 
 export interface ProcessOptions {
   readonly checkout: string
+  readonly isInstalled?: boolean
   readonly version: string
   readonly programs: Programs
 }

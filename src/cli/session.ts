@@ -5,6 +5,7 @@ import { loopbackTransport } from '../client/loopback.ts'
 import { ConnectionError, type Transport } from '../client/transport.ts'
 import { type Connection, explainRefusal } from './connection.ts'
 import type { Host } from './host.ts'
+import { keptRevision } from './kept-revision.ts'
 import { trustFor } from './trust.ts'
 
 export interface SessionLimits {
@@ -24,6 +25,7 @@ export function openClient(
     token: connection.token,
     userAgent: 'svc3-cli',
     newKey: quickKey,
+    revision: keptRevision(host, connection.apiUrl),
     transport: transportFor(host, connection, secrets),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(attempts !== undefined && { retry: { attempts } }),

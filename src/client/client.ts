@@ -1,8 +1,10 @@
 // The client: calls operations of the API table, typed by them. Runs in Node and in browsers; a transport carries it.
 import { ApiError, invalid } from '../api/errors.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
+import { revisionHeader } from '../api/revision.ts'
 import { maxAnswerBytes, parseJson, refusal, somethingElse } from './answer.ts'
 import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from './retry.ts'
+import { createRevision, type Revision } from './revision.ts'
 import { type BodyStream, ConnectionError, type Transport, type TransportResponse } from './transport.ts'
 
 export interface ClientOptions {
@@ -15,6 +17,8 @@ export interface ClientOptions {
   readonly timeoutMs?: number
   /** A new Idempotency-Key: any text that nobody has used before. */
   readonly newKey?: () => string
+  /** Shared by clients of the same service. */
+  readonly revision?: Revision
   /** Tests only: chance and time. */
   readonly random?: () => number
   readonly wait?: typeof wait
@@ -55,6 +59,8 @@ export interface Client {
   open(operation: Operation, input: RawInput): Promise<TransportResponse>
   /** Sends a file as the body. Sent once; no limit of time. */
   upload<O extends Operation>(operation: O, input: RawInput & { readonly upload: BodyStream }): Promise<ResponseOf<O>>
+  /** A stream has shown this version: later answers are not older. */
+  saw(version: string): void
 }
 
 export interface RawInput extends CallOptions {
@@ -74,6 +80,7 @@ export function createClient(options: ClientOptions): Client {
   const baseUrl = options.baseUrl.replace(/\/+$/, '')
   const policy: RetryPolicy = { ...defaultRetry, ...options.retry }
   const pause = options.wait ?? wait
+  const { revision = createRevision() } = options
 
   const headersFor = (operation: Operation, input: RawInput): Record<string, string> => ({
     accept: operation.produces ?? 'application/json',
@@ -94,9 +101,14 @@ export function createClient(options: ClientOptions): Client {
     const body = input.body === undefined ? undefined : JSON.stringify(input.body)
     const { upload } = input
     const fresh = !isRepeatable(operation) || upload !== undefined
-    const request = { method: operation.method, url, headers, body, upload, signal, fresh, isStream }
+    const seen = revision.latest()
+    const all = seen === undefined ? headers : { ...headers, [revisionHeader]: seen }
+    const request = { method: operation.method, url, headers: all, body, upload, signal, fresh, isStream }
     const response = await transport(request)
-    if (isSuccess(operation, response.status)) return { response, url }
+    if (isSuccess(operation, response.status)) {
+      revision.saw(response.header(revisionHeader))
+      return { response, url }
+    }
     throw refusal(response.status, await response.text(maxAnswerBytes), url, response.header('retry-after'))
   }
 
@@ -160,8 +172,13 @@ export function createClient(options: ClientOptions): Client {
     return decode(operation, await response.text(maxAnswerBytes), url)
   }
 
+  /** Servers that do not share their store need not be told. */
+  const saw = (version: string): void => {
+    if (revision.latest() !== undefined) revision.saw(version)
+  }
+
   // The types of the operation are checked at the call; inside there is one path for all of them.
-  return { baseUrl, call, exchange, listAll, open, upload } as Client
+  return { baseUrl, call, exchange, listAll, open, upload, saw } as Client
 }
 
 /** GET changes nothing; a POST carries its Idempotency-Key. Anything else is sent once. */

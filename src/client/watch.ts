@@ -44,6 +44,7 @@ export async function* watch<O extends ListOperation>(
         const event = eventOf<ItemOf<O>>(line, client.baseUrl)
         isCaughtUp ||= event.type === 'BOOKMARK'
         if (isCaughtUp) resourceVersion = versionOf(event) ?? resourceVersion
+        if (isCaughtUp && resourceVersion !== undefined) client.saw(resourceVersion)
         attempt = 0
         yield event
       }

@@ -1,4 +1,5 @@
-// Sweeps what the built-in identity provider remembered for a time that is over: sessions, codes, refresh tokens.
+// Sweeps what logins left behind when their time is over: sessions, codes and refresh tokens of the built-in identity
+// provider, and sessions of browsers.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'
@@ -15,6 +16,11 @@ export function expireLogins({ collections, clock, log }: Controller): Loop {
         if (signal.aborted) return
         if (Date.parse(entry.value.expiresAt) > nowMs) continue
         await collections.logins.delete(entry).catch(ignoreLost)
+      }
+      for (const entry of collections.browserSessions.list()) {
+        if (signal.aborted) return
+        if (Date.parse(entry.value.endsAt) > nowMs) continue
+        await collections.browserSessions.delete(entry).catch(ignoreLost)
       }
     },
   })

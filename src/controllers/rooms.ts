@@ -116,3 +116,9 @@ export const portsIn = (
   { ssh, vnc, screenshare }: Pick<Allocation, 'ssh' | 'vnc' | 'screenshare'>,
   reserved: readonly ReservedPort[],
 ): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]
+
+/** What nodes of a namespace have left now, for who only wants to know. */
+export const roomsNow =
+  (nodes: { list(): readonly Entry<NodeRecord>[] }, presence: Presence) =>
+  (namespace: string): readonly Candidate[] =>
+    new Rooms(nodes.list(), presence).in(namespace)

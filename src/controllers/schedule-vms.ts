@@ -3,7 +3,7 @@
 // Runs when something changes; there is no polling on the way of a deployment.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { type Allocation, type Demand, type Placement, place } from '../rules/placement.ts'
+import { type Allocation, demandOf, nowhere, type Placement, place } from '../rules/placement.ts'
 import type { NodeAllocation, NodeRecord, VmRecord } from '../store/fleet-records.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
 import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/vms.ts'
@@ -14,7 +14,6 @@ import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
 const sweepMs = 30_000
 /** Reasons are written at once when they are new, and then at most so often. */
 const reasonsMs = 2_000
-const shownReasons = 10
 
 type Pending = Entry<VmRecord>
 interface Chosen {
@@ -93,7 +92,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       const found = known === undefined ? place(demand, candidates) : undefined
       const room = found?.ok ? candidates.find(({ name }) => name === found.node) : undefined
       if (!found?.ok || !room) {
-        const message = known ?? messageOf(found, demand, vm.value.namespace)
+        const message = known ?? nowhere(found, demand, vm.value.namespace)
         if (known === undefined && !isAboutPorts(found)) refused.set(shape, message)
         unplaced.push({ vm, message })
         continue
@@ -210,27 +209,7 @@ const needsUs = (record: VmRecord): boolean =>
 const byAge = (a: Pending, b: Pending): number =>
   a.value.createdAt < b.value.createdAt ? -1 : a.value.createdAt > b.value.createdAt ? 1 : a.key < b.key ? -1 : 1
 
-function demandOf({ shape, reservedPorts, imageReference }: VmRecord): Demand {
-  // By what its tag stands for: nodes may have what it stood for earlier.
-  const image = imageReference ?? shape.image
-  const { architecture, cpu, memoryMiB, gpuPassthrough, node, tag, tagRequired, scheduler, vncConsole } = shape
-  const asked = { architecture, image, cpu, memoryMiB, node, tag, tagRequired, scheduler, reservedPorts }
-  return { ...asked, gpu: gpuPassthrough, hasScreen: vncConsole }
-}
-
 const reservation = ({ namespace, name, reservedPorts }: VmRecord, allocation: Allocation): NodeAllocation => {
   const { cpu, memoryMiB, gpus } = allocation
   return { namespace, name, cpu, memoryMiB, gpus, ports: portsIn(allocation, reservedPorts) }
-}
-
-function messageOf(found: Placement | undefined, { node }: Demand, namespace: string): string {
-  const reasons = found === undefined || found.ok ? [] : found.reasons
-  if (reasons.length === 0)
-    return node === undefined
-      ? `there is no node in namespace "${namespace}"`
-      : `there is no node "${node}" in namespace "${namespace}"`
-  const shown = reasons.slice(0, shownReasons).map((each) => `node "${each.node}" ${each.reason}`)
-  return reasons.length > shownReasons
-    ? `${shown.join('; ')}; and ${reasons.length - shownReasons} more`
-    : shown.join('; ')
 }

@@ -1,22 +1,28 @@
-// Images and push jobs that wait for what nobody will bring: their VM is gone, or a server died before it told the VM. And VMs that name
-// what has come to its end. Looks when a VM that was being captured is gone, and every now and then.
+// Images and push jobs that wait for what nobody will bring: their VM is gone, its node has not answered for an hour, or a
+// server died before it told the VM. And VMs that name what has come to its end. While a node does not answer, the image
+// says so. Looks when a VM that was being captured is gone, and every now and then.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { dropCapture, failImage, isWaitedFor } from '../store/captures.ts'
+import { lostNodeSeconds } from '../rules/retention.ts'
+import { changeCaptured, dropCapture, failImage, isWaitedFor } from '../store/captures.ts'
+import type { ImageRecord, NodeRecord } from '../store/fleet-records.ts'
 import { changePushJob, isOver } from '../store/push-jobs.ts'
 import type { Controller } from './controller.ts'
 
 const everyMs = 20_000
 /** A request writes the image or the job first, and then the VM. */
 const requestMs = 30_000
+/** Nodes that did not answer an earlier server get so long to find this one. */
+const returnMs = 120_000
 
 export function settleCaptures(controller: Controller): Loop {
   const { collections, log } = controller
+  const startMs = performance.now()
   const loop = startLoop({
     everyMs,
     failed: (error) => log.error('settle-captures failed and will run again', {}, error),
     run: async () => {
-      const count = await settleOnce(controller)
+      const count = await settleOnce(controller, performance.now() - startMs > returnMs)
       if (count > 0) log.info('captures that nobody will finish were given up', { count })
     },
   })
@@ -33,16 +39,24 @@ export function settleCaptures(controller: Controller): Loop {
 }
 
 /** Returns how many were given up. */
-export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>): Promise<number> {
-  const { images, pushJobs, vms } = collections
+export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>, isWaitOver = true): Promise<number> {
+  const { images, nodes, pushJobs, vms } = collections
   const now = clock.now()
   const at = timestamp(now)
   let count = 0
   for (const { value: image } of images.list()) {
     const { capture, name } = image
-    const problem = capture && problemOf(capture.vm, capture)
-    if (!capture || problem === undefined) continue
-    if (await failImage(collections, { ...capture, image: name }, problem, at)) count += 1
+    if (!capture) continue
+    const problem = problemOf(capture.vm, capture)
+    const captured = { ...capture, image: name }
+    if (problem === undefined) {
+      const note = noteOf(image, lostNodeOf(capture.vm))
+      if (note !== image.errorMessage)
+        await changeCaptured(collections, captured, ({ errorMessage: _, ...record }) => ({
+          ...record,
+          ...(note !== undefined && { errorMessage: note }),
+        }))
+    } else if (await failImage(collections, captured, problem, at)) count += 1
   }
   for (const { key, value: job } of pushJobs.list()) {
     if (isOver(job)) continue
@@ -62,9 +76,32 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
     const record = vms.get(namespace, name)?.value
     if (record?.uid !== uid) return `vm "${name}" was removed before all of it was there; nothing of it was kept`
     const isUnderWay = now.getTime() - Date.parse(requestedAt) < requestMs
-    if (isUnderWay || record.captures?.some((capture) => capture.id === id)) return undefined
-    return 'the server was interrupted before it could be begun; try again'
+    const isTold = record.captures?.some((capture) => capture.id === id)
+    if (!isUnderWay && !isTold) return 'the server was interrupted before it could be begun; try again'
+    const node = lostNodeOf({ namespace, name, uid })
+    if (node?.lastSeenAt === undefined || !isWaitOver || now.getTime() < givenUpMs(node.lastSeenAt)) return undefined
+    return `node "${node.name}" has not answered since ${node.lastSeenAt}, and what it had of vm "${name}" did not come; try again when it is back`
   }
+
+  /** The node that a VM is on, where it does not answer. */
+  function lostNodeOf({ namespace, name, uid }: Captured): NodeRecord | undefined {
+    const record = vms.get(namespace, name)?.value
+    const node = record?.uid === uid && record.place ? nodes.get('', record.place.node)?.value : undefined
+    return node?.isReady === false ? node : undefined
+  }
+}
+
+const givenUpMs = (lastSeenAt: string): number => Date.parse(lastSeenAt) + lostNodeSeconds * 1_000
+
+/** What whoever waits for an image should know while a node does not answer: how it ends, and how to end it. */
+function noteOf({ name, capture }: ImageRecord, node: NodeRecord | undefined): string | undefined {
+  if (!node || !capture || node.lastSeenAt === undefined) return undefined
+  const ways = {
+    save: `svc3 image delete ${name}`,
+    commit: `svc3 vm delete ${capture.vm.name} -n ${capture.vm.namespace} --force`,
+  } as const
+  const end = timestamp(new Date(givenUpMs(node.lastSeenAt)))
+  return `node "${node.name}" does not answer since ${node.lastSeenAt}: it goes on when the node is back, and is given up at ${end}, or by "${ways[capture.kind]}"`
 }
 
 interface Captured {

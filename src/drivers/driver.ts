@@ -17,8 +17,19 @@ export interface BaseImage {
   readonly format: 'raw' | 'qcow2'
   readonly virtualSizeBytes: number
   readonly boot: Boot
+  /** Which guest it holds, where somebody said so. */
+  readonly os?: 'macos' | 'linux' | 'other'
   /** What ran when the image was saved: the first start on a new disk goes on from there, where it fits. */
   readonly memory?: MemoryState
+  /** Absent for images that never ran on a Mac. */
+  readonly machine?: MachineFiles
+}
+
+/** What tart keeps of a machine beside its disk: files that were made by it, and are given back to it. */
+export interface MachineFiles {
+  /** JSON: operating system, hardware model, identifier, … */
+  readonly config: string
+  readonly nvram?: string
 }
 
 /** Memory of a VM, in a file of the driver's own format. */
@@ -72,16 +83,24 @@ export interface Handle {
   readonly folder: string
 }
 
+export interface CapturedLayer {
+  readonly id: string
+  readonly file: string
+  /** qcow2 where it is left out: an overlay. raw: all of the disk, of which what differs from the one below counts. */
+  readonly format?: 'qcow2' | 'raw'
+}
+
 /** A VM as it was in one moment, kept until it is released. */
 export interface Capture {
   readonly id: string
   /** The digest of the image that the layers stand on. */
   readonly base: string
-  /** What was written since, the lowest first: qcow2 overlays, frozen. A layer of an id never changes. */
-  readonly layers: readonly { readonly id: string; readonly file: string }[]
+  /** What was written since, the lowest first, frozen. A layer of an id never changes. */
+  readonly layers: readonly CapturedLayer[]
   readonly virtualSizeBytes: number
   /** Absent where the hypervisor cannot save it. */
   readonly memory?: MemoryState
+  readonly machine?: MachineFiles
   /** Why memory that was asked for is not there, for whoever saved the VM. */
   readonly note?: string
 }

@@ -1,9 +1,10 @@
-// Files that go with a disk: kernel, initrd, the memory of a running VM. Chunks of their own, like a disk's.
+// Files that go with a disk: kernel, initrd, the memory of a running VM, NVRAM. Chunks of their own, like a disk's.
 import fs from 'node:fs/promises'
 import type { PackOptions } from './chunks.ts'
-import { packDisk } from './chunks.ts'
+import { packDisk, packLayer } from './chunks.ts'
 import type { ContentStore } from './content.ts'
 import type { Attachment } from './format.ts'
+import { wholeBlocks } from './manifest.ts'
 
 /** The file must not change meanwhile. */
 export async function packAttachment(
@@ -14,4 +15,15 @@ export async function packAttachment(
   const { size } = await fs.stat(file)
   const { chunks } = await packDisk(file, store, options)
   return { bytes: size, chunks }
+}
+
+/** The same of something small that is in memory. */
+export async function packBytes(bytes: Buffer, store: ContentStore, options: PackOptions = {}): Promise<Attachment> {
+  const source = {
+    async read(target: Buffer, at: number): Promise<void> {
+      target.fill(0, bytes.copy(target, 0, at))
+    },
+  }
+  const { chunks } = await packLayer([{ offset: 0, length: wholeBlocks(bytes.length), at: 0 }], source, store, options)
+  return { bytes: bytes.length, chunks }
 }

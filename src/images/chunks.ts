@@ -1,14 +1,15 @@
 // From a disk to chunks in a store: holes are not read, zero blocks not kept, the rest is compressed and stored several
 // at once. Memory is a few chunks, whatever the disk measures.
 import fs from 'node:fs/promises'
-import { packChunk, plain } from './compress.ts'
 import type { ContentStore } from './content.ts'
 import { addExtent } from './extents.ts'
 import type { Chunk, Extent, Layer } from './format.ts'
 import { blockBytes, chunkBytes } from './format.ts'
 import { dataAreas } from './holes.ts'
+import { openPacking, type Packing } from './packing.ts'
 import type { WorkOptions } from './parallel.ts'
 import { defaultParallel, eachAtOnce } from './parallel.ts'
+import { createSyncing } from './syncing.ts'
 
 /** A place on the disk and where its bytes are in the source; `at` undefined: zeros, without a look. Whole blocks. */
 export interface Piece {
@@ -27,6 +28,8 @@ export interface PackOptions extends WorkOptions {
   readonly isUncompressed?: boolean | undefined
   /** The layer lies over others: zeros have to be said. */
   readonly isDelta?: boolean
+  /** Zeros are as good as data: for disks in too many pieces. */
+  readonly keepsZeros?: boolean
   /** What the disk was before, by place on the disk: blocks that are as they were are left out. */
   readonly before?: BlockSource | undefined
 }
@@ -34,9 +37,11 @@ export interface PackOptions extends WorkOptions {
 const readBytes = 4 * 2 ** 20
 /**
  * Chunks end where the disk has a multiple of 16 MiB, so that a change moves no borders and equal parts of two disks are
- * equal chunks; unless there is less than this in one, for many small chunks are slow to move.
+ * equal chunks; unless there is little in one, for each costs a registry as much as two mebibytes of what is in it. Two
+ * that are half full become one; only between pairs of them, that no change can move, less is enough to end one.
  */
-const worthCuttingBytes = 4 * 2 ** 20
+const worthCuttingBytes = 12 * 2 ** 20
+const worthCuttingBetweenPairsBytes = 4 * 2 ** 20
 const zeros = Buffer.alloc(blockBytes)
 
 /** The whole of a raw file. What is behind its end, up to a whole block, is zero. */
@@ -57,19 +62,33 @@ export async function packLayer(
   const { signal, parallel = defaultParallel } = options
   const chunks: Chunk[] = []
   const zeroed: Extent[] = []
-  const idle = Array.from({ length: parallel + 1 }, () => Buffer.allocUnsafe(chunkBytes))
-  await eachAtOnce(fill(pieces, source, idle, zeroed, options), parallel, async ({ buffer, raw, extents, index }) => {
-    const { bytes, compression } = options.isUncompressed ? plain(raw) : await packChunk(raw)
-    const { digest } = await store.put(bytes, { signal })
-    chunks[index] = { digest, storedBytes: bytes.length, rawBytes: raw.length, compression, extents }
-    idle.push(buffer)
-  })
+  const packing = openPacking(parallel)
+  const syncing = createSyncing()
+  // While some are packed, others are stored.
+  await eachAtOnce(
+    fill(pieces, source, packing, zeroed, options),
+    parallel + 2,
+    async ({ buffer, used, extents, index }) => {
+      const packed = await packing.pack(buffer, used, options.isUncompressed ?? false)
+      const { bytes, digest, compression, rawDigest, retain } = packed
+      try {
+        await store.put(bytes, { signal, digest, retain, syncing })
+      } finally {
+        packed.release()
+      }
+      const known = { digest, storedBytes: bytes.length, rawBytes: used, compression, extents }
+      chunks[index] = compression === 'none' ? known : { ...known, rawDigest }
+    },
+  ).finally(() => syncing.end())
   return { chunks, ...(options.isDelta && zeroed.length > 0 && { zeros: zeroed }) }
 }
 
+const dataBytes = (pieces: readonly Piece[]): number =>
+  pieces.reduce((sum, { length, at }) => sum + (at === undefined ? 0 : length), 0)
+
 interface Filled {
-  readonly buffer: Buffer<ArrayBuffer>
-  readonly raw: Buffer
+  readonly buffer: Buffer
+  readonly used: number
   readonly extents: Extent[]
   readonly index: number
 }
@@ -77,21 +96,21 @@ interface Filled {
 async function* fill(
   pieces: readonly Piece[],
   source: BlockSource,
-  idle: Buffer<ArrayBuffer>[],
+  packing: Packing,
   zeroed: Extent[],
-  { signal, onProgress, before }: PackOptions,
+  { signal, onProgress, before, keepsZeros = false }: PackOptions,
 ): AsyncGenerator<Filled> {
-  const of = pieces.reduce((sum, { length, at }) => sum + (at === undefined ? 0 : length), 0)
+  const of = dataBytes(pieces)
   const scratch = before && Buffer.allocUnsafe(readBytes)
   let doneBytes = 0
   let index = 0
-  let buffer = take(idle)
+  let buffer = await packing.buffer()
   let used = 0
   let part = 0
   let extents: Extent[] = []
-  const filled = (): Filled => ({ buffer, raw: buffer.subarray(0, used), extents, index })
-  const renew = () => {
-    buffer = take(idle)
+  const filled = (): Filled => ({ buffer, used, extents, index })
+  const renew = async () => {
+    buffer = await packing.buffer()
     used = 0
     extents = []
     index += 1
@@ -105,10 +124,10 @@ async function* fill(
     for (let done = 0; done < length; ) {
       signal?.throwIfAborted()
       const place = offset + done
-      const isPastBorder = Math.floor(place / chunkBytes) !== part && used >= worthCuttingBytes
+      const isPastBorder = Math.floor(place / chunkBytes) !== part && used >= worthCutting(part, place)
       if (used === chunkBytes || isPastBorder) {
         yield filled()
-        renew()
+        await renew()
       }
       part = Math.floor(place / chunkBytes)
       const toBorder = chunkBytes - (place % chunkBytes)
@@ -116,14 +135,20 @@ async function* fill(
       await source.read(target, at + done)
       const old = scratch?.subarray(0, target.length)
       if (old) await before?.read(old, place)
-      used += keepBlocks(target, old, place, extents, zeroed)
+      if (keepsZeros) addExtent(extents, place, target.length)
+      used += keepsZeros ? target.length : keepBlocks(target, old, place, extents, zeroed)
       done += target.length
       doneBytes += target.length
       onProgress?.({ bytes: doneBytes, of })
     }
   }
   if (used > 0) yield filled()
+  else packing.giveBack(buffer)
 }
+
+/** How much there must be of what lies in and before this part, when the next lies in another. */
+const worthCutting = (part: number, place: number): number =>
+  Math.floor(place / chunkBytes / 2) === Math.floor(part / 2) ? worthCuttingBytes : worthCuttingBetweenPairsBytes
 
 /** Moves the blocks worth keeping to the front, notes where they belong, and says how many bytes they are. */
 function keepBlocks(read: Buffer, old: Buffer | undefined, place: number, extents: Extent[], zeroed: Extent[]): number {
@@ -140,12 +165,6 @@ function keepBlocks(read: Buffer, old: Buffer | undefined, place: number, extent
     addExtent(extents, place + at, blockBytes)
   }
   return kept
-}
-
-function take(idle: Buffer<ArrayBuffer>[]): Buffer<ArrayBuffer> {
-  const buffer = idle.pop()
-  if (!buffer) throw new Error('a chunk was filled before another was stored: this is a fault of svc3')
-  return buffer
 }
 
 /** A file as blocks: zeros behind its end, and a failure when it is shorter than it was. */

@@ -1,6 +1,7 @@
 // What a place for content is, whatever it is made of, and what can be wrong with content.
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import type { Syncing } from './syncing.ts'
 
 export type Content = Uint8Array | AsyncIterable<Uint8Array>
 
@@ -25,17 +26,31 @@ export interface Waiting {
 
 /** What restoring and reading need: a store, or anything else that has content by digest. */
 export interface ContentSource {
-  /** The whole content, checked. Refused when there is more of it than `mostBytes`. */
-  read(digest: string, mostBytes: number, signal?: AbortSignal): Promise<Buffer>
+  /**
+   * The whole content, checked. Refused when there is more of it than `mostBytes`. It may be put `into` a buffer of that
+   * length, to be returned, where somebody has one to spare.
+   */
+  read(digest: string, mostBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer>
+}
+
+export interface PutOptions extends Waiting {
+  readonly mostBytes?: number
+  /** Of bytes at hand, when somebody has just made sure of it. */
+  readonly digest?: string
+  /** Lasting is left to this: whoever has it ends it before anything names the content. */
+  readonly syncing?: Syncing
+  /** The bytes are good beyond this call for who retains them, and until they release them; unless it is undefined. */
+  readonly retain?: () => (() => void) | undefined
 }
 
 export interface ContentStore extends ContentSource {
   readonly folder: string
   /** What is not in the folder is looked for on other servers. */
   readonly isShared?: boolean
-  put(content: Content, options?: Waiting & { readonly mostBytes?: number }): Promise<Stored>
+  /** The bytes may be overwritten by whoever has them once this is over. */
+  put(content: Content, options?: PutOptions): Promise<Stored>
   /** Content from elsewhere: kept only when it is exactly what it was said to be. */
-  putExpected(expected: Stored, content: Content, options?: Waiting): Promise<void>
+  putExpected(expected: Stored, content: Content, options?: PutOptions): Promise<void>
   has(digest: string): Promise<boolean>
   size(digest: string): Promise<number | undefined>
   /** Streams it, and throws at the end when it is not what it should be. A part of it cannot be checked, and is not. */

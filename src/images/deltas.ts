@@ -1,12 +1,15 @@
-// What a VM has written, as a layer over its image: the clusters of its overlay, and nothing else is read. The overlay is
-// our own, but its file is the guest's to fill and may be damaged: it is read as strictly as an upload.
+// What a VM has written, as a layer over its image: the clusters of its overlay, and nothing else is read; or, where its
+// disk is a raw file of its own, what differs from the one that it began as. Overlays are our own, but the guest's to fill,
+// and may be damaged: they are read as strictly as an upload.
 import fs from 'node:fs/promises'
 import type { PackOptions, Piece } from './chunks.ts'
 import { fileSource, packLayer } from './chunks.ts'
 import type { ContentStore } from './content.ts'
-import { neededZeros } from './extents.ts'
-import type { Layer, Manifest } from './format.ts'
+import { addExtent, neededZeros } from './extents.ts'
+import type { Extent, Layer, Manifest } from './format.ts'
 import { blockBytes } from './format.ts'
+import { dataAreas } from './holes.ts'
+import { wholeBlocks } from './manifest.ts'
 import { BadDiskError, readQcow2Header } from './qcow2.ts'
 import { clustersOf } from './qcow2-clusters.ts'
 
@@ -45,12 +48,46 @@ export async function packDelta(
     isDelta: true,
     before: before && fileSource(before, (await before.stat()).size),
   })
-  const zeros = neededZeros(packed.zeros ?? [], parent.layers)
-  const isEmpty = packed.chunks.length === 0 && zeros.length === 0
-  return {
-    layer: isEmpty ? undefined : { chunks: packed.chunks, ...(zeros.length > 0 && { zeros }) },
-    virtualSizeBytes,
+  return { layer: visible(packed, parent), virtualSizeBytes }
+}
+
+/** Of two raw files, nobody writing to either: what neither has data for is not read, and only blocks that differ are hashed. */
+export async function packRawDelta(
+  disk: string,
+  before: string,
+  parent: Manifest,
+  store: ContentStore,
+  options: Omit<DeltaOptions, 'parentFile'> = {},
+): Promise<Delta> {
+  await using file = await fs.open(disk, 'r')
+  await using older = await fs.open(before, 'r')
+  const { size } = await file.stat()
+  if (size < parent.virtualSizeBytes) throw new BadDiskError('it is smaller than the image that it began as')
+  const areas = [await dataAreas(disk, options.signal), await dataAreas(before, options.signal)]
+  const packed = await packLayer(unionOf(areas, wholeBlocks(size)), fileSource(file, size), store, {
+    ...options,
+    isDelta: true,
+    before: fileSource(older, (await older.stat()).size),
+  })
+  return { layer: visible(packed, parent), virtualSizeBytes: size }
+}
+
+/** Every place that one of the lists names, in order. */
+function unionOf(lists: readonly (readonly Extent[])[], endBytes: number): Piece[] {
+  const united: Extent[] = []
+  for (const [offset, length] of lists.flat().sort(([a], [b]) => a - b)) {
+    const last = united.at(-1)
+    const from = Math.max(offset, last ? last[0] + last[1] : 0)
+    const end = Math.min(offset + length, endBytes)
+    if (end > from) addExtent(united, from, end - from)
   }
+  return united.map(([offset, length]) => ({ offset, length, at: offset }))
+}
+
+/** Undefined when nothing changed. Zeros count where they hide something. */
+function visible({ chunks, zeros: found = [] }: Layer, parent: Manifest): Layer | undefined {
+  const zeros = neededZeros(found, parent.layers)
+  return chunks.length === 0 && zeros.length === 0 ? undefined : { chunks, ...(zeros.length > 0 && { zeros }) }
 }
 
 /** The manifest of what a VM made of its image. How it boots stays; memory is of its own moment and does not. */

@@ -33,6 +33,8 @@ const Chunk = t.Object(
     storedBytes: Bytes,
     rawBytes: Bytes,
     compression: t.Enum(['zstd', 'none']),
+    /** Of what they expand to, where that is something else. Images of earlier versions do not say. */
+    rawDigest: t.Optional(Digest),
     /** In order, not overlapping, also from chunk to chunk of a layer; their lengths add up to rawBytes. */
     extents: t.Array(Extent),
   },
@@ -49,13 +51,21 @@ const Layer = t.Object(
   closed,
 )
 
-/** A file that goes with the disk (kernel, initrd, memory), in chunks of its own; what they leave out is zero. */
+/** A file that goes with the disk (kernel, initrd, memory, NVRAM), in chunks of its own; what they leave out is zero. */
 const Attachment = t.Object({ bytes: Bytes, chunks: t.Array(Chunk) }, closed)
+
+/**
+ * What tart keeps of a machine beside its disk, as it was: its config (JSON with model, identifier, …), and the memory of
+ * its firmware, without which macOS does not boot.
+ */
+const Machine = t.Object({ config: Attachment, nvram: t.Optional(Attachment) }, closed)
 
 const Manifest = t.Object(
   {
     formatVersion: t.Literal(formatVersion),
     architecture: t.Enum(['arm64', 'amd64']),
+    /** Which guest the disk holds, where somebody said so. */
+    os: t.Optional(t.Enum(['macos', 'linux', 'other'])),
     virtualSizeBytes: Bytes,
     boot: t.Union([
       t.Object({ kind: t.Literal('firmware'), firmware: t.Optional(t.Enum(['bios', 'uefi'])) }, closed),
@@ -71,6 +81,7 @@ const Manifest = t.Object(
       ),
     ]),
     layers: t.Array(Layer),
+    machine: t.Optional(Machine),
     /** The manifest that this one was made from, when it was. */
     parent: t.Optional(Digest),
     /** Memory of a running VM. It fits a VM of exactly this description; any other boots from the disk. */

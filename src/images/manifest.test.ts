@@ -70,6 +70,10 @@ describe('manifests', () => {
     'an extent of half a block': [layer(chunk(0, 1, { extents: [[0, 512]], rawBytes: 512 })), /whole blocks/],
     'a chunk that grows by compression': [layer(chunk(0, 1, { storedBytes: block })), /bytes for/],
     'a chunk of nothing': [layer(chunk(0, 0, { storedBytes: 0, extents: [] })), /bytes for/],
+    'two digests for the same bytes': [
+      layer(chunk(0, 1, { storedBytes: block, compression: 'none', rawDigest: digest })),
+      /two digests/,
+    ],
     'zeros over data': [{ layers: [{ chunks: [chunk(0, 2)], zeros: [[block, block]] }] }, /both data and zeros/],
     'too many layers': [{ layers: Array(65).fill({ chunks: [] }) }, /layers/],
     'too many chunks': [{ layers: [{ chunks: Array.from({ length: 1_000 }, (_, at) => chunk(at, 1)) }], memory: { description: {}, state: { bytes: largestDiskBytes, chunks: Array.from({ length: 99_500 }, (_, at) => chunk(at, 1, { storedBytes: 1, digest })) } } }, /16777216|chunks/], // biome-ignore format: a row

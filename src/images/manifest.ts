@@ -78,10 +78,14 @@ export function checkManifest(value: unknown): asserts value is Manifest {
 }
 
 /** Everything in a manifest that has chunks, but the layers. */
-export function attachmentsOf({ boot, memory }: Pick<Manifest, 'boot' | 'memory'>): [string, Attachment][] {
+export function attachmentsOf({
+  boot,
+  memory,
+  machine,
+}: Pick<Manifest, 'boot' | 'memory' | 'machine'>): [string, Attachment][] {
   const found: [string, Attachment | undefined][] =
     boot.kind === 'kernel' ? [['kernel', boot.kernel], ['initrd', boot.initrd]] : [] // biome-ignore format: two pairs
-  found.push(['memory', memory?.state])
+  found.push(['memory', memory?.state], ['machine', machine?.config], ['NVRAM', machine?.nvram])
   return found.filter((pair): pair is [string, Attachment] => pair[1] !== undefined)
 }
 
@@ -100,7 +104,9 @@ function checkChunks(chunks: readonly Chunk[], bytes: number, where: string, cou
   counted.chunks += chunks.length
   if (counted.chunks > mostChunks) throw new BadManifestError(`it has more than ${mostChunks} chunks`)
   let end = 0
-  for (const { extents, rawBytes, storedBytes, compression } of chunks) {
+  for (const { extents, rawBytes, storedBytes, compression, rawDigest } of chunks) {
+    if (compression === 'none' && rawDigest !== undefined)
+      throw new BadManifestError(`a chunk of ${where} has two digests for the same bytes`)
     if (rawBytes > chunkBytes) throw new BadManifestError(`a chunk of ${where} holds more than 16 MiB`)
     const isStoredSizeGood = compression === 'none' ? storedBytes === rawBytes : storedBytes < rawBytes
     if (storedBytes === 0 || !isStoredSizeGood)

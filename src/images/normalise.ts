@@ -9,6 +9,7 @@ import { constants, createGunzip, createZstdDecompress } from 'node:zlib'
 import { childEnvironment } from '../platform/exec.ts'
 import { syncFolder } from '../platform/files.ts'
 import { largestDiskBytes } from '../rules/sizes.ts'
+import { headBytes, whyNoDisk } from './foreign-files.ts'
 import { sectorBytes } from './format.ts'
 import type { WorkOptions } from './parallel.ts'
 import type { DiskFormat } from './qcow2.ts'
@@ -52,24 +53,28 @@ const stoppable = ({ signal }: WorkOptions) => (signal ? { signal } : {})
 
 async function formatOf(file: string): Promise<DiskFormat> {
   await using handle = await fs.open(file, 'r')
-  const head = Buffer.alloc(sectorBytes)
-  const { bytesRead } = await handle.read(head, 0, head.length, 0)
-  return recogniseDisk(head.subarray(0, bytesRead))
+  return recogniseDisk(await part(handle, 0, sectorBytes))
 }
 
-/** The file itself becomes the disk; filled up to a whole sector. */
+/** As much of it as there is. */
+async function part(file: fs.FileHandle, from: number, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, Math.max(0, from))
+  return buffer.subarray(0, bytesRead)
+}
+
+/** The file itself becomes the disk. */
 async function takeRaw(source: string, target: string, options: NormaliseOptions): Promise<number> {
   await using file = await fs.open(source, 'r+')
   const { size } = await file.stat()
   if (size === 0) throw new BadDiskError('it is empty')
-  const bytes = Math.ceil(size / sectorBytes) * sectorBytes
-  if (bytes > largestDiskBytes) throw new BadDiskError(`it measures ${size} bytes, more than 64 TiB`)
-  checkAllowed(bytes, options)
-  if (bytes !== size) await file.truncate(bytes)
+  if (size > largestDiskBytes) throw new BadDiskError(`it measures ${size} bytes, more than 64 TiB`)
+  const problem = whyNoDisk(await part(file, 0, headBytes), await part(file, size - sectorBytes, sectorBytes), size)
+  if (problem !== undefined) throw new BadDiskError(problem)
+  checkAllowed(size, options)
   await file.sync()
   await fs.rename(source, target)
   await syncFolder(path.dirname(target))
-  return bytes
+  return size
 }
 
 /** What comes out may be a qcow2 file again. Whatever comes out of that is the disk. */
@@ -80,9 +85,12 @@ async function expand(
   unpacker: NodeJS.ReadWriteStream,
 ): Promise<number> {
   const { size } = await fs.stat(source)
-  const input = createReadStream(source, { highWaterMark: 2 ** 18 })
-  input.on('data', () => options.onProgress?.({ bytes: input.bytesRead, of: size }))
-  return take(target, options, (write) => pipeline(input, unpacker, write, stoppable(options)))
+  return take(target, options, (write) => {
+    const input = createReadStream(source, { highWaterMark: 2 ** 18 })
+    // It flows from here on: whoever reads it must be there in the same moment, or its beginning is lost.
+    input.on('data', () => options.onProgress?.({ bytes: input.bytesRead, of: size }))
+    return pipeline(input, unpacker, write, stoppable(options))
+  })
 }
 
 async function expandXz(source: string, target: string, options: NormaliseOptions): Promise<number> {

@@ -21,7 +21,7 @@ const magics: readonly (readonly [Exclude<DiskFormat, 'raw'>, Buffer])[] = [
   ['xz', Buffer.from([0xfd, 0x37, 0x7a, 0x58, 0x5a, 0])],
 ]
 
-/** Anything that is none of the others is a raw disk. */
+/** Anything that is none of the others may be a raw disk. */
 export const recogniseDisk = (head: Buffer): DiskFormat =>
   magics.find(([, magic]) => head.subarray(0, magic.length).equals(magic))?.[0] ?? 'raw'
 

@@ -1,12 +1,12 @@
 // The bytes of a disk straight from the store, any part of it, without making the disk: for downloads, and for folding.
 import type { BlockSource } from './chunks.ts'
-import { unpackChunk } from './compress.ts'
 import type { ContentSource } from './content.ts'
 import type { Segment } from './extents.ts'
 import { firstBeyond, resolveLayers } from './extents.ts'
 import type { Chunk, Layer, Manifest } from './format.ts'
 import { blockBytes } from './format.ts'
 import { layOutQcow2 } from './qcow2-layout.ts'
+import { unpackChunk } from './unpack.ts'
 
 const zeroPiece = Buffer.alloc(2 ** 20)
 const defaultCachedChunks = 3
@@ -47,6 +47,16 @@ export function readRange(
   checkRange(offset, length, manifest.virtualSizeBytes)
   const chunkAt = cachedUnpack(source, defaultCachedChunks, signal)
   return readSegments(resolveLayers(manifest.layers), chunkAt, offset, length, signal)
+}
+
+/** Where the first byte at or after `offset` is that may be other than zero; the end of the disk where there is none. */
+export function nextData({ layers, virtualSizeBytes }: Manifest, offset: number): number {
+  const segments = resolveLayers(layers)
+  for (let index = firstBeyond(segments, offset); index < segments.length; index += 1) {
+    const segment = segments[index] as Segment
+    if (segment.chunk) return Math.max(offset, segment.offset)
+  }
+  return virtualSizeBytes
 }
 
 export interface Readable {

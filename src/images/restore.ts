@@ -2,7 +2,6 @@
 // only what is to be seen of them is written. Chunks that later layers hide are not even fetched.
 import type fs from 'node:fs/promises'
 import { failpoint } from '../platform/failpoint.ts'
-import { unpackChunk } from './compress.ts'
 import type { ContentSource } from './content.ts'
 import type { Segment } from './extents.ts'
 import { resolveLayers } from './extents.ts'
@@ -12,8 +11,11 @@ import type { WorkOptions } from './parallel.ts'
 import { defaultParallel, eachAtOnce } from './parallel.ts'
 import type { Backing } from './qcow2-layout.ts'
 import { layOutQcow2 } from './qcow2-layout.ts'
-import { writeAll } from './sparse-write.ts'
+import { createSlots } from './slots.ts'
+import { writeSparse } from './sparse-write.ts'
+import { flushBehind } from './syncing.ts'
 import { writeWhole } from './temporary-files.ts'
+import { unpackChunk } from './unpack.ts'
 
 /** A raw file with holes where the disk is zero. */
 export async function restoreDisk(
@@ -89,16 +91,30 @@ async function writeSegments(
   }
   const of = [...seen.keys()].reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   let bytes = 0
-  await eachAtOnce(seen, parallel, async ([chunk, parts]) => {
-    signal?.throwIfAborted()
-    const raw = await unpackChunk(source, chunk, signal)
+  const storedSlots = createSlots(parallel)
+  const rawSlots = createSlots(parallel)
+  const behind = flushBehind(file)
+  const writeParts = async (raw: Buffer, parts: readonly Segment[]): Promise<void> => {
     for (const part of parts) {
       const place = placeOf(part)
       // The last block of a disk that ends inside it.
-      await writeAll(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place)
+      behind.wrote(
+        await writeSparse(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place),
+      )
+    }
+  }
+  await eachAtOnce(seen, parallel, async ([chunk, parts]) => {
+    signal?.throwIfAborted()
+    const memory = { stored: await storedSlots.take(), raw: await rawSlots.take() }
+    try {
+      const raw = await unpackChunk(source, chunk, signal, memory)
+      await writeParts(raw, parts)
+    } finally {
+      storedSlots.give(memory.stored)
+      rawSlots.give(memory.raw)
     }
     bytes += chunk.storedBytes
     onProgress?.({ bytes, of })
     failpoint('images.restore.write')
-  })
+  }).finally(behind.end)
 }

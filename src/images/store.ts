@@ -1,11 +1,11 @@
 // Content by its digest, in a folder. What is there is whole: written to a temporary name, fsynced, renamed, the folder
-// fsynced. What is read is checked. Safe for several processes at once, and beside the collector (see `deleteUnused`).
+// fsynced (or later, by who put it, before anything names it). What is read is checked. Safe for several processes at once, and beside the collector (see `deleteUnused`).
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../platform/failpoint.ts'
 import { syncFolder } from '../platform/files.ts'
-import type { Content, ContentStore, Listed, Stored, Waiting } from './content.ts'
+import type { Content, ContentStore, Listed, PutOptions, Stored } from './content.ts'
 import { digestOfBuffer, NoContentError, WrongContentError } from './content.ts'
 import { digestPattern } from './format.ts'
 import { writeAll } from './sparse-write.ts'
@@ -68,7 +68,7 @@ export async function openStore(folder: string): Promise<ContentStore> {
     }
   }
 
-  async function read(digest: string, mostBytes: number, signal?: AbortSignal): Promise<Buffer> {
+  async function read(digest: string, mostBytes: number, signal?: AbortSignal, into?: Buffer): Promise<Buffer> {
     signal?.throwIfAborted()
     const file = await find(digest, (name) => fs.open(name, 'r'))
     if (file === undefined) throw new NoContentError(digest)
@@ -76,7 +76,7 @@ export async function openStore(folder: string): Promise<ContentStore> {
       const { size } = await file.stat()
       if (size > mostBytes)
         throw new WrongContentError(digest, `has ${size} bytes, more than the ${mostBytes} declared`)
-      const content = Buffer.allocUnsafe(size)
+      const content = into && into.length >= size ? into.subarray(0, size) : Buffer.allocUnsafe(size)
       const { bytesRead } = await file.read(content, 0, size, 0)
       const isRight = bytesRead === size && (await digestOfBuffer(content)) === digest
       if (!isRight) throw new WrongContentError(digest, 'is something else')
@@ -112,8 +112,8 @@ export async function openStore(folder: string): Promise<ContentStore> {
   }
 
   /** Bytes at hand have been checked; those of a stream are checked as they pass. */
-  async function write(content: Content, expected: Partial<Stored>, options: Waiting & { mostBytes?: number }) {
-    const { signal, mostBytes = Number.MAX_SAFE_INTEGER } = options
+  async function write(content: Content, expected: Partial<Stored>, options: PutOptions) {
+    const { signal, mostBytes = Number.MAX_SAFE_INTEGER, syncing } = options
     const temporary = await temporaryName(unfinished)
     const hasher = content instanceof Uint8Array ? undefined : createHash('sha256')
     const limit = expected.bytes ?? mostBytes
@@ -129,7 +129,7 @@ export async function openStore(folder: string): Promise<ContentStore> {
           await writeAll(file, piece, bytes - piece.length)
           failpoint('images.put.write')
         }
-        await file.sync()
+        if (!syncing) await file.sync()
       } finally {
         await file.close()
       }
@@ -139,7 +139,8 @@ export async function openStore(folder: string): Promise<ContentStore> {
       failpoint('images.put.rename')
       signal?.throwIfAborted()
       await fs.rename(temporary, fileOf(digest))
-      await syncFolder(shardOf(digest))
+      if (syncing) syncing.add(fileOf(digest), shardOf(digest))
+      else await syncFolder(shardOf(digest))
       return { digest, bytes }
     } catch (error) {
       await fs.rm(temporary, { force: true })
@@ -156,11 +157,12 @@ export async function openStore(folder: string): Promise<ContentStore> {
     touch,
     async put(content, options = {}) {
       if (!(content instanceof Uint8Array)) return write(content, {}, options)
-      const stored = { digest: await digestOfBuffer(content), bytes: content.length }
+      const stored = { digest: options.digest ?? (await digestOfBuffer(content)), bytes: content.length }
       return (await isKept(stored)) ? stored : write(content, stored, options)
     },
     async putExpected(expected, content, options = {}) {
-      if (content instanceof Uint8Array && (await digestOfBuffer(content)) !== expected.digest)
+      const isKnown = options.digest === expected.digest
+      if (content instanceof Uint8Array && !isKnown && (await digestOfBuffer(content)) !== expected.digest)
         throw new WrongContentError(expected.digest, 'is something else')
       if (!(await isKept(expected))) await write(content, expected, options)
     },

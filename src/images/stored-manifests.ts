@@ -1,4 +1,5 @@
 // Manifests in a store: written last, when everything that they name is there, and read with all their checks.
+import { boundLayers } from './bounded.ts'
 import type { ContentSource, ContentStore } from './content.ts'
 import { NoContentError } from './content.ts'
 import type { Manifest } from './format.ts'
@@ -10,7 +11,8 @@ import { defaultParallel, eachAtOnce } from './parallel.ts'
  * Returns the digest, once all content of the image is there and counts as new for the collector. The record that names
  * the digest has to be written within the collector's grace.
  */
-export async function putManifest(store: ContentStore, manifest: Manifest, signal?: AbortSignal): Promise<string> {
+export async function putManifest(store: ContentStore, given: Manifest, signal?: AbortSignal): Promise<string> {
+  const manifest = { ...given, layers: await boundLayers(given.layers, store, { signal }) }
   const { bytes } = encodeManifest(manifest)
   const digests = new Set<string>()
   for (const { digest } of chunksOf(manifest)) digests.add(digest)

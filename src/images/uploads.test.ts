@@ -81,12 +81,10 @@ describe('good uploads', () => {
     })
   }
 
-  it('qcow2 inside gzip; raw filled up to a sector', async () => {
+  it('qcow2 inside gzip', async () => {
     await fs.writeFile(file('packed'), gzipSync(await fs.readFile(file('plain.qcow2'))))
     assert.deepEqual(await normalise(file('packed')), { format: 'gzip', virtualSizeBytes: size })
     assert.ok((await fs.readFile(file('out.raw'))).equals(disk))
-    await fs.writeFile(file('packed'), Buffer.alloc(700, 1))
-    assert.deepEqual(await normalise(file('packed')), { format: 'raw', virtualSizeBytes: 1_024 })
   })
 
   it('zstd frames are measured as the format has it', () => {

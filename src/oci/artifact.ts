@@ -3,7 +3,7 @@
 // The config is a plain OCI one, for tools that insist on it. Pure.
 import type { Chunk, Manifest } from '../images/format.ts'
 import { formatVersion, mediaType as imageManifestType, largestManifestBytes } from '../images/format.ts'
-import { chunksOf, decodeManifest, digestOf, encodeManifest } from '../images/manifest.ts'
+import { chunksOf, decodeManifest, digestOf, type EncodedManifest, encodeManifest } from '../images/manifest.ts'
 import { RegistryError } from './errors.ts'
 import {
   bad,
@@ -28,7 +28,7 @@ export const annotation = {
   architecture: `${prefix}.architecture`,
   /** Of the disk, and of a chunk. */
   uncompressedSize: `${prefix}.uncompressed-size`,
-  /** Of a chunk that is stored as it is; what zstd made of others is checked by their digest. */
+  /** Of a chunk, as it is on the disk. */
   uncompressedDigest: `${prefix}.uncompressed-content-digest`,
   /** Digests of our manifests: this image's own, and that of the one that it was made from. */
   manifest: `${prefix}.manifest`,
@@ -47,16 +47,30 @@ export function encodeArtifact(image: Manifest): Artifact {
   const config = Buffer.from(
     JSON.stringify({ architecture: image.architecture, os: 'unknown', rootfs: { type: 'layers', diff_ids: [] } }),
   )
-  const layers = [
-    { mediaType: imageManifestType, digest: encoded.digest, size: encoded.bytes.length },
-    ...chunkLayers(image),
-  ]
+  const described = describe(image, encoded, config, true)
+  // What they say stands in our own manifest too; more layers fit without.
+  const bytes = described.length <= largestOciManifestBytes ? described : describe(image, encoded, config, false)
+  if (bytes.length > largestOciManifestBytes)
+    throw new RegistryError('tooLarge', 'the image has more chunks than a registry can list', {
+      hint: 'make the disk smaller; about 380 GiB of data fit',
+    })
+  const own = new Map([
+    [digestOf(config), config],
+    [encoded.digest, encoded.bytes],
+  ])
+  return { manifest: rawManifest(ociManifestType, bytes), own }
+}
+
+function describe(image: Manifest, encoded: EncodedManifest, config: Buffer, isAnnotated: boolean): Buffer {
   const manifest = {
     schemaVersion: 2,
     mediaType: ociManifestType,
     artifactType,
     config: { mediaType: ociConfigType, digest: digestOf(config), size: config.length },
-    layers,
+    layers: [
+      { mediaType: imageManifestType, digest: encoded.digest, size: encoded.bytes.length },
+      ...chunkLayers(image, isAnnotated),
+    ],
     annotations: {
       [annotation.formatVersion]: String(image.formatVersion),
       [annotation.architecture]: image.architecture,
@@ -65,26 +79,19 @@ export function encodeArtifact(image: Manifest): Artifact {
       ...(image.parent !== undefined && { [annotation.parent]: image.parent }),
     },
   }
-  const bytes = Buffer.from(JSON.stringify(manifest))
-  if (bytes.length > largestOciManifestBytes)
-    throw new RegistryError('tooLarge', `an image of ${layers.length - 1} chunks is more than a registry can list`, {
-      hint: 'make the disk smaller; about 280 GiB of data fit',
-    })
-  const own = new Map([
-    [manifest.config.digest, config],
-    [encoded.digest, encoded.bytes],
-  ])
-  return { manifest: rawManifest(ociManifestType, bytes), own }
+  return Buffer.from(JSON.stringify(manifest))
 }
 
-function chunkLayers(image: Manifest): Descriptor[] {
+function chunkLayers(image: Manifest, isAnnotated: boolean): Descriptor[] {
   const layers = new Map<string, Descriptor>()
-  for (const { digest, storedBytes, rawBytes, compression } of chunksOf(image)) {
+  for (const { digest, storedBytes, rawBytes, compression, rawDigest } of chunksOf(image)) {
+    const unpacked = compression === 'none' ? digest : rawDigest
     const annotations = {
       [annotation.uncompressedSize]: String(rawBytes),
-      ...(compression === 'none' && { [annotation.uncompressedDigest]: digest }),
+      ...(unpacked !== undefined && { [annotation.uncompressedDigest]: unpacked }),
     }
-    layers.set(digest, { mediaType: chunkTypes[compression], digest, size: storedBytes, annotations })
+    const layer = { mediaType: chunkTypes[compression], digest, size: storedBytes }
+    layers.set(digest, isAnnotated ? { ...layer, annotations } : layer)
   }
   return [...layers.values()]
 }

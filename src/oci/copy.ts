@@ -31,6 +31,8 @@ export interface CopyOptions extends ResolveOptions {
   /** Blobs at once. */
   readonly concurrency?: number | undefined
   readonly onProgress?: ((progress: CopyProgress) => void) | undefined
+  /** Digests of what the destination is known to have, because it was sent just now: not looked for again. */
+  readonly there?: ReadonlySet<string> | undefined
 }
 
 export interface Copied {
@@ -44,7 +46,7 @@ export interface Copied {
 export const defaultConcurrency = 4
 
 export async function copy(from: From, to: To, options: CopyOptions = {}): Promise<Copied> {
-  const { concurrency = defaultConcurrency, onProgress } = options
+  const { concurrency = defaultConcurrency, onProgress, there } = options
   // When one blob fails for good, the others need not come to their end.
   const stop = new AbortController()
   const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal
@@ -56,7 +58,7 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
   await eachAtOnce(blobs, concurrency, async (blob) => {
     try {
       signal.throwIfAborted()
-      if (await to.target.has(blob, signal)) return count.skipped(blob)
+      if (there?.has(blob.digest) || (await to.target.has(blob, signal))) return count.skipped(blob)
       const content = { open: (offset: number) => source.open(blob, { offset, signal, isUnchecked: true }) }
       const isSent = await to.target.put(blob, content, { signal, onPosition: (bytes) => count.reached(blob, bytes) })
       if (isSent) count.sent(blob)

@@ -45,10 +45,10 @@ export async function* streamBlob(
 }
 
 /** All of it, checked. */
-export async function readBlob(blob: Descriptor, options: DownloadOptions): Promise<Buffer> {
+export async function readBlob(blob: Descriptor, options: DownloadOptions, into?: Buffer): Promise<Buffer> {
   const { exchange, signal } = options
   const patience = createPatience(exchange.retry, signal)
-  const content = Buffer.allocUnsafeSlow(blob.size)
+  const content = into?.length === blob.size ? into : Buffer.allocUnsafeSlow(blob.size)
   let at = 0
   while (at < blob.size) {
     try {

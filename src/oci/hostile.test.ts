@@ -5,12 +5,12 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { zstdCompressSync } from 'node:zlib'
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { makeSmallImage, type SmallImage } from '../../test/support/small-image.ts'
-import { blockBytes, type Manifest } from '../images/format.ts'
+import { blockBytes, chunkBytes, type Manifest } from '../images/format.ts'
 import { restoreDisk } from '../images/restore.ts'
 import { openStore } from '../images/store.ts'
-import { annotation, artifactType, encodeArtifact } from './artifact.ts'
+import { annotation, artifactType, decodeArtifact, encodeArtifact } from './artifact.ts'
 import { copy } from './copy.ts'
 import { type ImageLimits, imageDestination, imageSource, openRemoteImage } from './image-target.ts'
 import { dockerListType, ociIndexType, ociManifestType, parseOciManifest, rawManifest } from './oci-manifest.ts'
@@ -32,7 +32,7 @@ before(async () => {
 })
 after(() => fs.rm(folder, { recursive: true, force: true }))
 
-const digestOf = (bytes: Buffer) => `sha256:${hash('sha256', bytes)}`
+const digestOf = (bytes: Buffer | string) => `sha256:${hash('sha256', bytes)}`
 
 /** The good artifact with another manifest, and with blobs that are what they are. */
 function source(manifest: RawManifest, more: ReadonlyMap<string, Buffer> = new Map()): Source {
@@ -111,6 +111,39 @@ describe('an artifact', () => {
       image.manifest.layers[0]?.chunks.map(({ digest, storedBytes }) => [digest, storedBytes]),
     )
     assert.ok(chunks.every(({ annotations }) => Number(annotations?.[annotation.uncompressedSize]) > 0))
+  })
+
+  it('says of every layer, compressed or not, what is in it', async () => {
+    const { layers } = parseOciManifest(encodeArtifact(image.manifest).manifest)
+    assert.ok(layers.some(({ mediaType }) => mediaType.endsWith('+zstd')))
+    for (const { digest, annotations, mediaType } of layers.slice(1)) {
+      const stored = await image.store.read(digest, 2 ** 25)
+      const raw = mediaType.endsWith('+zstd') ? zstdDecompressSync(stored) : stored
+      assert.equal(annotations?.[annotation.uncompressedDigest], digestOf(raw))
+      assert.equal(annotations?.[annotation.uncompressedSize], String(raw.length))
+    }
+  })
+
+  it('of a very large disk says less of its layers, and is refused in words when that is not enough', () => {
+    const large = (gibibytes: number) => {
+      const chunks = Array.from({ length: gibibytes * 64 }, (_, index) => ({
+        digest: digestOf(`stored ${index}`),
+        rawDigest: digestOf(`raw ${index}`),
+        storedBytes: 9_000_000,
+        rawBytes: chunkBytes,
+        compression: 'zstd' as const,
+        extents: [[index * chunkBytes, chunkBytes]] as [number, number][],
+      }))
+      return { ...image.manifest, virtualSizeBytes: gibibytes * 2 ** 30, layers: [{ chunks }] }
+    }
+    const annotated = (gibibytes: number): boolean => {
+      const { manifest, own } = encodeArtifact(large(gibibytes))
+      const oci = parseOciManifest(manifest)
+      assert.deepEqual(decodeArtifact(oci, own.get(oci.layers[0]?.digest ?? '') ?? Buffer.alloc(0)), large(gibibytes))
+      return oci.layers.slice(1).every(({ annotations }) => annotations !== undefined)
+    }
+    assert.deepEqual([annotated(150), annotated(380)], [true, false])
+    assert.throws(() => encodeArtifact(large(500)), /more chunks than a registry can list: make the disk smaller/)
   })
 
   const changes: Readonly<Record<string, readonly [(json: Json) => unknown, RegExp]>> = {

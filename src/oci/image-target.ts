@@ -20,12 +20,23 @@ export interface ImageLimits {
 export function imageSource(store: ContentStore): Source {
   const own = new Map<string, Buffer>()
   return {
-    name: 'the image store',
+    ...storeSource('the image store', store, own),
     async resolve(reference, signal) {
       const artifact = encodeArtifact(await readManifest(store, reference, signal))
       for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
       return artifact.manifest
     },
+  }
+}
+
+/** Blobs of a store, and those that are in memory only. */
+export function storeSource(
+  name: string,
+  store: ContentStore,
+  own: ReadonlyMap<string, Buffer>,
+): Omit<Source, 'resolve'> {
+  return {
+    name,
     async *open({ digest, size }, { offset = 0, signal, isUnchecked = false } = {}) {
       const known = own.get(digest)
       if (known) return yield known.subarray(offset)
@@ -108,11 +119,11 @@ export async function openResolvedImage(
     image,
     storedBytes: sizeOf(chunks),
     content: {
-      async read(digest, mostBytes, waiting) {
+      async read(digest, mostBytes, waiting, into) {
         if (digest === layer.digest) return bytes
         const blob = blobs.get(digest)
         if (!blob || blob.size > mostBytes) throw bad(`it has no content ${digest} of at most ${mostBytes} bytes`)
-        return await source.read(blob, waiting)
+        return await source.read(blob, waiting, into)
       },
     },
     async *open(digest, waiting) {

@@ -16,6 +16,7 @@ import {
 import { redactUrl } from './redact.ts'
 import { retrying } from './retry.ts'
 import { discard, readBounded } from './send.ts'
+import { listTags } from './tags.ts'
 import { blobsOf, type Descriptor, type Destination, type RawManifest, type Source } from './target.ts'
 import { uploadBlob } from './upload.ts'
 
@@ -35,14 +36,12 @@ export interface RepositoryOptions {
 }
 
 export interface Repository extends Source, Destination {
-  /** Names of what it has. */
+  /** Names of what it has: the first ten thousand. */
   tags(signal?: AbortSignal): Promise<readonly string[]>
 }
 
 const acceptedManifests = [ociManifestType, dockerManifestType, ociIndexType, dockerListType].join(', ')
 const referenceForm = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64})$/
-const mostTags = 1_000
-const largestTagsBytes = 2 ** 18
 const repositoryForm = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/
 
 export function openRegistry(options: RegistryOptions): Registry {
@@ -96,16 +95,9 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
         const [mediaType = ''] = (answer.headers['content-type'] ?? '').split(';')
         return checked({ digest: digestOf(bytes), mediaType: mediaType.trim(), bytes }, reference, url, answer.headers)
       }),
-    tags: (signal) =>
-      patiently(signal, async () => {
-        const url = at('tags/list')
-        url.searchParams.set('n', String(mostTags))
-        const answer = await exchange.ask({ method: 'GET', url, signal }, pull)
-        if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
-        return tagsIn(await readBounded(answer, largestTagsBytes), name)
-      }),
+    tags: (signal) => listTags({ exchange, repository, signal }),
     open: (blob, opening = {}) => streamBlob(blob, opening, { exchange, repository, signal: opening.signal }),
-    read: (blob, signal) => readBlob(blob, { exchange, repository, signal }),
+    read: (blob, signal, into) => readBlob(blob, { exchange, repository, signal }, into),
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
     has,
     put: (blob, content, { signal, onPosition } = {}) =>
@@ -152,15 +144,4 @@ function checked(
   if (named !== undefined && named !== manifest.digest)
     throw new RegistryError('invalid', `${redactUrl(url)} is not what its digest says`)
   return manifest
-}
-
-function tagsIn(bytes: Buffer, name: string): readonly string[] {
-  try {
-    const { tags } = JSON.parse(bytes.toString('utf8')) as { tags?: unknown }
-    if (tags === null) return []
-    if (Array.isArray(tags) && tags.every((tag) => typeof tag === 'string' && referenceForm.test(tag))) return tags
-  } catch {
-    // Said below.
-  }
-  throw new RegistryError('invalid', `${name} does not say which tags it has`)
 }

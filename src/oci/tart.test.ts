@@ -8,7 +8,8 @@ import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { appleLz4, putTart } from '../../test/support/tart.ts'
 import type { ContentStore } from '../images/content.ts'
-import { restoreDisk } from '../images/restore.ts'
+import type { Attachment } from '../images/format.ts'
+import { restoreAttachment, restoreDisk } from '../images/restore.ts'
 import { openStore } from '../images/store.ts'
 import { openLayout } from './layout.ts'
 import { decodeAppleLz4 } from './lz4.ts'
@@ -125,13 +126,16 @@ describe('an image in the format of tart', () => {
     const disk = Buffer.concat([texture(5 * mebi), Buffer.alloc(3 * mebi), randomBytes(2 * mebi), texture(mebi + 512)])
     await putTart(layout(), 'good', { disk, layerBytes: 4 * mebi })
     const seen: number[] = []
-    const { manifest, config, nvram } = await pack('good', {
-      onProgress: ({ bytes }: { bytes: number }) => seen.push(bytes),
-    })
+    const manifest = await pack('good', { onProgress: ({ bytes }: { bytes: number }) => seen.push(bytes) })
     assert.equal(manifest.virtualSizeBytes, disk.length)
     assert.equal(manifest.architecture, 'arm64')
-    assert.equal(config.toString(), '{"arch":"arm64"}')
-    assert.equal(nvram?.toString(), 'nvram')
+    const kept = async (attachment: Attachment | undefined) => {
+      assert.ok(attachment)
+      await restoreAttachment(attachment, store, path.join(folder, 'kept'))
+      return fs.readFile(path.join(folder, 'kept'), 'utf8')
+    }
+    assert.equal(await kept(manifest.machine?.config), '{"arch":"arm64"}')
+    assert.equal(await kept(manifest.machine?.nvram), 'nvram')
     await restoreDisk(manifest, store, path.join(folder, 'disk'))
     assert.ok((await fs.readFile(path.join(folder, 'disk'))).equals(disk))
     assert.ok(seen.length >= 4 && seen.every((bytes, index) => index === 0 || bytes > (seen[index - 1] ?? 0)))

@@ -1,24 +1,27 @@
 // Images in tart's format, as images of ours: disk layers of raw size, each compressed alone, are unpacked as they stream
 // in and packed into chunks; a layer is never in memory as a whole. Nothing names the result before all of it was checked.
 import { createHash } from 'node:crypto'
+import { packBytes } from '../images/attachments.ts'
 import { type BlockSource, packLayer } from '../images/chunks.ts'
 import type { ContentStore } from '../images/content.ts'
 import { blockBytes, type Chunk, type Manifest, sectorBytes } from '../images/format.ts'
 import { wholeBlocks } from '../images/manifest.ts'
 import { eachAtOnce } from '../images/parallel.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { largestDiskBytes } from '../rules/sizes.ts'
 import type { ImageLimits } from './image-target.ts'
+import { openLayerNotes } from './layer-notes.ts'
 import { decodeAppleLz4 } from './lz4.ts'
 import { bad, type OciManifest, parseOciManifest } from './oci-manifest.ts'
 import type { Descriptor, RawManifest, Source } from './target.ts'
 
-const types = {
+export const tartTypes = {
   config: 'application/vnd.cirruslabs.tart.config.v1',
   disk: 'application/vnd.cirruslabs.tart.disk.v2',
   oldDisk: 'application/vnd.cirruslabs.tart.disk.v1',
   nvram: 'application/vnd.cirruslabs.tart.nvram.v1',
 } as const
-const annotation = {
+export const tartAnnotation = {
   size: 'org.cirruslabs.tart.uncompressed-size',
   digest: 'org.cirruslabs.tart.uncompressed-content-digest',
   diskSize: 'org.cirruslabs.tart.uncompressed-disk-size',
@@ -26,16 +29,8 @@ const annotation = {
 
 /** Layers are half a gibibyte. */
 const largestLayerBytes = 2 ** 30
-const largestConfigBytes = 2 ** 20
-const largestNvramBytes = 2 ** 26
-
-export interface TartImage {
-  readonly manifest: Manifest
-  /** tart's own description of the machine (JSON), as it was. */
-  readonly config: Buffer
-  /** The firmware's memory, which macOS needs to boot. */
-  readonly nvram: Buffer | undefined
-}
+export const largestConfigBytes = 2 ** 20
+export const largestNvramBytes = 2 ** 26
 
 export interface TartOptions {
   readonly signal?: AbortSignal | undefined
@@ -56,16 +51,17 @@ interface DiskLayer {
   readonly rawDigest: string | undefined
 }
 
-/** Puts the chunks into the store; the manifest is the caller's to put. */
+/** Puts the chunks into the store, config and NVRAM included; the manifest is the caller's to put. */
 export async function packTart(
   source: Source,
   raw: RawManifest,
   store: ContentStore,
   options: TartOptions = {},
-): Promise<TartImage> {
+): Promise<Manifest> {
   const { signal, concurrency = 2, onProgress, limits = {} } = options
-  const { parts, virtualSizeBytes, config, architecture, storedBytes: of } = await look(source, raw, limits, signal)
-  const nvram = parts.nvram && (await source.read(parts.nvram, signal))
+  const { parts, virtualSizeBytes, config, architecture, os, storedBytes: of } = await look(source, raw, limits, signal)
+  const nvram = parts.nvram && (await packBytes(await source.read(parts.nvram, signal), store, { signal }))
+  const machine = { config: await packBytes(config, store, { signal }), ...(nvram && { nvram }) }
   let bytes = 0
   const count = (piece: Buffer) => {
     bytes += piece.length
@@ -74,22 +70,34 @@ export async function packTart(
   const chunks: (readonly Chunk[])[] = []
   const stop = new AbortController()
   const stopping = signal ? AbortSignal.any([signal, stop.signal]) : stop.signal
-  await eachAtOnce(parts.disk.entries(), concurrency, async ([index, layer]) => {
+  const notes = await openLayerNotes(store)
+  const lacking: [index: number, layer: DiskLayer][] = []
+  for (const [index, layer] of parts.disk.entries()) {
+    signal?.throwIfAborted()
+    const known = await notes.find({ ...layer, digest: layer.blob.digest })
+    if (known) bytes += layer.blob.size
+    else lacking.push([index, layer])
+    chunks[index] = known ?? []
+  }
+  await eachAtOnce(lacking, concurrency, async ([index, layer]) => {
     try {
       chunks[index] = await packDiskLayer(layer, source, store, count, stopping)
+      await notes.keep({ ...layer, digest: layer.blob.digest }, chunks[index])
+      failpoint('oci.tart.layer')
     } catch (error) {
       stop.abort(error)
       throw error
     }
   })
-  const manifest: Manifest = {
+  return {
     formatVersion: 1,
     architecture,
     virtualSizeBytes,
     boot: { kind: 'firmware' },
+    ...(os && { os }),
     layers: [{ chunks: chunks.flat() }],
+    machine,
   }
-  return { manifest, config, nvram }
 }
 
 /** What one is, before any of its disk is fetched. */
@@ -108,28 +116,29 @@ async function look(source: Source, raw: RawManifest, limits: ImageLimits, signa
   const virtualSizeBytes = diskSizeOf(parts.disk, oci, limits)
   const config = await source.read(parts.config, signal)
   const storedBytes = parts.disk.reduce((sum, { blob }) => sum + blob.size, 0)
-  return { parts, virtualSizeBytes, config, storedBytes, architecture: architectureOf(config, limits) }
+  return { parts, virtualSizeBytes, config, storedBytes, ...platformOf(config, limits) }
 }
 
 function partsOf({ layers }: OciManifest): { config: Descriptor; nvram: Descriptor | undefined; disk: DiskLayer[] } {
   const ofType = (type: string) => layers.filter(({ mediaType }) => mediaType === type)
-  const known = new Set<string>(Object.values(types))
+  const known = new Set<string>(Object.values(tartTypes))
   const other = layers.find(({ mediaType }) => !known.has(mediaType))
   if (other) throw bad(`it has a layer of the type "${other.mediaType}"`)
-  if (ofType(types.oldDisk).length > 0) throw bad('its disk is of the first version of that format, which is not read')
-  const [config, ...configs] = ofType(types.config)
-  const [nvram, ...nvrams] = ofType(types.nvram)
+  if (ofType(tartTypes.oldDisk).length > 0)
+    throw bad('its disk is of the first version of that format, which is not read')
+  const [config, ...configs] = ofType(tartTypes.config)
+  const [nvram, ...nvrams] = ofType(tartTypes.nvram)
   if (!config || configs.length > 0 || nvrams.length > 0) throw bad('it has not one config and at most one NVRAM')
   if (config.size > largestConfigBytes) throw bad(`its config has ${config.size} bytes`)
   if (nvram && nvram.size > largestNvramBytes) throw bad(`its NVRAM has ${nvram.size} bytes`)
   let offset = 0
-  const disk = ofType(types.disk).map((blob) => {
-    const rawBytes = numberOf(blob.annotations?.[annotation.size])
+  const disk = ofType(tartTypes.disk).map((blob) => {
+    const rawBytes = numberOf(blob.annotations?.[tartAnnotation.size])
     if (rawBytes === undefined || rawBytes === 0 || rawBytes > largestLayerBytes)
       throw bad(`the layer ${blob.digest} does not say a possible size`)
     if (offset % blockBytes !== 0) throw bad(`a layer before ${blob.digest} is not of whole blocks`)
     offset += rawBytes
-    return { blob, offset: offset - rawBytes, rawBytes, rawDigest: blob.annotations?.[annotation.digest] }
+    return { blob, offset: offset - rawBytes, rawBytes, rawDigest: blob.annotations?.[tartAnnotation.digest] }
   })
   if (disk.length === 0) throw bad('it has no disk')
   return { config, nvram, disk }
@@ -141,7 +150,7 @@ function diskSizeOf(
   { mostVirtualBytes = largestDiskBytes, mostStoredBytes = Infinity }: ImageLimits,
 ): number {
   const bytes = disk.reduce((sum, { rawBytes }) => sum + rawBytes, 0)
-  const declared = annotations[annotation.diskSize]
+  const declared = annotations[tartAnnotation.diskSize]
   if (declared !== undefined && numberOf(declared) !== bytes)
     throw bad(`its disk is declared as ${declared.slice(0, 20)} bytes, and its layers are ${bytes}`)
   if (bytes % sectorBytes !== 0) throw bad(`a disk of ${bytes} bytes is not a number of sectors`)
@@ -154,17 +163,25 @@ function diskSizeOf(
 const numberOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined
 
-function architectureOf(config: Buffer, { architecture: wanted }: ImageLimits): Manifest['architecture'] {
+const systems: Readonly<Record<string, Manifest['os']>> = { darwin: 'macos', linux: 'linux' }
+
+function platformOf(
+  config: Buffer,
+  { architecture: wanted }: ImageLimits,
+): Pick<Manifest, 'architecture'> & { readonly os: Manifest['os'] } {
   let said: unknown = 'arm64'
+  let system: unknown
   try {
-    said = (JSON.parse(config.toString('utf8')) as { arch?: unknown } | null)?.arch ?? 'arm64'
+    const read = JSON.parse(config.toString('utf8')) as { arch?: unknown; os?: unknown } | null
+    said = read?.arch ?? 'arm64'
+    system = read?.os
   } catch {
     throw bad('its config is not JSON')
   }
   const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
   if (!architecture || (wanted !== undefined && wanted !== architecture))
     throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)
-  return architecture
+  return { architecture, os: systems[String(system)] }
 }
 
 async function packDiskLayer(

@@ -122,11 +122,19 @@ export function credentialFor<T extends StoredServer>(
   return undefined
 }
 
-/** What a push without credentials is told (409). */
-export const noCredentials = (reference: ImageReference, namespace: string): { problem: string; hint: string } => ({
-  problem: `there are no credentials for the registry "${reference.registry}" in the namespace "${namespace}"`,
-  hint: `an administrator adds them with: svc3 regcred add ${serversOf(reference)[0]} -u USER --password-stdin -n ${namespace}`,
-})
+/** What a push without credentials is told (409). `isPlain`: the registry is known to speak http only. */
+export function noCredentials(
+  reference: ImageReference,
+  namespace: string,
+  { isPlain = false }: { readonly isPlain?: boolean } = {},
+): { problem: string; hint: string } {
+  const [secure, plain] = serversOf(reference)
+  const add = isPlain ? `${plain} --allow-insecure` : secure
+  return {
+    problem: `there are no credentials for the registry "${reference.registry}" in the namespace "${namespace}"`,
+    hint: `an administrator adds them with: svc3 regcred add ${add} -u USER --password-stdin -n ${namespace}`,
+  }
+}
 
 const writeIt = `write ${imageReferenceRule}`
 

@@ -145,3 +145,53 @@ function allocate(node: Candidate, demand: Demand): Allocation | undefined {
   if (!ports) return undefined
   return { cpu: demand.cpu, memoryMiB: memoryFor(node, demand), gpus: demand.gpu ? 1 : 0, ...ports }
 }
+
+/** What a record of a VM says about where it may go. */
+export interface Asked {
+  readonly shape: Omit<Demand, 'gpu' | 'hasScreen' | 'reservedPorts'> & {
+    readonly gpuPassthrough: boolean
+    readonly vncConsole: boolean
+  }
+  readonly reservedPorts: readonly ReservedPort[]
+  /** By what its tag stands for: nodes may have what it stood for earlier. */
+  readonly imageReference?: string | undefined
+}
+
+export function demandOf({ shape, reservedPorts, imageReference }: Asked): Demand {
+  const image = imageReference ?? shape.image
+  const { architecture, cpu, memoryMiB, gpuPassthrough, node, tag, tagRequired, scheduler, vncConsole } = shape
+  const asked = { architecture, image, cpu, memoryMiB, node, tag, tagRequired, scheduler, reservedPorts }
+  return { ...asked, gpu: gpuPassthrough, hasScreen: vncConsole }
+}
+
+const shownReasons = 10
+
+/** Why it goes nowhere, in a sentence. */
+export function nowhere(found: Placement | undefined, { node }: Pick<Demand, 'node'>, namespace: string): string {
+  const reasons = found === undefined || found.ok ? [] : found.reasons
+  if (reasons.length === 0)
+    return node === undefined
+      ? `there is no node in namespace "${namespace}"`
+      : `there is no node "${node}" in namespace "${namespace}"`
+  const shown = reasons.slice(0, shownReasons).map((each) => `node "${each.node}" ${each.reason}`)
+  return reasons.length > shownReasons
+    ? `${shown.join('; ')}; and ${reasons.length - shownReasons} more`
+    : shown.join('; ')
+}
+
+/** What each node has to say about a VM. */
+export const verdictsOn = (
+  demand: Demand,
+  nodes: readonly Candidate[],
+): { readonly name: string; readonly fits: boolean; readonly reason: string }[] =>
+  nodes.map((node) => {
+    const found = place(demand, [node])
+    const { name, freeCpu, cpu, freeMemoryMiB, memoryMiB } = node
+    if (found.ok)
+      return {
+        name,
+        fits: true,
+        reason: `has ${freeCpu} of ${cpu} cores and ${freeMemoryMiB} of ${memoryMiB} MiB of memory free`,
+      }
+    return { name, fits: false, reason: found.reasons[0]?.reason ?? 'is not the node that was asked for' }
+  })

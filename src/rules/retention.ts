@@ -22,6 +22,9 @@ export const keptEvents = 20_000
 /** So many answers to requests with an Idempotency-Key are kept at most, whoever sends them. */
 export const keptAnswers = 100_000
 
+/** A save, a commit or a push waits so long for a node that does not answer; then it has failed. */
+export const lostNodeSeconds = 3_600
+
 /**
  * Content of images that nothing refers to is freed when it is older than this: nobody is about to refer to it. With the
  * time between two looks it is gone within ten minutes.

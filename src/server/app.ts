@@ -4,6 +4,8 @@ import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
+import { serveConsole } from './console.ts'
+import { closeConnections } from './drain.ts'
 import { Idempotency } from './idempotency.ts'
 import { serveIssuer } from './issuer.ts'
 import { serveLegacyPage } from './legacy/page.ts'
@@ -13,12 +15,14 @@ import { listenerFactory } from './listener.ts'
 import { registerForms, registerUploads } from './multipart.ts'
 import { observeRequests } from './observe.ts'
 import { parseBodies } from './parse-body.ts'
+import { readOwnWrites } from './read-own-writes.ts'
 import { refusalOf } from './refusals.ts'
 import { registerOperation } from './register.ts'
 import { limitBodies } from './request-timeout.ts'
 import { checks, handlers } from './routes/index.ts'
 import type { Services } from './services.ts'
 import { serveSwagger } from './swagger.ts'
+import { countTraffic } from './traffic.ts'
 import { takeUpgrades } from './upgrades.ts'
 import { createValidatorCompiler } from './validate.ts'
 
@@ -49,18 +53,22 @@ export function createApp(services: Services): FastifyInstance {
     forceCloseConnections: 'idle',
     return503OnClosing: false,
     genReqId: requestIds(),
-    rewriteUrl: ({ url = '' }) => plainUrl(url),
+    rewriteUrl: ({ url = '' }) => plainUrl(withoutPrefix(url, services.settings.console.pathPrefix)),
     frameworkErrors: (error, request, reply) =>
       refuse(refusalOf(error), request as FastifyRequest, reply as unknown as FastifyReply),
     clientErrorHandler: (error, socket) => refuseUnreadable(error, socket, services),
   })
   app.server.maxConnections = 20_000
+  const stopCounting = countTraffic(app.server, services.history.moved)
+  app.addHook('onClose', async () => stopCounting())
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')
   app.setValidatorCompiler(createValidatorCompiler())
   parseBodies(app)
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
+  closeConnections(app, services.stopping)
+  if (services.horizon) readOwnWrites(app, services.horizon)
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]
     const body = request.body
@@ -97,8 +105,13 @@ export function createApp(services: Services): FastifyInstance {
   serveLegacyPage(app)
   serveSwagger(app)
   serveIssuer(app, services)
+  serveConsole(app, services)
   return app
 }
+
+/** Some proxies take the prefix off, others leave it. */
+const withoutPrefix = (url: string, prefix: string): string =>
+  prefix !== '' && url.startsWith(`${prefix}/`) ? url.slice(prefix.length) : url
 
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === 'object' && value !== null
 

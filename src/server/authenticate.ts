@@ -6,6 +6,7 @@ import type { Operation } from '../api/operation.ts'
 import type { Principal } from '../auth/principal.ts'
 import { realNamespace } from '../rules/names.ts'
 import { mayCall } from '../rules/permissions.ts'
+import { sessionOf } from './browser-requests.ts'
 import type { Services } from './services.ts'
 
 export const unauthorized = (): ApiError =>
@@ -31,21 +32,37 @@ export function bearer(request: FastifyRequest): string | undefined {
   return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
 }
 
-/** The same question again, later, for an answer that lasts. A store that cannot tell counts as no. */
-export async function mayStill(
+/** The caller of an answer that lasts, asked again later. A store that cannot tell counts as nobody. */
+export async function stillThere(request: FastifyRequest, services: Services): Promise<Principal | undefined> {
+  const token = bearer(request)
+  if (token !== undefined) return services.tokens.verify(token).catch(() => undefined)
+  const session = sessionOf(request, services)
+  return session instanceof ApiError ? undefined : session?.principal
+}
+
+/** The same question again, later, for an answer that lasts. */
+export async function mayStill(operation: Operation, request: FastifyRequest, services: Services): Promise<boolean> {
+  return (await lostBy(operation, request, services)) === undefined
+}
+
+/** What the caller has lost since: the login, or the right to it. */
+export async function lostBy(
   operation: Operation,
   request: FastifyRequest,
-  { tokens, roles }: Services,
-): Promise<boolean> {
-  if (operation.allow === 'anyone') return true
-  const principal = await tokens.verify(bearer(request) ?? '').catch(() => undefined)
-  return principal !== undefined && mayCall(roles.roleOf(principal, request.namespace || undefined), operation.allow)
+  services: Services,
+): Promise<'login' | 'role' | undefined> {
+  if (operation.allow === 'anyone') return undefined
+  const principal = await stillThere(request, services)
+  if (!principal) return 'login'
+  const role = services.roles.roleOf(principal, request.namespace || undefined)
+  return mayCall(role, operation.allow) ? undefined : 'role'
 }
 
 /** Probes are never refused: an orchestrator would take the service for dead. */
 const unlimited = new Set(['getHealth', 'getReadiness'])
 
-export function guard(operation: Operation, { tokens, roles, settings, limits }: Services): onRequestHookHandler {
+export function guard(operation: Operation, services: Services): onRequestHookHandler {
+  const { tokens, roles, settings, limits } = services
   const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
     const named = (request.params as { namespace?: string }).namespace
     const namespace = named === undefined ? undefined : realNamespace(named, settings.compat.namespaceAliases)
@@ -60,8 +77,14 @@ export function guard(operation: Operation, { tokens, roles, settings, limits }:
   // Without promises on the way of a known token: this runs for every request.
   return (request, _reply, done) => {
     const token = bearer(request)
-    const known = token === undefined ? undefined : tokens.known(token)
-    if (known || token === undefined || operation.allow === 'anyone') return done(judge(request, known))
+    if (token === undefined) {
+      const session = sessionOf(request, services)
+      if (!(session instanceof ApiError)) return done(judge(request, session?.principal))
+      const refusal = judge(request, undefined)
+      return done(operation.allow === 'anyone' ? refusal : session)
+    }
+    const known = tokens.known(token)
+    if (known || operation.allow === 'anyone') return done(judge(request, known))
     tokens.verify(token).then(
       (principal) => done(judge(request, principal)),
       (error: Error) => done(error),

@@ -28,11 +28,14 @@ export async function saveVm(services: Services, images: ImageStore, saving: Sav
   const { name, shape, observed, wish } = vm.value
   images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
   if (!isRepeated(vm.value, asked.requestKey)) assertMay('save', vm.value)
+  const from = services.collections.images.get('', shape.image)?.value
   const made = await images.create(
     {
       name: image,
       description,
       architecture: shape.architecture,
+      // Of the same guest as the image; what its node packs says so again, also where the image is no record of ours.
+      ...(from?.os && { os: from.os }),
       sizeBytes: (observed.diskGb ?? wish.diskGb ?? 0) * gib,
       state: 'Updating',
       progress: nothingYet,

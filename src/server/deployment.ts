@@ -39,9 +39,12 @@ export interface Request {
 
 export const timeoutMsOf = ({ timeout }: VmDeployment): number => (timeout || defaultTimeoutMinutes) * 60_000
 
-/** Writes the record, or refuses. The same request again (by its key) finds its own record. */
-export async function createVm(services: Services, request: Request): Promise<Entry<VmRecord>> {
-  const { namespace, body, requestKey } = request
+/** What a request comes to, before anything is written; refuses what can be seen to be wrong. */
+export function planVm(
+  services: Services,
+  request: Request,
+): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
+  const { namespace, body } = request
   const space = services.collections.namespaces.get('', namespace)
   if (space && !takesVms(space.value))
     throw new ApiError('Invalid', `namespace "${namespace}" is kept for other workloads and takes no VMs`, {
@@ -49,11 +52,16 @@ export async function createVm(services: Services, request: Request): Promise<En
       name: namespace,
       hint: 'deploy into another namespace: svc3 namespace list',
     })
-  const shape = checkedShape(services, namespace, body)
-  const { record, secret } = recordOf(request, shape)
+  return recordOf(request, checkedShape(services, namespace, body))
+}
+
+/** Writes the record, or refuses. The same request again (by its key) finds its own record. */
+export async function createVm(services: Services, request: Request): Promise<Entry<VmRecord>> {
+  const { namespace, body, requestKey } = request
+  const { record, secret } = planVm(services, request)
   const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
   if (requestKey !== undefined && earlier?.value.requestKey === requestKey) return earlier
-  const pinned = await contentOf(services, namespace, shape)
+  const pinned = await contentOf(services, namespace, record.shape)
   for (let attempt = 1; ; attempt++) {
     const name = nameFor(body, requestKey, attempt)
     try {
@@ -208,7 +216,7 @@ function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string 
 
 const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
-const exists = (name: string, namespace: string): ApiError =>
+export const exists = (name: string, namespace: string): ApiError =>
   new ApiError('AlreadyExists', `vm "${name}" exists already in namespace "${namespace}"`, {
     kind,
     name,

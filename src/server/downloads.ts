@@ -17,7 +17,12 @@ export interface Download {
   readonly tag: string
   /** MUST give exactly the bytes from `start` up to, not including, `end`. */
   read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Where the first byte at or after an offset is that may be other than zero; for files that are mostly holes. */
+  nextData?(offset: number): Promise<number>
 }
+
+/** Of an answer with a range: between its end and this offset there are only zeros. */
+export const nextDataHeader = 'svc3-next-data'
 
 export interface Range {
   readonly start: number
@@ -62,6 +67,9 @@ export async function sendDownload(
   }
   const { start, end } = range ?? { start: 0, end: bytes }
   if (range) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${bytes}`)
+  // Who fetches it by ranges need not ask for zeros.
+  if (range && end < bytes && download.nextData)
+    reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end))))
   // Names are plain by rule, and need no quoting.
   reply.header('content-disposition', `attachment; filename="${name}"`).header('content-length', String(end - start))
   const signed = canSign(request, end - start) ? await sign(download, { start, end }, reply, services) : undefined

@@ -30,6 +30,8 @@ export interface Call<O extends Operation> {
   readonly signal: O extends { isStream: true } ? AbortSignal : undefined
   /** Set for those who take no waiting for room: what fits nowhere now is refused, and what they no longer wait for goes. */
   readonly hurry?: AbortSignal | undefined
+  /** Who it is now, for what lasts. Set for WebSockets. */
+  readonly caller: O extends { isUpgrade: true } ? () => Promise<Principal | undefined> : undefined
   /** The body of an upload, which has not been read yet. */
   readonly upload: O extends { isUpload: string } ? Upload : undefined
 }

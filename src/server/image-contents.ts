@@ -2,6 +2,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../api/records.ts'
+import { boundLayers } from '../images/bounded.ts'
 import { packDisk } from '../images/chunks.ts'
 import type { ContentStore } from '../images/content.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../images/format.ts'
@@ -9,34 +10,42 @@ import { chunksOf } from '../images/manifest.ts'
 import { normaliseDisk } from '../images/normalise.ts'
 import type { Progress } from '../images/parallel.ts'
 import { BadDiskError } from '../images/qcow2.ts'
-import { asQcow2, type Readable, readRange } from '../images/read-range.ts'
+import { asQcow2, nextData, type Readable, readRange } from '../images/read-range.ts'
 import { putManifest, readManifest } from '../images/stored-manifests.ts'
 import { temporaryName } from '../images/temporary-files.ts'
 import type { ImageRecord } from '../store/fleet-records.ts'
 
 export type Firmware = 'bios' | 'uefi'
+export type GuestSystem = NonNullable<Manifest['os']>
 
 export interface ImportOptions {
   readonly architecture: Architecture
   /** What boots the disk; without it, what the architecture usually has. */
   readonly firmware?: Firmware | undefined
+  /** Which guest the disk holds. */
+  readonly os?: GuestSystem | undefined
   readonly signal: AbortSignal
   progress(progress: { readonly percent: number; readonly bytes: number }): void
 }
 
+/** What boots a guest where nobody said; without an entry, what its architecture usually has. */
+const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
+
 /** What a record says about its content. */
-export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>>
+export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> & Pick<ImageRecord, 'os'>
 
 export interface ImageContents {
   /** Some of it may be on another server. */
   readonly isShared: boolean
   /** A disk without anything on it. */
-  empty(architecture: Architecture, sizeBytes: number, firmware?: Firmware): Promise<Imported>
+  empty(architecture: Architecture, sizeBytes: number, boot: Pick<ImportOptions, 'firmware' | 'os'>): Promise<Imported>
   /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
   importDisk(file: string, options: ImportOptions): Promise<Imported>
   /** A file as it is. */
   importFile(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Where what is not zero goes on, at or after `offset`. */
+  nextData(digest: string, offset: number): Promise<number>
   /** The same disk as a qcow2 file: always the same bytes. */
   openQcow2(digest: string): Promise<Readable>
   /** Keeps all of it from the collector, as if it were new. False: some of it is gone. */
@@ -48,15 +57,16 @@ export function openImageContents(store: ContentStore): ImageContents {
     architecture: Architecture,
     sizeBytes: number,
     layers: readonly Layer[],
-    { firmware, signal }: Partial<Pick<ImportOptions, 'firmware' | 'signal'>>,
+    { os, firmware = firmwareOf[os ?? 'other'], signal }: Partial<Pick<ImportOptions, 'firmware' | 'os' | 'signal'>>,
   ): Promise<Imported> {
     const manifest: Manifest = {
       formatVersion,
       architecture,
+      ...(os && { os }),
       // Disks are made of sectors; where a file ends inside of one, its record knows.
       virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
       boot: { kind: 'firmware', ...(firmware && { firmware }) },
-      layers,
+      layers: await boundLayers(layers, store, { signal }),
     }
     const content = await putManifest(store, manifest, signal)
     return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }
@@ -72,7 +82,7 @@ export function openImageContents(store: ContentStore): ImageContents {
   return {
     isShared: store.isShared ?? false,
 
-    empty: (architecture, sizeBytes, firmware) => put(architecture, sizeBytes, [], { firmware }),
+    empty: (architecture, sizeBytes, boot) => put(architecture, sizeBytes, [], boot),
 
     importFile: (file, options) => pack(file, options),
 
@@ -93,6 +103,8 @@ export function openImageContents(store: ContentStore): ImageContents {
     async *read(digest, { start, end }, signal) {
       yield* readRange(await readManifest(store, digest, signal), store, start, end - start, signal)
     },
+
+    nextData: async (digest, offset) => nextData(await readManifest(store, digest), offset),
 
     openQcow2: async (digest) => asQcow2(await readManifest(store, digest), store),
 

@@ -34,8 +34,8 @@ const tellEveryMs = 1_000
 export async function takeIn({ clock }: Pick<Services, 'clock'>, intake: Intake): Promise<Entry<ImageRecord>> {
   const { store, entry, firmware, signal } = intake
   const told = teller((progress) => store.change(entry, (record) => ({ ...record, progress })))
-  const { architecture } = entry.value
-  const imported = await intake.take({ architecture, firmware, signal, progress: told.tell }).finally(told.end)
+  const { architecture, os } = entry.value
+  const imported = await intake.take({ architecture, firmware, os, signal, progress: told.tell }).finally(told.end)
   intake.stored?.()
   return store.change(entry, ({ progress: _, state: __, pull: ___, ...record }) => ({
     ...record,

@@ -71,11 +71,12 @@ export async function beginPull(services: Services, { store }: Kind, request: Pu
 
 async function remotePullOf({ remotes, stopping }: Services, kind: RemoteKind, wanted: string): Promise<NewImage> {
   const { remote, item } = await remotes.find(kind, wanted, stopping)
-  const { firmware } = item
+  const { firmware, os } = item
   return {
     name: item.name,
     description: item.description ?? '',
     architecture: item.type,
+    ...(os && { os }),
     sizeBytes: item.bytes,
     state: 'Updating',
     progress: { percent: 0, bytes: 0 },
@@ -176,6 +177,8 @@ export function createPulls(services: Services): ImagePulls {
         if (signal.aborted) return
         const reason = reasonOf(error)
         log.warn('a pull failed', { kind, name, problem: reason })
+        // First, for where the disk is full there is no room for the record either.
+        await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
         const failed = ({ pull: _, progress: __, ...record }: ImageRecord): ImageRecord => ({
           ...record,
           state: 'Failed',

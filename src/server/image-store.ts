@@ -3,6 +3,7 @@
 import { ApiError, type Cause, invalid, notFound, type Status, success } from '../api/errors.ts'
 import type { Image } from '../api/images.ts'
 import { timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../rules/image-names.ts'
 import { diskSize, roughSize } from '../rules/sizes.ts'
 import { caughtUp, currentRev } from '../store/caught-up.ts'
@@ -88,6 +89,7 @@ export class ImageStore {
     name: value.name,
     description: value.description,
     type: value.architecture,
+    ...(this.#parts.noun === 'images' && { os: value.os ?? 'other' }),
     size: diskSize(value.sizeBytes),
     ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
     state: value.state ?? 'Ready',
@@ -158,12 +160,13 @@ export class ImageStore {
         name: from,
         hint: 'wait until it is Ready',
       })
-    const { architecture, sizeBytes, recipe, content, spaceUsedBytes } = source
+    const { architecture, os, sizeBytes, recipe, content, spaceUsedBytes } = source
     const made = await this.create(
       {
         name: to.name,
         description: to.description ?? `Copied from ${source.description || source.name}`.slice(0, 1_024),
         architecture,
+        ...(os && { os }),
         sizeBytes,
         ...(recipe !== undefined && { recipe }),
         ...(content !== undefined && { content }),
@@ -173,6 +176,7 @@ export class ImageStore {
       },
       asked,
     )
+    failpoint('copy.recorded')
     // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
     // What is on the disk of another server is brought here first, where nobody else's collector can take it.
     const isHeld = content === undefined || (!contents.isShared && collection.get('', from)?.value.content === content)
@@ -225,7 +229,8 @@ export class ImageStore {
       return { name: file, bytes, tag: `${content}-qcow2`, read: (from, to, signal) => range(from, to - from, signal) }
     }
     const read: Download['read'] = (start, end, signal) => contents.read(content, { start, end }, signal)
-    return { name, bytes: sizeBytes, tag: content, read }
+    const nextData = (offset: number): Promise<number> => contents.nextData(content, offset)
+    return { name, bytes: sizeBytes, tag: content, read, nextData }
   }
 
   /** Changes a record until it succeeds, as long as it is the same one. */

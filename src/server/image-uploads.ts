@@ -6,7 +6,7 @@ import type { Architecture } from '../api/records.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { nameOfFile } from '../rules/image-names.ts'
 import { Answer } from './handlers.ts'
-import type { Firmware, Imported, ImportOptions } from './image-contents.ts'
+import type { Firmware, GuestSystem, Imported, ImportOptions } from './image-contents.ts'
 import { refusalOf, takeIn } from './image-intake.ts'
 import type { Asked, ImageStore } from './image-store.ts'
 import type { Services } from './services.ts'
@@ -21,6 +21,7 @@ export interface ImageUpload {
 }
 
 const firmwares: readonly string[] = ['bios', 'uefi'] satisfies Firmware[]
+const guestSystems: readonly string[] = ['macos', 'linux', 'other'] satisfies GuestSystem[]
 const architectures: readonly string[] = ['arm64', 'amd64'] satisfies Architecture[]
 
 export async function receiveImage(
@@ -47,6 +48,7 @@ export async function receiveImage(
       name,
       description: fields.description ?? '',
       architecture,
+      ...(noun === 'images' && fields.os !== undefined && { os: fields.os as GuestSystem }),
       sizeBytes: bytes,
       state: 'Updating',
       progress: { percent: 0, bytes: 0 },
@@ -68,7 +70,7 @@ export async function receiveImage(
   }
 }
 
-export function problemsOf({ type, firmware, description }: UploadFields): Cause[] {
+export function problemsOf({ type, firmware, os, description }: UploadFields): Cause[] {
   const problem = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
   return [
     ...(type === undefined || architectures.includes(type) ? [] : [problem('type', 'type is arm64 or amd64')]),
@@ -76,6 +78,8 @@ export function problemsOf({ type, firmware, description }: UploadFields): Cause
       ? []
       : [problem('firmware', 'firmware is bios or uefi')]),
     ...(firmware === 'bios' && type === 'arm64' ? [problem('firmware', 'arm64 disks are booted by uefi only')] : []),
+    ...(os === undefined || guestSystems.includes(os) ? [] : [problem('os', 'os is macos, linux or other')]),
+    ...(firmware === 'bios' && os === 'macos' ? [problem('firmware', 'macOS is booted by uefi only')] : []),
     ...((description ?? '').length <= 1_024
       ? []
       : [problem('description', 'description has more than 1024 characters')]),

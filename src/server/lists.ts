@@ -113,6 +113,17 @@ export class Lists {
   }
 }
 
+const known = new WeakMap<object, Map<string, Lists>>()
+
+/** One for each operation of a service, whoever asks: what was rendered is rendered for all. */
+export function listsFor(service: object, operation: Operation & { item: NonNullable<Operation['item']> }): Lists {
+  const all = known.get(service) ?? new Map<string, Lists>()
+  known.set(service, all)
+  const lists = all.get(operation.id) ?? new Lists(operation)
+  all.set(operation.id, lists)
+  return lists
+}
+
 const keptPages = 1_000
 const keptBytes = 32 * 1_048_576
 

@@ -16,6 +16,20 @@ export interface Metrics {
   /** A call of a path of 2.4.x. */
   legacy(endpoint: string, status: number): void
   readonly watches: OpenWatches
+  /** Asked at every scrape. */
+  tellState(state: State): void
+}
+
+/** How this server and its service are now. */
+export interface State {
+  isLeading(): boolean
+  isStoreWell(): Promise<boolean>
+  revision(): number
+  /** By whether they are ready. */
+  nodes(): Readonly<Record<'true' | 'false', number>>
+  vms(): Readonly<Record<string, number>>
+  /** When the certificate ends, in seconds since 1970. */
+  certificateEnd(): number | undefined
 }
 
 export function createMetrics(version: string): Metrics {
@@ -75,7 +89,32 @@ export function createMetrics(version: string): Metrics {
     store: (operation, seconds, outcome) => latencies.labels(operation, outcome).observe(seconds),
     legacy: (endpoint, status) => legacy.labels(endpoint, String(status)).inc(),
     watches: countOpen((open) => watchGauge.set(open)),
+    tellState: (state) => addState(registry, state),
   }
+}
+
+function addState(registry: Registry, state: State): void {
+  const registers = [registry]
+  const gauge = (name: string, help: string, read: () => number | undefined | Promise<number>): void => {
+    const collect = async function (this: Gauge): Promise<void> {
+      const value = await read()
+      if (value !== undefined) this.set(value)
+    }
+    new Gauge({ name, help, registers, collect })
+  }
+  const byLabel = (name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void => {
+    const collect = function (this: Gauge): void {
+      this.reset()
+      for (const [value, count] of Object.entries(read())) this.labels(value).set(count)
+    }
+    new Gauge({ name, help, labelNames: [label], registers, collect })
+  }
+  gauge('svc3_leading', 'Whether the controllers run on this server', () => Number(state.isLeading()))
+  gauge('svc3_store_up', 'Whether the store answers and takes changes', async () => Number(await state.isStoreWell()))
+  gauge('svc3_store_revision', 'Up to which revision this server has seen the store', () => state.revision())
+  gauge('svc3_certificate_not_after_seconds', 'When the certificate of the API ends', () => state.certificateEnd())
+  byLabel('svc3_nodes', 'Nodes of the cluster, by whether they are ready', 'ready', () => state.nodes())
+  byLabel('svc3_vms', 'VMs of the cluster, by power state', 'state', () => state.vms())
 }
 
 function countOpen(report: (open: number) => void): OpenWatches {

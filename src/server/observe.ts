@@ -5,10 +5,14 @@ import { base } from '../api/operation.ts'
 import { displayName } from '../auth/principal.ts'
 import type { Services } from './services.ts'
 
-export function observeRequests(app: FastifyInstance, { metrics, log }: Services): void {
+export function observeRequests(app: FastifyInstance, { metrics, log, history }: Services): void {
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown'
-    metrics.request(request.method, route, reply.statusCode, reply.elapsedTime / 1_000)
+    // It lasts as long as its reader, and would spoil the times of the list.
+    const isWatch = (request.query as { watch?: unknown } | undefined)?.watch === true
+    const seconds = reply.elapsedTime / 1_000
+    metrics.request(request.method, isWatch ? `${route}?watch=true` : route, reply.statusCode, seconds)
+    history.request(request.routeOptions.config.operation, seconds, isWatch)
     const isRoutine = request.method === 'GET' || route.startsWith(`${base}/agent/`)
     const level = reply.statusCode >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
     log[level]('request', {

@@ -2,6 +2,7 @@
 // below, everything else a 500 that tells the log everything and the caller only the request id.
 import type { FastifyError } from 'fastify'
 import { ApiError, badRequest, type Cause, invalid, type Reason } from '../api/errors.ts'
+import { isOutOfSpace } from '../store/faults.ts'
 import { StoreError, type StoreFault } from '../store/store.ts'
 
 const frameworkFaults: Readonly<Record<string, readonly [Reason, string, string]>> = {
@@ -45,11 +46,17 @@ const storeFaults: Readonly<Partial<Record<StoreFault, readonly [Reason, string,
   ],
 }
 
+const outOfSpace: readonly [Reason, string, string] = [
+  'ServiceUnavailable',
+  'the store has no space left for changes; nothing was changed',
+  'reading works; the operator finds the way out under /readyz and in docs/operating.md',
+]
+
 /** `more`: what the noun's own rules find wrong with the same request. */
 export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError {
   if (error instanceof ApiError) return error
   if (error instanceof StoreError) {
-    const row = storeFaults[error.fault]
+    const row = isOutOfSpace(error) ? outOfSpace : storeFaults[error.fault]
     if (row)
       return new ApiError(row[0], row[1], {
         hint: row[2],

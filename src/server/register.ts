@@ -1,13 +1,13 @@
 // One operation of the table becomes one route.
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
-import { callerKey } from '../auth/principal.ts'
+import { callerKey, type Principal } from '../auth/principal.ts'
 import { recordChange } from './audit.ts'
-import { guard } from './authenticate.ts'
+import { guard, stillThere } from './authenticate.ts'
 import { sendDownload } from './downloads.ts'
 import { Answer, type Call, type Handlers, type Listing } from './handlers.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './idempotency.ts'
-import { Lists } from './lists.ts'
+import { listsFor } from './lists.ts'
 import { readForm } from './multipart.ts'
 import { missingNamespace } from './namespace.ts'
 import { mayBePassedOn, passOn, placeOf } from './passing-on.ts'
@@ -77,7 +77,10 @@ function answerOf(operation: Operation, handler: AnyHandler, services: Services,
         operation,
         request,
         reply,
-        () => handler(callOf(request, services.clock.now())) as Accept | Promise<Accept>,
+        () => {
+          const caller = (): Promise<Principal | undefined> => stillThere(request, services)
+          return handler({ ...callOf(request, services.clock.now()), caller: caller as never }) as Accept
+        },
         services,
       )
   if (operation.isStream)
@@ -103,6 +106,7 @@ function callOf(request: FastifyRequest, now: Date): Call<Operation> {
     now,
     requestKey: undefined,
     signal: undefined,
+    caller: undefined,
     upload: undefined,
   }
 }
@@ -163,7 +167,7 @@ const asAnswer =
   }
 
 function listAnswer(operation: ListOperation, handler: AnyHandler, services: Services): Respond {
-  const lists = new Lists(operation)
+  const lists = listsFor(services, operation)
   return (request, reply) => {
     const query = (request.query ?? {}) as ListQuery
     const listing = handler(callOf(request, services.clock.now())) as Listing<unknown>

@@ -3,6 +3,9 @@
 import fs from 'node:fs/promises'
 import type { RegistryLogin } from '../api/captures.ts'
 import { ApiError, invalid } from '../api/errors.ts'
+import { RegistryError } from '../oci/errors.ts'
+import { openRegistry, type Registry } from '../oci/registry.ts'
+import type { RetryPolicy } from '../oci/retry.ts'
 import { credentialFor, type ImageReference, noCredentials, parseImageReference } from '../rules/image-reference.ts'
 import type { Collections, RegistryCredentialRecord } from '../store/collections.ts'
 import type { Entry } from '../store/store.ts'
@@ -45,8 +48,42 @@ export function requireCredentials(
 ): Entry<RegistryCredentialRecord> {
   const found = findCredentials(stored, namespace, reference)
   if (found) return found
-  const { problem, hint } = noCredentials(reference, namespace)
-  throw new ApiError('Conflict', problem, { kind: 'registrycredentials', name: reference.registry, hint })
+  throw missingCredentials(reference, namespace)
+}
+
+/** The same for somebody who waits: the command in the answer is the one that works with this registry. */
+export async function requirePushCredentials(
+  services: Pick<Services, 'collections' | 'secrets' | 'settings' | 'stopping'>,
+  namespace: string,
+  reference: ImageReference,
+): Promise<void> {
+  if (findCredentials(services.collections, namespace, reference)) return
+  throw missingCredentials(reference, namespace, { isPlain: await speaksPlainHttp(services, reference) })
+}
+
+function missingCredentials(reference: ImageReference, namespace: string, how?: { isPlain: boolean }): ApiError {
+  const { problem, hint } = noCredentials(reference, namespace, how)
+  return new ApiError('Conflict', problem, { kind: 'registrycredentials', name: reference.registry, hint })
+}
+
+const lookMs = 3_000
+const once: RetryPolicy = { attempts: 1, firstDelayMs: 0, maxDelayMs: 0, maxRetryAfterMs: 0 }
+
+/** Whether it answers, and not in TLS. One that cannot be reached, or must not be, is taken for one that does. */
+async function speaksPlainHttp(
+  services: Pick<Services, 'secrets' | 'settings' | 'stopping'>,
+  reference: ImageReference,
+): Promise<boolean> {
+  let registry: Registry | undefined
+  try {
+    registry = openRegistry({ ...(await loginFor(services, reference, undefined)), retry: once, idleMs: lookMs })
+    await registry.ping({ signal: AbortSignal.any([AbortSignal.timeout(lookMs), services.stopping]) })
+    return false
+  } catch (error) {
+    return error instanceof RegistryError && error.fault === 'plain'
+  } finally {
+    registry?.close()
+  }
 }
 
 /** With the password: for the program that is about to use it, and for nobody else. */

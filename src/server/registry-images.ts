@@ -110,12 +110,9 @@ function refusalOf(
 
 /** Plain HTTP is for registries that an administrator has allowed it for, by the credentials for them. */
 function withoutTls(reference: ImageReference, namespace: string, options: ErrorOptions): ApiError {
-  const { problem, hint } = noCredentials(reference, namespace)
+  const { problem, hint } = noCredentials(reference, namespace, { isPlain: true })
   const message = `${about(reference)}: the registry does not speak https, and ${problem} that allow plain http`
-  return new ApiError('Conflict', message, {
-    ...options,
-    hint: hint.replace('https://', 'http://').replace(' -u ', ' --allow-insecure -u '),
-  })
+  return new ApiError('Conflict', message, { ...options, hint })
 }
 
 const about = ({ text }: ImageReference): string => `image "${text}"`

@@ -80,9 +80,10 @@ export async function takeFrom(
         { signal, onProgress: ({ bytesDone, bytesTotal }) => tell(bytesDone, bytesTotal) },
       ).then((copied) => copied.digest)
     : await packTart(source, raw, store, { signal, limits, onProgress: ({ bytes, of }) => tell(bytes, of) }).then(
-        ({ manifest }) => putManifest(store, manifest, signal),
+        (manifest) => putManifest(store, manifest, signal),
       )
   const manifest = await readManifest(store, content, signal)
   const spaceUsedBytes = ((await store.size(content)) ?? 0) + storedBytes(manifest)
-  return { content, sizeBytes: manifest.virtualSizeBytes, spaceUsedBytes }
+  const { virtualSizeBytes: sizeBytes, os } = manifest
+  return { content, sizeBytes, spaceUsedBytes, ...(os && { os }) }
 }

@@ -20,6 +20,7 @@ const Index = t.Object({
       file: t.String({ minLength: 1, maxLength: 1_024 }),
       description: t.Optional(t.String({ maxLength: 1_024 })),
       firmware: t.Optional(t.Enum(['bios', 'uefi'])),
+      os: t.Optional(t.Enum(['macos', 'linux', 'other'])),
     }),
     { maxItems: 10_000 },
   ),
@@ -71,7 +72,7 @@ export function openFolder(place: Place): RemoteSource {
   }
 }
 
-const itemOf = ({ kind, name, type, size, sha256, description, firmware }: Listed): RemoteItem => ({
+const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: Listed): RemoteItem => ({
   kind,
   name,
   type,
@@ -79,6 +80,7 @@ const itemOf = ({ kind, name, type, size, sha256, description, firmware }: Liste
   sha256,
   ...(description !== undefined && { description }),
   ...(firmware !== undefined && { firmware }),
+  ...(os !== undefined && { os }),
 })
 
 /** A wrong entry spoils the whole: whoever made it should be told, not guessed at. */

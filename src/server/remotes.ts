@@ -5,7 +5,7 @@ import tls from 'node:tls'
 import { ApiError, notFound } from '../api/errors.ts'
 import type { Architecture } from '../api/records.ts'
 import type { Source } from '../oci/target.ts'
-import type { Firmware, Imported } from './image-contents.ts'
+import type { Firmware, GuestSystem, Imported } from './image-contents.ts'
 import type { Progress } from './image-intake.ts'
 import { openFolder } from './remote-folder.ts'
 import { type Place, RemoteError } from './remote-http.ts'
@@ -24,6 +24,7 @@ export interface RemoteItem {
   readonly sha256: string
   readonly description?: string
   readonly firmware?: Firmware
+  readonly os?: GuestSystem
 }
 
 export interface FetchWork {

@@ -7,11 +7,14 @@ export type Render = (value: unknown) => string
 
 const made = new WeakMap<TSchema, Render>()
 
-export function renderer(schema: TSchema): Render {
-  const known = made.get(schema)
-  if (known) return known
-  const render =
-    Object.keys(schema).length === 0 ? JSON.stringify : (fastJson(schema as Parameters<typeof fastJson>[0]) as Render)
-  made.set(schema, render)
-  return render
-}
+/** Like a validator, compiled when it is first needed. */
+export const renderer =
+  (schema: TSchema): Render =>
+  (value) => {
+    const render = made.get(schema) ?? compile(schema)
+    made.set(schema, render)
+    return render(value)
+  }
+
+const compile = (schema: TSchema): Render =>
+  Object.keys(schema).length === 0 ? JSON.stringify : (fastJson(schema as Parameters<typeof fastJson>[0]) as Render)

@@ -1,4 +1,5 @@
 // What handlers work with, put together once at the start.
+import type { BrowserSessions } from '../auth/browser-sessions.ts'
 import type { LocalIssuer } from '../auth/local-issuer.ts'
 import type { NodeKeys } from '../auth/node-keys.ts'
 import type { Identity } from '../auth/oidc.ts'
@@ -9,13 +10,16 @@ import type { Tokens } from '../auth/tokens.ts'
 import type { ContentStore } from '../images/content.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
+import type { Candidate } from '../rules/placement.ts'
 import type { Collections } from '../store/collections.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
+import type { Horizon } from '../store/horizon.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
 import type { FarNodes } from './far-nodes.ts'
 import type { Fleet } from './fleet.ts'
+import type { History } from './history.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { LegacyUsage } from './legacy/usage.ts'
 import type { Limits } from './limits.ts'
@@ -40,9 +44,15 @@ export interface Peers {
 
 export interface Services {
   readonly store: Store
+  /** How far this server is; only where several share the store. */
+  readonly horizon?: Horizon
   readonly collections: Collections
   readonly secrets: Secrets
   readonly tokens: Tokens
+  /** Browsers that are logged in. */
+  readonly browserSessions: BrowserSessions
+  /** Where the built console is, if it is built. */
+  readonly consoleFolder: string
   readonly roles: Roles
   readonly identity: Identity
   /** Only without a provider of the organisation's own. */
@@ -57,6 +67,10 @@ export interface Services {
   /** Only where servers share a store. */
   readonly peers?: Peers | undefined
   readonly tunnels: Tunnels
+  /** What the nodes of a namespace have free now, as the scheduler sees it. */
+  readonly roomsIn: (namespace: string) => readonly Candidate[]
+  /** What the charts of the last day show. */
+  readonly history: History
   readonly growth: Growth
   /** For those who wait for a VM. */
   readonly waits: Waits<VmRecord>

@@ -23,6 +23,17 @@ const Settings = t.Object(
       },
       { additionalProperties: false, default: {} },
     ),
+    shutdown: t.Object(
+      {
+        noticeSeconds: t.Optional(
+          t.Number({ minimum: 0, maximum: 300, description: 'Serve on for so long after readiness was withdrawn' }),
+        ),
+        requestSeconds: t.Optional(
+          t.Number({ minimum: 0, maximum: 3_600, description: 'For requests under way to finish after that' }),
+        ),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     trustedProxies: t.Array(t.String({ minLength: 2, maxLength: 64 }), {
       default: [],
       description: 'Addresses or networks of proxies whose X-Forwarded-For is believed',
@@ -40,6 +51,18 @@ const Settings = t.Object(
         adminGroups: t.Array(t.String({ minLength: 1 }), {
           default: [],
           description: 'Whose members are administrators',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
+    console: t.Object(
+      {
+        enabled: t.Boolean({ default: true, description: 'Serve the web console' }),
+        pathPrefix: t.String({
+          pattern: '^(/[A-Za-z0-9._~-]+)*$',
+          maxLength: 256,
+          default: '',
+          description: 'What a proxy has before our paths, such as `/svc3`',
         }),
       },
       { additionalProperties: false, default: {} },

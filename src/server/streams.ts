@@ -5,6 +5,7 @@ import { ApiError } from '../api/errors.ts'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey } from '../auth/principal.ts'
 import { mayStill } from './authenticate.ts'
+import { refuseWhenStopping } from './drain.ts'
 import type { ByteStream, Listing } from './handlers.ts'
 import type { Lists } from './lists.ts'
 import type { Services } from './services.ts'
@@ -59,6 +60,7 @@ async function stream(
   reply: FastifyReply,
   services: Services,
 ): Promise<FastifyReply> {
+  refuseWhenStopping(services.stopping)
   const caller = admit(operation, request, services)
   const closed = new AbortController()
   reply.raw.once('close', () => closed.abort())
@@ -81,12 +83,17 @@ async function stream(
 }
 
 /** Agents keep one stream each, as many as there are nodes; what servers pass on was counted where it came in. */
-export function admit(operation: Operation, request: FastifyRequest, { metrics, settings }: Services): string {
+export function admit(operation: Operation, request: FastifyRequest, services: Services): string {
+  const caller = request.principal ? callerKey(request.principal) : request.ip
+  if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)
+  return caller
+}
+
+export function checkRoom(caller: string, { metrics, settings }: Services): void {
   const { watches } = metrics
   const { limits } = settings
-  const caller = request.principal ? callerKey(request.principal) : request.ip
   const isFull = watches.open >= limits.watches || watches.openOf(caller) >= limits.watchesPerCaller
-  if (!isFull || operation.allow === 'agent' || operation.allow === 'server') return caller
+  if (!isFull) return
   throw new ApiError('TooManyRequests', 'too many watches are open on this server', {
     retryAfterSeconds: 10,
     hint: 'close some, or watch fewer lists',

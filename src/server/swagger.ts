@@ -1,5 +1,5 @@
 // /api/v1/swagger: Swagger UI, served from its package with nothing from elsewhere and nothing inline.
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import type { FastifyInstance } from 'fastify'
@@ -34,20 +34,27 @@ const headers = {
 
 /** The page and what it loads. */
 const pages = { '': ['text/html', page], '/start.js': ['text/javascript', start] } as const
-const files = {
+export const swaggerFiles = {
   'swagger-ui.css': 'text/css',
   'swagger-ui-bundle.js': 'text/javascript',
   'favicon-32x32.png': 'image/png',
 } as const
 
+/** An installed svc3 has them beside its bundles, and no packages. */
+function filesFolder(): string {
+  const built = ['swagger-ui', '../swagger-ui'].map((name) => path.join(import.meta.dirname, name))
+  const found = built.find((folder) => existsSync(folder))
+  return found ?? path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+}
+
 export function serveSwagger(app: FastifyInstance): void {
-  const folder = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'))
+  const folder = filesFolder()
   for (const [name, [type, text]] of Object.entries(pages)) {
     app.get(`${base}/swagger${name}`, (_request, reply) =>
       reply.headers(headers).type(`${type}; charset=utf-8`).send(text),
     )
   }
-  for (const [name, type] of Object.entries(files)) {
+  for (const [name, type] of Object.entries(swaggerFiles)) {
     app.get(`${base}/swagger/files/${name}`, (_request, reply) =>
       reply
         .headers(headers)

@@ -17,6 +17,8 @@ const maxWaiting = 1_000
 
 /** What to do with a connection once it is open, or when it never will be. */
 export interface Accept {
+  /** The stream is of messages: text as strings, bytes as buffers. */
+  readonly isFramed?: true
   take(stream: Duplex): void
   drop(): void
 }
@@ -38,6 +40,12 @@ export class Tunnels {
 
   /** What to do with the caller's connection once it is open. Refuses before that what cannot work. */
   async connect(vm: VmRecord, port = 'ssh'): Promise<Accept> {
+    const agentSide = await this.dial(vm, port)
+    return { take: (callerSide) => splice(callerSide, agentSide), drop: () => agentSide.destroy() }
+  }
+
+  /** A port of a VM as a stream of bytes. */
+  async dial(vm: VmRecord, port: string): Promise<Duplex> {
     const to = targets.find((each) => each === port)
     if (!to)
       throw new ApiError('Invalid', `port "${port}" is not ${targets.join(', ')}`, { kind: 'vms', name: vm.name })
@@ -53,8 +61,7 @@ export class Tunnels {
         name: vm.name,
         hint: 'svc3 vm list shows it',
       })
-    const agentSide = await this.#dial(vm, { to })
-    return { take: (callerSide) => splice(callerSide, agentSide), drop: () => agentSide.destroy() }
+    return this.#dial(vm, { to })
   }
 
   /** The console of a VM as a stream of bytes. */

@@ -6,7 +6,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createWebSocketStream, WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../api/errors.ts'
 import type { Operation } from '../api/operation.ts'
-import { mayStill } from './authenticate.ts'
+import { lostBy } from './authenticate.ts'
+import { refuseWhenStopping } from './drain.ts'
 import type { Services } from './services.ts'
 import { admit, recheckMs } from './streams.ts'
 import type { Accept } from './tunnels.ts'
@@ -25,6 +26,11 @@ const sockets = new WebSocketServer({
 })
 /** A peer that vanished without a word is noticed. */
 const pingMs = 30_000
+const framesAhead = 4
+/** What browsers are told when it is over: with which login, or which right. */
+const lostCodes = { login: 4401, role: 4403 } as const
+const lostTexts = { login: 'the login has ended', role: 'the right to this has ended' } as const
+const goodbyeMs = 1_000
 
 /** Upgrades of the listening server become requests of the app. */
 export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.IncomingMessage) => boolean): void {
@@ -43,7 +49,7 @@ export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.Inc
 
 export const needsUpgrade = (): ApiError =>
   new ApiError('BadRequest', 'this operation is a WebSocket, and the request is a plain one', {
-    hint: 'svc3 vm ssh and svc3 vm vnc use it',
+    hint: 'svc3 vm ssh, svc3 vm vnc and the console use it',
   })
 
 /** The connection is the handler's from here on: as long as its caller may have it. */
@@ -57,6 +63,7 @@ export async function upgrade(
   const offer = offers.get(request.raw)
   // Before anything is dialled: what cannot become a WebSocket is refused as every other bad request is.
   if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
+  refuseWhenStopping(services.stopping)
   const caller = admit(operation, request, services)
   const accept = await handler()
   const { socket } = offer
@@ -68,7 +75,7 @@ export async function upgrade(
   sockets.handleUpgrade(request.raw, socket, offer.head, (open) => {
     socket.off('close', accept.drop)
     watchOver(open, { operation, request, services, caller })
-    accept.take(streamOf(open))
+    accept.take(streamOf(open, accept.isFramed === true))
   })
 }
 
@@ -81,7 +88,7 @@ export function dialServer(socket: Duplex, path: string, token: string): Promise
       handshakeTimeout: pingMs,
       createConnection: (() => socket) as never,
     })
-    open.once('open', () => resolve(streamOf(open)))
+    open.once('open', () => resolve(streamOf(open, false)))
     open.once('unexpected-response', (_request, { statusCode }) => {
       open.terminate()
       reject(new Error(`the other server answered ${statusCode}`))
@@ -93,8 +100,12 @@ export function dialServer(socket: Duplex, path: string, token: string): Promise
 const isHandshake = ({ headers }: http.IncomingMessage): boolean =>
   headers['sec-websocket-version'] === '13' && /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
 
-function streamOf(socket: WebSocket): Duplex {
-  const stream = createWebSocketStream(socket, { allowHalfOpen: false })
+/** What is sent waits until the one before has left: whoever reads slowly is written to slowly. */
+function streamOf(socket: WebSocket, isFramed: boolean): Duplex {
+  const stream = createWebSocketStream(socket, {
+    allowHalfOpen: false,
+    ...(isFramed && { readableObjectMode: true, readableHighWaterMark: framesAhead, decodeStrings: false }),
+  })
   stream.on('error', () => stream.destroy())
   return stream
 }
@@ -120,7 +131,11 @@ function watchOver(socket: WebSocket, { operation, request, services, caller }: 
     socket.ping()
   }, pingMs).unref()
   const recheck = setInterval(async () => {
-    if (!(await mayStill(operation, request, services))) end()
+    const lost = await lostBy(operation, request, services)
+    if (!lost) return
+    clearInterval(recheck)
+    socket.close(lostCodes[lost], lostTexts[lost])
+    setTimeout(end, goodbyeMs).unref()
   }, recheckMs).unref()
   services.stopping.addEventListener('abort', end, { once: true })
   watches.enter(caller)

@@ -47,9 +47,9 @@ describe('an upload', () => {
     assert.match(refused.text(), /^HTTP\/1\.1 409 /)
     assert.doesNotMatch(refused.text(), /100 Continue/)
 
-    const wanted = await connect('wanted', ['Content-Length: 6', 'Expect: 100-continue', 'Connection: close'])
+    const wanted = await connect('wanted', ['Content-Length: 512', 'Expect: 100-continue', 'Connection: close'])
     await eventually(async () => assert.match(wanted.text(), /^HTTP\/1\.1 100 Continue/))
-    wanted.socket.write('a disk')
+    wanted.socket.write(Buffer.alloc(512))
     await wanted.closed
     assert.match(wanted.text(), /HTTP\/1\.1 201 /)
   })
@@ -63,9 +63,9 @@ describe('an upload', () => {
   })
 
   it('may take longer than other requests as long as it keeps flowing', async () => {
-    const { socket, closed, text } = await connect('slow', ['Content-Length: 8', 'Connection: close'])
-    for (const byte of 'bytebyte') {
-      socket.write(byte)
+    const { socket, closed, text } = await connect('slow', ['Content-Length: 512', 'Connection: close'])
+    for (let part = 0; part < 8; part++) {
+      socket.write(Buffer.alloc(64))
       await sleep(400)
     }
     await closed

@@ -16,6 +16,7 @@ export interface UploadFields {
   readonly description?: string
   readonly type?: string
   readonly firmware?: string
+  readonly os?: string
 }
 
 export interface Received extends AsyncDisposable {
@@ -76,7 +77,7 @@ export class Uploads {
   }
 }
 
-const fieldNames = ['name', 'description', 'type', 'firmware'] as const
+const fieldNames = ['name', 'description', 'type', 'firmware', 'os'] as const
 type FieldName = (typeof fieldNames)[number]
 const fieldBytes = 8_192
 /** Who is refused in the middle of a body gets so long to notice; then the connection ends. */
@@ -239,10 +240,10 @@ function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
   return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error
 }
 
+/** Not "later": whoever waits is told at once, and can do something about it. */
 export const diskFull = (cause: unknown): ApiError =>
-  new ApiError('ServiceUnavailable', 'the disk of the server is full; nothing was kept', {
-    hint: 'delete images that nobody needs, or ask whoever runs the server for space',
-    retryAfterSeconds: 60,
+  new ApiError('RequestEntityTooLarge', 'the disk of the server is full; nothing was kept', {
+    hint: 'delete images that nobody needs, or ask whoever runs the server for space; then send it again',
     cause,
   })
 

@@ -1,16 +1,30 @@
 // Requests against their schemas. Bodies as they are: nothing is coerced and nothing unknown is dropped or refused, so
-// that newer clients work. Queries are text, so numbers and booleans are read out of them.
-import { Ajv } from 'ajv'
-import type { FastifySchemaCompiler } from 'fastify'
+// that newer clients work. Queries are text, so numbers and booleans are read out of them. A schema is compiled when the
+// first request comes: all of them at once would be most of the time that the service needs to start.
+import { Ajv, type AnySchema, type Options, type ValidateFunction } from 'ajv'
+import type { FastifySchemaCompiler, FastifySchemaValidationError } from 'fastify'
+
+const asTheyAre: Options = { allErrors: true, coerceTypes: false, removeAdditional: false, validateFormats: false }
 
 export function createValidatorCompiler(): FastifySchemaCompiler<object> {
-  const bodies = new Ajv({
-    allErrors: true,
-    useDefaults: false,
-    coerceTypes: false,
-    removeAdditional: false,
-    validateFormats: false,
-  })
-  const queries = new Ajv({ allErrors: true, coerceTypes: true, removeAdditional: false, validateFormats: false })
-  return ({ schema, httpPart }) => (httpPart === 'body' ? bodies : queries).compile(schema)
+  const bodies = compiler(asTheyAre)
+  const queries = compiler({ ...asTheyAre, coerceTypes: true })
+  return ({ schema, httpPart }) => (httpPart === 'body' ? bodies : queries)(schema)
+}
+
+type Validator = { (value: unknown): boolean; errors?: FastifySchemaValidationError[] | null }
+
+function compiler(options: Options): (schema: AnySchema) => Validator {
+  let ajv: Ajv | undefined
+  return (schema) => {
+    let compiled: ValidateFunction | undefined
+    const validator: Validator = (value) => {
+      ajv ??= new Ajv(options)
+      compiled ??= ajv.compile(schema)
+      const isValid = compiled(value)
+      validator.errors = compiled.errors ?? null
+      return isValid
+    }
+    return validator
+  }
 }

@@ -51,6 +51,7 @@ const wantedCapture = (capture: VmCapture): WantedCapture => ({
   kind: capture.kind,
   withMemory: capture.withMemory,
   ...(capture.kind === 'push' && { reference: capture.reference }),
+  ...(capture.format !== undefined && { format: capture.format }),
 })
 
 /** Everything that a node should have, and what must stay there though it cannot be said what it is. */

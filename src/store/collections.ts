@@ -81,6 +81,12 @@ export interface RegistryCredentialRecord {
 export interface SigningKeyRecord {
   readonly kid: string
   readonly createdAt: string
+  /** Published before it is used; since `createdAt` when missing. */
+  readonly signsFrom?: string
+  /** No token of it that is good for more than a day is good for longer; `never`: some are good for ever. */
+  readonly tokensUntil?: string
+  /** The one that does not sign, but other secrets follow from it. */
+  readonly use?: 'derive'
   readonly sealed: string
 }
 
@@ -110,6 +116,15 @@ export interface IssuerKeysRecord {
   readonly sealed: string
 }
 
+/** A user of the built-in identity provider, where servers share a store; the hash of the password is sealed. */
+export interface UserRecord {
+  readonly uid: string
+  readonly email: string
+  readonly admin: boolean
+  readonly createdAt: string
+  readonly sealed: string
+}
+
 /** How often one caller's program called one path of 2.4.x. */
 export interface LegacyUsageRecord {
   readonly endpoint: string
@@ -132,6 +147,21 @@ export interface LoginRecord {
   readonly sealed: string
 }
 
+/** A browser that is logged in, by the hash of what its cookie holds. */
+export interface BrowserSessionRecord {
+  readonly principal:
+    | { readonly kind: 'user'; readonly name: string; readonly admin: boolean; readonly uid?: string }
+    | { readonly kind: 'serviceaccount'; readonly name: string; readonly namespace: string; readonly uid: string }
+  readonly createdAt: string
+  readonly expiresAt: string
+  /** However often it is renewed. */
+  readonly endsAt: string
+  /** A server asks the provider to let it go on; in ms. */
+  readonly renewingUntil?: number
+  /** What it is renewed with, or nothing; bound to all of the above. */
+  readonly sealed: string
+}
+
 const kinds = {
   namespaces: kind<NamespaceRecord>('/namespaces/'),
   registryCredentials: kind<RegistryCredentialRecord>('/registry-credentials/'),
@@ -140,6 +170,8 @@ const kinds = {
   certificates: kind<CertificateRecord>('/certificates/'),
   issuerKeys: kind<IssuerKeysRecord>('/issuer-keys/'),
   logins: kind<LoginRecord>('/logins/'),
+  users: kind<UserRecord>('/users/'),
+  browserSessions: kind<BrowserSessionRecord>('/browser-sessions/'),
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
   roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
   events: kind<EventRecord>('/events/'),

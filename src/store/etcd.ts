@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { checking, EtcdCalls, looking, once, repeatable } from './etcd-calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './etcd-client.ts'
 import { alarmAdvice, storeFault, unknown } from './etcd-faults.ts'
+import { readMeta } from './etcd-meta.ts'
 import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
 import { listEntries, readPast } from './etcd-read.ts'
 import { RecentChanges } from './etcd-recent.ts'
@@ -33,6 +34,8 @@ export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'patienceM
   /** So many of the latest changes are kept in memory. */
   readonly recentChanges?: number
   readonly patienceMs?: number
+  /** Where there are no data yet, revisions go on from here. */
+  readonly startRev?: number | undefined
 }
 
 const defaultPatienceMs = 5_000
@@ -49,7 +52,7 @@ export async function openEtcd(options: EtcdOptions): Promise<Store> {
   const layout = new Layout(options.prefix, options.notice)
   try {
     const calls = new EtcdCalls(client, layout)
-    const { meta, revision } = await readMeta(calls)
+    const { meta, revision } = await readMeta(calls, options.startRev ?? 0)
     const { format, startRev } = JSON.parse(meta.value.toString()) as Meta
     if (!(format <= etcdFormat))
       throw new StoreError(
@@ -62,18 +65,6 @@ export async function openEtcd(options: EtcdOptions): Promise<Store> {
   } catch (error) {
     client.close()
     throw storeFault(error, 'the store', false)
-  }
-}
-
-/** The record that says whose data this is, made where there is none; and a revision that is not older. */
-async function readMeta(calls: EtcdCalls): Promise<{ meta: KeyValue; revision: number }> {
-  const { metaKey } = calls.layout
-  for (;;) {
-    const { kvs, header } = await calls.range({ key: metaKey })
-    if (kvs[0]) return { meta: kvs[0], revision: header.revision }
-    const value = Buffer.from(JSON.stringify({ format: etcdFormat, startRev: 0 } satisfies Meta))
-    // Whoever comes first makes it; it is the same whoever does, and the loop reads what there is.
-    await calls.txn(encodeCreate(metaKey, value), repeatable)
   }
 }
 
@@ -178,10 +169,16 @@ class EtcdStore implements Store {
     })
   }
 
-  async *watch(prefix: string, after: Rev, signal: AbortSignal): AsyncGenerator<readonly Change[] | Bookmark, void> {
+  async *watch(...watched: Parameters<Store['watch']>): AsyncGenerator<readonly Change[] | Bookmark, void> {
     if (this.#closing) throw closed()
-    await this.#catchUp(after, signal)
-    yield* this.#feed.watch(prefix, after, signal)
+    await this.#catchUp(watched[1], watched[2])
+    yield* this.#feed.watch(...watched)
+  }
+
+  async reached(rev: Rev, signal: AbortSignal): Promise<void> {
+    await this.#catchUp(rev, signal)
+    signal.throwIfAborted()
+    this.#feed.assertReached(rev)
   }
 
   async compact(rev: Rev): Promise<void> {

@@ -19,6 +19,10 @@ export const compacted = (after: Rev): StoreError =>
 export const closed = (): StoreError =>
   new StoreError('Unavailable', 'the store is closed: nothing was read or written')
 
+/** As the engines say it when there is no space: more patience does not help. */
+export const isOutOfSpace = (error: StoreError): boolean =>
+  error.fault === 'Unavailable' && /^(disk full|etcd has used up its quota)/.test(error.message)
+
 /** The JSON of a value, or TooLarge. */
 export function textOf(key: string, value: unknown): string {
   const text = JSON.stringify(value)

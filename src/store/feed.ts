@@ -1,7 +1,16 @@
 // What engines share for watch: committed batches fan out to watchers. A watcher reads the past from the log in pages,
 // then follows live; one that falls behind goes back to the log, so that its memory never depends on its slowness.
 import { closed, compacted } from './faults.ts'
-import { type Bookmark, type Change, changeKey, changeRev, compareRevs, type Rev, type StoreError } from './store.ts'
+import {
+  type Bookmark,
+  type Change,
+  changeKey,
+  changeRev,
+  compareRevs,
+  type Rev,
+  type StoreError,
+  type WatchOptions,
+} from './store.ts'
 
 export interface FeedOptions {
   /** How often a watcher hears that other prefixes have moved on. */
@@ -30,6 +39,7 @@ interface Watcher {
   /** The queue lacks changes up to here: they are in the log. */
   missedTo: Rev
   bookmarkDue: boolean
+  readonly isPrompt: boolean
   wake: () => void
 }
 
@@ -108,10 +118,26 @@ export class Feed {
     }
   }
 
-  async *watch(prefix: string, after: Rev, signal: AbortSignal): AsyncGenerator<readonly Change[] | Bookmark, void> {
+  /** Everything up to `rev` has been published, and prompt watchers are told; Compacted for what is in the future. */
+  assertReached(rev: Rev): void {
+    this.#assertPast(rev)
+    this.#remind(true)
+  }
+
+  #assertPast(rev: Rev): void {
     if (this.#ended) throw this.#ended.error ?? closed()
-    if (!/^\d+$/.test(after) || compareRevs(after, this.#rev) > 0) throw compacted(after)
-    const watcher: Watcher = { queue: [], queuedChanges: 0, missedTo: this.#rev, bookmarkDue: true, wake: asleep }
+    if (!/^\d+$/.test(rev) || compareRevs(rev, this.#rev) > 0) throw compacted(rev)
+  }
+
+  async *watch(
+    prefix: string,
+    after: Rev,
+    signal: AbortSignal,
+    { isPrompt = false }: WatchOptions = {},
+  ): AsyncGenerator<readonly Change[] | Bookmark, void> {
+    this.#assertPast(after)
+    const fresh = { queue: [], queuedChanges: 0, missedTo: this.#rev, bookmarkDue: true }
+    const watcher: Watcher = { ...fresh, isPrompt, wake: asleep }
     // A reader that was aborted may never ask again: it leaves at once, whatever it is doing.
     const leave = (): void => {
       this.#remove(prefix, watcher)
@@ -187,7 +213,7 @@ export class Feed {
       this.#watchers.set(prefix, new Set([watcher]))
       this.#lengths.set(prefix.length, (this.#lengths.get(prefix.length) ?? 0) + 1)
     }
-    this.#ticker ??= setInterval(() => this.#remind(), this.#bookmarkMs).unref()
+    this.#ticker ??= setInterval(() => this.#remind(false), this.#bookmarkMs).unref()
   }
 
   #remove(prefix: string, watcher: Watcher): void {
@@ -202,9 +228,10 @@ export class Feed {
     this.#ticker = undefined
   }
 
-  #remind(): void {
+  #remind(onlyPrompt: boolean): void {
     for (const watchers of this.#watchers.values())
       for (const watcher of watchers) {
+        if (onlyPrompt && !watcher.isPrompt) continue
         watcher.bookmarkDue = true
         watcher.wake()
       }

@@ -175,6 +175,8 @@ export interface ImageRecord {
   readonly name: string
   readonly description: string
   readonly architecture: Architecture
+  /** Which guest the disk holds, where somebody said so. */
+  readonly os?: Image['os']
   /** Of the disk; of an ISO, exactly that of its file. */
   readonly sizeBytes: number
   readonly owner: string

@@ -1,7 +1,7 @@
 // A store that tells how long each call took, for metrics. Watches pass through: they last as long as their reader.
 import { type Store, StoreError, type StoreFault } from './store.ts'
 
-export type StoreOperation = Exclude<keyof Store, 'watch' | 'close'>
+export type StoreOperation = Exclude<keyof Store, 'watch' | 'reached' | 'close'>
 export type StoreOutcome = 'ok' | StoreFault | 'error'
 export type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcome) => void
 
@@ -26,7 +26,8 @@ export function measured(store: Store, observe: Observe): Store {
     delete: (key, expect) => timed('delete', () => store.delete(key, expect)),
     compact: (rev) => timed('compact', () => store.compact(rev)),
     health: () => timed('health', () => store.health()),
-    watch: (prefix, after, signal) => store.watch(prefix, after, signal),
+    watch: (...watched) => store.watch(...watched),
+    reached: (rev, signal) => store.reached(rev, signal),
     failed: store.failed,
     close: () => store.close(),
   }

@@ -95,7 +95,10 @@ export function openMemory(options: MemoryOptions = {}): Store {
       commit({ type: 'delete', key, rev: deletion, previous })
       return deletion
     },
-    watch: (prefix, after, signal) => feed.watch(prefix, after, signal),
+    watch: (...watched) => feed.watch(...watched),
+    async reached(wanted) {
+      feed.assertReached(wanted)
+    },
     async compact(target) {
       assertOpen()
       const wanted = revNumber(target)

@@ -9,14 +9,23 @@ import { type Store, StoreError } from './store.ts'
 /** Hears what an operator should know about the engine, though it works. */
 export type Notice = (text: string) => void
 
-const engines: Readonly<Record<string, (place: string, notice: Notice) => Promise<Store>>> = {
+export interface OpenOptions {
+  /** Where there are no data yet, revisions go on from here. */
+  readonly startRev?: number
+}
+
+const engines: Readonly<Record<string, (place: string, notice: Notice, options: OpenOptions) => Promise<Store>>> = {
   memory: async () => openMemory(),
-  sqlite: (folder) => openSqlite(folder),
-  etcd: async (place, notice) => openEtcd(parseEtcdAddress(place, notice)),
+  sqlite: (folder, _, options) => openSqlite(folder, options),
+  etcd: async (place, notice, options) => openEtcd({ ...parseEtcdAddress(place, notice), ...options }),
 }
 
 /** Folders are taken literally: they may hold any character. */
-export async function openStore(address: string, notice: Notice = () => undefined): Promise<Store> {
+export async function openStore(
+  address: string,
+  notice: Notice = () => undefined,
+  options: OpenOptions = {},
+): Promise<Store> {
   const colon = address.indexOf(':')
   const scheme = address.slice(0, Math.max(colon, 0))
   const open = Object.hasOwn(engines, scheme) ? engines[scheme] : undefined
@@ -28,5 +37,5 @@ export async function openStore(address: string, notice: Notice = () => undefine
   const place = address.slice(colon + 1)
   if (scheme === 'sqlite' && place === '')
     throw new StoreError('Unavailable', `"${address}" names no folder: write sqlite:<folder>`)
-  return open(place, notice)
+  return open(place, notice, options)
 }

@@ -1,5 +1,6 @@
 // The record of a push job, and how it changes. Once it has ended it never changes again, whoever is late to say what.
 import type { PushJob } from '../api/push-jobs.ts'
+import type { PushFormat } from '../api/records.ts'
 import type { Collection } from './collection.ts'
 import { type Entry, ignoreLost } from './store.ts'
 
@@ -11,6 +12,7 @@ export interface PushJobRecord {
   readonly vmUid: string
   /** The whole reference, in its normal form. */
   readonly image: string
+  readonly format?: PushFormat
   readonly owner: string
   /** The frozen state of the VM that is sent. */
   readonly capture: string

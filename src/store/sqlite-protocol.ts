@@ -6,6 +6,7 @@ export interface ThreadOptions {
   readonly file: string
   readonly folder: string
   readonly keepRevisions: number
+  readonly startRev: number
 }
 
 export type Request =

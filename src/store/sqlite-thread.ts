@@ -28,7 +28,7 @@ const unanswered = 0
 const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
 
-const { file, folder, keepRevisions } = workerData as ThreadOptions
+const { file, folder, keepRevisions, startRev } = workerData as ThreadOptions
 
 function freeBytes(): number {
   const { bavail, bsize } = fs.statfsSync(folder)
@@ -61,6 +61,8 @@ function openDatabase(): DatabaseSync {
   // Also takes the write lock when there is nothing to create.
   db.exec('BEGIN EXCLUSIVE')
   if (tables === 0) db.exec(schema)
+  // As if all before it had been compacted.
+  if (tables === 0 && startRev > 0) db.prepare("UPDATE meta SET value = ? WHERE name = 'compacted'").run(startRev)
   db.exec('COMMIT')
   return db
 }

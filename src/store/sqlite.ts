@@ -25,6 +25,8 @@ import {
 export interface SqliteOptions extends FeedOptions {
   /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
   readonly keepRevisions?: number
+  /** Where there are no data yet, revisions go on from here. */
+  readonly startRev?: number
   /** Another program for the thread: tests of how its death is survived. */
   readonly thread?: URL
 }
@@ -47,7 +49,8 @@ function findThread(): URL {
 export async function openSqlite(folder: string, options: SqliteOptions = {}): Promise<Store> {
   const file = path.join(folder, 'svc3.db')
   await prepareFiles(folder, file)
-  const workerData: ThreadOptions = { file, folder, keepRevisions: options.keepRevisions ?? 10_000 }
+  const { keepRevisions = 10_000, startRev = 0 } = options
+  const workerData: ThreadOptions = { file, folder, keepRevisions, startRev }
   // Without the options that this process was started with: some (--input-type) are meant for its main file alone.
   const worker = new Worker(options.thread ?? findThread(), { name: 'svc3-store', workerData, execArgv: [] })
   const opening = await firstMessage(worker).catch((cause: unknown) => {
@@ -188,8 +191,12 @@ class SqliteStore implements Store {
     return String(expectAnswer('written', answer)[1])
   }
 
-  watch(prefix: string, after: Rev, signal: AbortSignal): AsyncIterable<readonly Change[] | Bookmark> {
-    return this.#feed.watch(prefix, after, signal)
+  watch(...watched: Parameters<Store['watch']>): AsyncIterable<readonly Change[] | Bookmark> {
+    return this.#feed.watch(...watched)
+  }
+
+  async reached(rev: Rev): Promise<void> {
+    this.#feed.assertReached(rev)
   }
 
   async compact(rev: Rev): Promise<void> {

@@ -39,6 +39,11 @@ export interface Page {
   readonly rev: Rev
 }
 
+export interface WatchOptions {
+  /** Gets a bookmark whenever somebody asks how far this process is (`reached`): for few watchers, of the server's own. */
+  readonly isPrompt?: boolean
+}
+
 export interface Store {
   /** The current entry, including every write acknowledged before the call. */
   get(key: string): Promise<Entry | undefined>
@@ -59,7 +64,18 @@ export interface Store {
    * `after` is no revision this store has reached (another history): list again. Changes are shared: never alter them.
    * Ends when `signal` aborts or the store closes.
    */
-  watch(prefix: string, after: Rev, signal: AbortSignal): AsyncIterable<readonly Change[] | Bookmark>
+  watch(
+    prefix: string,
+    after: Rev,
+    signal: AbortSignal,
+    options?: WatchOptions,
+  ): AsyncIterable<readonly Change[] | Bookmark>
+  /**
+   * Resolves when every change up to `rev` has been handed to the watchers here; prompt ones get a bookmark as well, so
+   * that each of them soon knows. Where several processes share the store, that may take a moment. MUST throw Compacted
+   * for a revision that this store has not reached anywhere, Unavailable when it cannot be told in time.
+   */
+  reached(rev: Rev, signal: AbortSignal): Promise<void>
   /** Forgets changes up to `rev`; entries stay. */
   compact(rev: Rev): Promise<void>
   health(): Promise<Health>

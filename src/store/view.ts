@@ -133,7 +133,7 @@ export class View<T> {
     while (!signal.aborted) {
       try {
         this.#install(await this.#store.list(this.prefix))
-        for await (const batch of this.#store.watch(this.prefix, this.#rev, signal)) {
+        for await (const batch of this.#store.watch(this.prefix, this.#rev, signal, { isPrompt: true })) {
           failures = 0
           if ('type' in batch) this.#advance(batch.rev)
           else this.#apply(batch as readonly Change<T>[])

@@ -40,18 +40,54 @@ const rules: Readonly<Record<string, Rule>> = {
       ajv: /^(validate|settings)\.ts$/,
       'fast-json-stringify': 'render.ts',
       'prom-client': 'metrics.ts',
+      ssh2: 'terminals.ts',
       typebox: everywhere,
       ws: 'upgrades.ts',
     },
   },
+  host: { ours: ['platform'], packages: {} },
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
   cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'oidc.ts' } },
   bin: {
     ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci',
+      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci', 'host',
     ], // biome-ignore format: a list to read
     packages: {},
   },
+}
+
+/** The console is a client of its own: what it may have of ours, and the packages that only it has. */
+const consoleRule: Rule = {
+  ours: ['src/api', 'src/rules', 'src/client', 'src/legacy'],
+  packages: {
+    react: everywhere,
+    'react-dom': /^(main|menu)\.tsx$/,
+    wouter: everywhere,
+    '@tanstack/react-query': everywhere,
+    '@tanstack/react-virtual': 'table.tsx',
+    '@novnc/novnc': 'screen.tsx',
+    '@xterm/xterm': 'terminal.tsx',
+    '@xterm/addon-fit': 'terminal.tsx',
+    uplot: 'chart.tsx',
+  },
+}
+const consoleFolder = path.join(root, 'console')
+const consoleFiles = fs
+  .readdirSync(consoleFolder, { recursive: true, encoding: 'utf8' })
+  .filter((file) => /\.tsx?$/.test(file))
+  .map((file) => ({ file, text: fs.readFileSync(path.join(consoleFolder, file), 'utf8') }))
+const consoleProduction = consoleFiles.filter(({ file }) => !file.endsWith('.test.ts'))
+
+function consoleViolation(file: string, imported: string): string | undefined {
+  if (imported.startsWith('.')) {
+    const target = path.relative(root, path.resolve(consoleFolder, path.dirname(file), imported))
+    const isAllowed = ['console', ...consoleRule.ours].some((folder) => target.startsWith(`${folder}/`))
+    return isAllowed ? undefined : `console/${file} imports ${target}`
+  }
+  const name = imported.startsWith('@') ? imported.split('/').slice(0, 2).join('/') : (imported.split('/')[0] ?? '')
+  const where = consoleRule.packages[name]
+  const isAllowed = typeof where === 'string' ? path.basename(file) === where : where?.test(path.basename(file))
+  return isAllowed ? undefined : `console/${file} imports the package ${name}`
 }
 
 const files = fs
@@ -116,25 +152,52 @@ describe('the import rule', () => {
   })
 })
 
+describe('the console', () => {
+  it('imports the API, the rules, the client and the legacy table of ours, and nothing that runs on a server', () => {
+    assert.match(consoleViolation('pages/x.tsx', '../../src/server/app.ts') ?? '', /imports src\/server/)
+    assert.match(consoleViolation('pages/x.tsx', 'node:fs') ?? '', /imports the package node:fs/)
+    assert.ok(consoleProduction.length > 40)
+    const found = consoleProduction.flatMap(({ file, text }) =>
+      importsOf(text).map((name) => consoleViolation(file, name)),
+    )
+    assert.deepEqual(
+      found.filter((problem) => problem !== undefined),
+      [],
+    )
+  })
+
+  it('has every English text in one file', () => {
+    const written = />\s*[^<>{}()=]*[A-Za-z]{2,}[^<>{}()=]*<\/|(?:label|title|text|hint|placeholder)="[^"]*[A-Za-z]/
+    assert.match('<b>Some text</b>', written)
+    assert.deepEqual(
+      consoleFiles.filter(({ file, text }) => file.endsWith('.tsx') && written.test(text)).map(({ file }) => file),
+      [],
+    )
+  })
+})
+
 describe('files', () => {
   it('open by saying what they are for', () => {
     assert.deepEqual(
-      files.filter(({ text }) => !text.startsWith('// ')).map(({ file }) => file),
+      [...files, ...consoleFiles].filter(({ text }) => !text.startsWith('// ')).map(({ file }) => file),
       [],
     )
   })
 
   it('stay short enough to read', () => {
     assert.deepEqual(
-      production.filter(({ text }) => text.split('\n').length > 350).map(({ file }) => file),
+      [...production, ...consoleProduction]
+        // A table of texts is looked up, not read; and it has to be one file.
+        .filter(({ file, text }) => text.split('\n').length > 350 && file !== 'texts.ts')
+        .map(({ file }) => file),
       [],
     )
   })
 
   it('have names that say what is in them', () => {
-    const empty = /(^|\/)(utils?|helpers?|common|manager|base|misc)(\.ts|\/)/
+    const empty = /(^|\/)(utils?|helpers?|common|manager|base|misc)(\.tsx?|\/)/
     assert.deepEqual(
-      files.filter(({ file }) => empty.test(file)).map(({ file }) => file),
+      [...files, ...consoleFiles].filter(({ file }) => empty.test(file)).map(({ file }) => file),
       [],
     )
   })
@@ -142,7 +205,7 @@ describe('files', () => {
   it('have no default exports and nothing ignored by the type checker', () => {
     const bad = /^export default|@ts-ignore|@ts-nocheck/m
     assert.deepEqual(
-      production.filter(({ text }) => bad.test(text)).map(({ file }) => file),
+      [...production, ...consoleProduction].filter(({ text }) => bad.test(text)).map(({ file }) => file),
       [],
     )
   })

@@ -24,6 +24,7 @@ describe('the table of operations', () => {
       'node-report.ts',
       'operation.ts',
       'records.ts',
+      'revision.ts',
       'vm-deployment.ts',
     ]
     assert.deepEqual(

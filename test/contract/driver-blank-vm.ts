@@ -8,7 +8,7 @@ import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { argumentsOf, findByArgument, startTimeOf } from '../../src/platform/processes.ts'
 
 /** wfi; b .-4 */
-const sleeper = Buffer.from('7f2003d5ffffff17', 'hex')
+export const sleeper = Buffer.from('7f2003d5ffffff17', 'hex')
 
 export async function blankImage(architecture: Architecture, folder: string, digest: string): Promise<BaseImage> {
   const disk = path.join(folder, `${digest.replace(/\W/g, '-')}.raw`)

@@ -1,6 +1,7 @@
-// A process that does one thing with the QEMU driver, to be killed on the way:
+// A process that does one thing with a driver (QEMU's, unless the task says otherwise), to be killed on the way:
 // node driver-crasher.ts start|stop|revert|capture|merge FILE [ID].
 import fs from 'node:fs/promises'
+import { AppleDriver, type AppleOptions } from '../../src/drivers/apple/driver.ts'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver, type QemuOptions } from '../../src/drivers/qemu/driver.ts'
 
@@ -8,11 +9,12 @@ interface Task {
   readonly handle: Handle
   readonly vm: VmSpec
   readonly options?: QemuOptions
+  readonly apple?: AppleOptions
 }
 
 const [step, file = '', id = ''] = process.argv.slice(2)
-const { handle, vm, options } = JSON.parse(await fs.readFile(file, 'utf8')) as Task
-const driver = new QemuDriver(options)
+const { handle, vm, options, apple } = JSON.parse(await fs.readFile(file, 'utf8')) as Task
+const driver = apple ? new AppleDriver(apple) : new QemuDriver(options)
 const signal = AbortSignal.timeout(20_000)
 if (step === 'start') await driver.start(handle, vm, signal)
 else if (step === 'stop') await driver.stop(handle, { graceSeconds: 0 })

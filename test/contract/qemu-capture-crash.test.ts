@@ -7,8 +7,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
+import { qmpSocket } from '../../src/drivers/qemu/arguments.ts'
+import { statusOf } from '../../src/drivers/qemu/control.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
+import { connectQmp } from '../../src/drivers/qemu/qmp.ts'
+import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { argumentsOf } from '../../src/platform/processes.ts'
+import { eventually } from '../support/eventually.ts'
 import { blankImage, killQemu, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { captureNode, lettersOf, lettersOnDisk, writeDisk } from './driver-disk.ts'
 import { specify } from './driver-vm.ts'
@@ -19,7 +24,8 @@ const signal = () => AbortSignal.timeout(30_000)
 
 /** Until `recorded` nothing was captured, and the next try is of a later moment. */
 const points = [
-  'capture-prepared', 'capture-stopped', 'capture-switched', 'capture-saved', 'capture-continued', 'capture-recorded',
+  'capture-flushed', 'capture-prepared', 'capture-added', 'capture-stopped', 'capture-switched', 'capture-saved',
+  'capture-continued', 'capture-went-on', 'capture-frozen', 'capture-recorded',
 ] // biome-ignore format: a list to read
 
 async function dieAt(root: string, step: string, at: string, handle: Handle, vm: VmSpec, id = ''): Promise<void> {
@@ -29,6 +35,19 @@ async function dieAt(root: string, step: string, at: string, handle: Handle, vm:
   const child = spawn(process.execPath, [crasher, step, file, id], { env, stdio: ['ignore', 'inherit', 'inherit'] })
   const killedBy = await new Promise((resolve) => child.on('exit', (_, by) => resolve(by)))
   assert.equal(killedBy, 'SIGKILL', `it died at ${at}`)
+}
+
+/** Without an agent: whatever the one that died was at, the guest does not wait for the next. */
+async function runsAlone({ folder }: Handle): Promise<void> {
+  await eventually(async () => {
+    const qmp = await connectQmp(qmpSocket(runtimeFolder(folder)), 2_000)
+    try {
+      assert.equal(await statusOf(qmp), 'running')
+    } finally {
+      qmp.close()
+      await qmp.closed
+    }
+  }, 20_000)
 }
 
 /** A VM that runs and has written an `a`; no driver is open. */
@@ -53,7 +72,7 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
   return { root, vm, driver, handle, others }
 }
 
-describe('a capture by qemu after a kill -9 of the agent', { timeout: 80_000, concurrency: 2 }, () => {
+describe('a capture by qemu after a kill -9 of the agent', { timeout: 170_000, concurrency: 2 }, () => {
   it('goes on at every step, and the capture comes about', async (t) => {
     const { root, vm, driver, handle } = await arrange(t)
     const qemus = await qemusOf(handle)
@@ -65,6 +84,7 @@ describe('a capture by qemu after a kill -9 of the agent', { timeout: 80_000, co
     }
     for (const [index, at] of points.entries()) {
       await dieAt(root, 'capture', at, handle, vm, at)
+      await runsAlone(handle)
       const frozen = letters
       assert.deepEqual(await driver.inspect(handle), { state: 'running' }, at)
       await write('b')

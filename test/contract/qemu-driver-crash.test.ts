@@ -10,7 +10,7 @@ import { describe, it } from 'node:test'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { eventually } from '../support/eventually.ts'
-import { blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
+import { activeDisk, blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { specify, within } from './driver-vm.ts'
 
 const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
@@ -105,6 +105,12 @@ describe('the QEMU driver after a kill -9 of the agent', { timeout: 80_000 }, ()
       await dieAt(root, 'revert', 'disk-made', handle, newer)
       await driver.reverting.revert(handle, newer)
       assert.equal(await driver.reverting.base(handle), 'sha256:newer')
+      // Once it is written down it is the disk, and the next one tidies up what it replaced.
+      await dieAt(root, 'revert', 'disk-recorded', handle, vm)
+      assert.equal(await driver.reverting.base(handle), 'sha256:first')
+      await driver.reverting.revert(handle, vm)
+      const disks = (await fs.readdir(handle.folder)).filter((name) => name.startsWith('disk'))
+      assert.deepEqual(disks, [path.basename(await activeDisk(handle))])
     } finally {
       await driver.destroy(handle)
       await driver.close()

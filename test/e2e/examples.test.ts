@@ -94,6 +94,10 @@ const plan: Readonly<Record<string, How>> = {
   'svc3 vm get-push-status vm-push-4k2vx -o wide': { exit: 5 },
   'svc3 vm cancel-push vm-push-4k2vx': { exit: 5 },
   'svc3 image generate empty 120G --firmware uefi': { as: { empty: 'empty-uefi' } },
+  'svc3 image generate sonoma 120G --os macos': { as: { sonoma: 'sonoma-empty' } },
+  // No service is installed here.
+  'svc3 agent status -o wide': { exit: 1 },
+  'svc3 server status -o wide': { exit: 1 },
   // No remote is configured here.
   'svc3 remote-image pull sonoma': { exit: 5 },
   'svc3 remote-image pull sonoma mine --wait': { exit: 5 },
@@ -203,7 +207,7 @@ before(async () => {
   await fs.writeFile(path.join(folder, 'token.txt'), token)
   await fs.writeFile(path.join(folder, 'password.txt'), 'secret\n')
   await fs.writeFile(path.join(folder, 'ca.pem'), (await makePair({ isAuthority: true })).cert)
-  await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20, 'disk'))
+  await fs.writeFile(path.join(folder, 'disk.qcow2'), Buffer.alloc(2 ** 20))
   await fs.writeFile(path.join(folder, 'ventura.iso'), Buffer.alloc(2 ** 16, 'disc'))
   await fs.mkdir(path.join(folder, 'scripts'))
   await fs.writeFile(path.join(folder, 'scripts/build.sh'), 'make\n')

@@ -9,25 +9,20 @@ import http from 'node:http'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { type DevServer, makeFolder, program, type Ran, startDev, svc3 } from '../support/dev-server.ts'
+import type { Image } from '../../src/api/images.ts'
+import { ClusterRig } from '../support/cluster-rig.ts'
+import { makeFolder, program, type Ran, svc3 } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { type RemoteFolder, startRemote } from '../support/remote-folder.ts'
 
 const execute = promisify(execFile)
 const mebi = 2 ** 20
-let data: string
+let rig: ClusterRig
 let files: string
-let server: DevServer
 let remote: RemoteFolder
 
-const start = (point?: string, listen?: string): Promise<DevServer> =>
-  startDev(data, {
-    ...(listen !== undefined && { listen }),
-    args: ['--driver', 'simulated', '--nodes', 'amd64=1'],
-    env: point === undefined ? {} : { SVC3_TEST: '1', SVC3_FAILPOINT: point },
-  })
-const run = (...words: string[]): Promise<Ran> => svc3(words, { cwd: files, env: access() })
-const access = () => ({ SVC3_API_URL: server.apiUrl, SVC3_TOKEN: server.token })
+const run = (...words: string[]): Promise<Ran> => svc3(words, { cwd: files, env: access(), timeoutMs: 120_000 })
+const access = () => ({ SVC3_API_URL: rig.apiUrl, SVC3_TOKEN: rig.server.token })
 const inFiles = (name: string): string => path.join(files, name)
 
 async function hashOf(name: string): Promise<string> {
@@ -37,7 +32,6 @@ async function hashOf(name: string): Promise<string> {
 }
 
 before(async () => {
-  data = await makeFolder()
   files = await makeFolder()
   // A disk as they are: data, a hole, data that compresses well, and an end that is no whole block.
   const disk = await fs.open(inFiles('disk.img'), 'w')
@@ -46,17 +40,15 @@ before(async () => {
   await disk.write(randomBytes(1_536), 0, undefined, 48 * mebi)
   await disk.close()
   remote = await startRemote()
-  const remotes = [{ name: 'lab', url: remote.url, allowInsecure: true }]
-  await fs.writeFile(path.join(data, 'config.json'), JSON.stringify({ remotes }))
-  server = await start()
+  rig = await ClusterRig.make('amd64', { remotes: [{ name: 'lab', url: remote.url, allowInsecure: true }] })
 })
 after(async () => {
-  await server.kill('SIGTERM')
+  await rig[Symbol.asyncDispose]()
   await remote[Symbol.asyncDispose]()
-  for (const folder of [data, files]) await fs.rm(folder, { recursive: true, force: true })
+  await fs.rm(files, { recursive: true, force: true })
 })
 
-describe('an image', { timeout: 40_000 }, () => {
+describe('an image', { timeout: 170_000 }, () => {
   it('comes back byte for byte, under its own name and in its own file', async () => {
     const uploaded = await run('image', 'upload', 'disk.img', '-d', 'A disk')
     assert.deepEqual([uploaded.code, uploaded.stdout], [0, 'Image disk.img is uploaded.\n'], uploaded.stderr)
@@ -77,8 +69,9 @@ describe('an image', { timeout: 40_000 }, () => {
   })
 
   it('goes on where a download was cut off, with the same content only', async () => {
-    const { body } = await server.call('GET', '/api/v1/namespaces/svc-default/images/disk.img')
-    const digest = String(body.checksum).replace('sha256:', '').slice(0, 12)
+    const digest = String((await rig.image('disk.img')).checksum)
+      .replace('sha256:', '')
+      .slice(0, 12)
     // What is there is marked, so that one sees that it was not fetched again.
     const part = (await fs.readFile(inFiles('disk.img'))).subarray(0, 7 * mebi + 11)
     part.write('kept', 100)
@@ -138,54 +131,56 @@ describe('an image', { timeout: 40_000 }, () => {
   })
 })
 
-describe('kill -9 of the server', { timeout: 150_000 }, () => {
-  const left = async (folder: string): Promise<string[]> => (await fs.readdir(path.join(data, folder))).sort()
-  /** Notes of uploads that are done stay for those who did not hear of it. */
+describe('kill -9 of the server', { timeout: 170_000 }, () => {
+  /** All that is there, and nothing besides: what images need, and notes of uploads, for those who did not hear of the end. */
   const nothingIsLeft = async (): Promise<void> => {
-    const partial = (await left('partial')).filter((name) => !name.endsWith('.json'))
-    assert.deepEqual([await left('uploads'), await left('content/unfinished'), partial], [[], [], []])
-  }
-  /** The same place again: whoever waits finds it there. */
-  const restart = async (point?: string): Promise<void> => {
-    const place = new URL(server.apiUrl).host
-    await server.kill('SIGTERM')
-    server = await start(point, place)
+    const { items } = (await rig.call('GET', '/images')) as { items: Image[] }
+    const isos = (await rig.call('GET', '/isos')) as { items: Image[] }
+    await rig.hasOnly([...items, ...isos.items].map(({ checksum }) => checksum))
   }
   const whatever = (): Buffer => randomBytes(4 * mebi)
+  /** Until it has died at each of these, one after the other. */
+  const dieAtEach = async (points: readonly string[], meanwhile: () => Promise<void>): Promise<void> => {
+    for (const [index] of points.entries()) {
+      await rig.died(points[index + 1])
+      await meanwhile()
+    }
+  }
+  /** Undefined: there is none, or nobody to ask, as of a server that dies at the next step already. */
+  const stateOf = async (name: string) =>
+    (await rig.server.call('GET', `/api/v1/namespaces/svc-default/images/${name}`).catch(() => undefined))?.body.state
 
   it('in the middle of a body that nobody can go on with leaves nothing', async () => {
-    const request = http.request(`${server.apiUrl}/api/v1/namespaces/svc-default/upload/image?name=half`, {
+    const request = http.request(`${rig.apiUrl}/api/v1/namespaces/svc-default/upload/image?name=half`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${server.token}`, 'content-length': 100 * mebi },
+      headers: { authorization: `Bearer ${rig.server.token}`, 'content-length': 100 * mebi },
     })
     request.on('error', () => undefined)
     request.write(randomBytes(10 * mebi))
-    await eventually(async () => assert.equal((await left('uploads')).length, 1))
-    await server.kill('SIGKILL')
-    server = await start()
-    await nothingIsLeft()
-    assert.equal((await server.call('GET', '/api/v1/namespaces/svc-default/images/half')).status, 404)
+    const uploads = path.join(rig.data, 'uploads')
+    await eventually(async () => assert.equal((await fs.readdir(uploads)).length, 1))
+    await rig.server.kill('SIGKILL')
+    await rig.start('upload.half')
+    assert.deepEqual(await fs.readdir(uploads), [])
+    assert.equal(await stateOf('half'), undefined)
   })
 
-  for (const point of ['upload.half', 'upload.received', 'upload.recorded', 'images.put.rename', 'upload.stored'])
-    it(`at ${point} is a pause for the upload that was under way`, async () => {
-      // Content that is not in the store yet.
-      await fs.writeFile(inFiles('new.img'), whatever())
-      await restart(point)
-      const upload = run('image', 'upload', 'new.img', '--name', 'again')
-      assert.equal((await server.ended).signal, 'SIGKILL')
-      await restart()
-      const { code, stderr } = await upload
-      assert.equal(code, 0, stderr)
-      await run('image', 'download', 'again', '--force')
-      assert.equal(await hashOf('again'), await hashOf('new.img'))
-      await nothingIsLeft()
-      await run('image', 'delete', 'again')
-    })
+  it('at each step of an upload is a pause for it', async () => {
+    // Content that is not in the store yet.
+    await fs.writeFile(inFiles('new.img'), whatever())
+    const points = ['upload.half', 'upload.received', 'upload.recorded', 'images.put.rename', 'upload.stored']
+    const upload = run('image', 'upload', 'new.img', '--name', 'again')
+    await dieAtEach(points, async () => assert.notEqual(await stateOf('again'), 'Ready'))
+    const { code, stderr } = await upload
+    assert.equal(code, 0, stderr)
+    await run('image', 'download', 'again', '--force')
+    assert.equal(await hashOf('again'), await hashOf('new.img'))
+    await run('image', 'delete', 'again')
+  })
 
   it('and of the command: the same one again goes on where it was', async () => {
     await fs.writeFile(inFiles('new.img'), whatever())
-    await restart('upload.half')
+    await rig.restart('upload.half')
     const first = spawn(program, ['image', 'upload', 'new.img', '--name', 'twice'], {
       cwd: files,
       env: { ...process.env, ...access() },
@@ -193,11 +188,11 @@ describe('kill -9 of the server', { timeout: 150_000 }, () => {
     const ended = new Promise<number | null>((resolve) => first.on('exit', resolve))
     let said = ''
     first.stderr.on('data', (piece: Buffer) => { said += piece.toString() }) // biome-ignore format: short
-    await server.ended
+    await rig.server.ended
     first.kill('SIGINT')
     assert.equal(await ended, 130, said)
     assert.match(said, /the same command goes on from here/)
-    await restart()
+    await rig.died('pull.began')
     const { code, stderr } = await run('image', 'upload', 'new.img', '--name', 'twice')
     assert.deepEqual([code, /going on after \d/.test(stderr)], [0, true], stderr)
     await run('image', 'download', 'twice', '--format', 'qcow2')
@@ -207,29 +202,23 @@ describe('kill -9 of the server', { timeout: 150_000 }, () => {
     assert.equal((await run('image', 'upload', 'twice.qcow2', '--name', 'third')).code, 0)
     await run('image', 'download', 'third')
     assert.equal(await hashOf('third'), await hashOf('new.img'))
-    await nothingIsLeft()
+    await run('image', 'delete', 'twice', 'third')
   })
 
-  for (const point of ['pull.half', 'pull.stored'])
-    it(`at ${point} is a pause for the pull that was under way`, async () => {
-      const disk = whatever()
-      remote.items.set('remote.img', { bytes: disk })
-      remote.ranges.length = 0
-      await restart(point)
-      const listed = await run('remote-image', 'list')
-      assert.equal(listed.stdout, 'NAME\tSIZE\tTYPE\nremote.img\t4M\tamd64\n', listed.stderr)
-      const name = `pulled-${point}`
-      const pull = run('remote-image', 'pull', 'remote.img', name, '--wait')
-      assert.equal((await server.ended).signal, 'SIGKILL')
-      await restart()
-      const { code, stdout, stderr } = await pull
-      assert.deepEqual([code, stdout], [0, `Image ${name} is pulled.\n`], stderr)
-      await run('image', 'download', name)
-      assert.equal(await hashOf(name), createHash('sha256').update(disk).digest('hex'))
-      // Nothing is fetched twice.
-      const [first, second = ''] = remote.ranges
-      assert.equal(first, '')
-      assert.equal(/^bytes=[1-9]\d+-$/.test(second), point === 'pull.half', remote.ranges.join())
-      await nothingIsLeft()
-    })
+  it('at each step of a pull is a pause for it, and nothing is fetched twice', async () => {
+    const disk = whatever()
+    remote.items.set('remote.img', { bytes: disk })
+    const points = ['pull.began', 'pull.half', 'pull.fetched', 'images.put.rename', 'pull.stored']
+    const listed = await run('remote-image', 'list')
+    assert.equal(listed.stdout, 'NAME\tSIZE\tTYPE\nremote.img\t4M\tamd64\n', listed.stderr)
+    const pull = run('remote-image', 'pull', 'remote.img', 'pulled', '--wait')
+    await dieAtEach(points, async () => assert.notEqual(await stateOf('pulled'), 'Ready'))
+    const { code, stdout, stderr } = await pull
+    assert.deepEqual([code, stdout], [0, 'Image pulled is pulled.\n'], stderr)
+    await run('image', 'download', 'pulled')
+    assert.equal(await hashOf('pulled'), createHash('sha256').update(disk).digest('hex'))
+    const [first, second = '', ...more] = remote.ranges
+    assert.deepEqual([first, /^bytes=[1-9]\d+-$/.test(second), more], ['', true, []], remote.ranges.join())
+    await nothingIsLeft()
+  })
 })

@@ -1,48 +1,60 @@
-// kill -9 of the service at each step of a save and a commit: what was asked for comes about, once, or is said to have
-// failed; and the command line tells how it goes on.
+// kill -9 of server and agent at each step of a save, a commit, a copy and a collection, on real disks: what was asked for
+// comes about, once, or is said to have failed; every image is whole, the old one or the new one, byte for byte; and
+// nothing is left that no image needs.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
+import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, type Ran, svc3 as run, startDev } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
+import { ClusterRig } from '../support/cluster-rig.ts'
+import { age } from '../support/content-folder.ts'
 
-let data: string
-let dev: DevServer
-const start = (point?: string): Promise<DevServer> =>
-  startDev(data, {
-    args: ['--driver', 'simulated', '--nodes', 'amd64=1,arm64=1'],
-    env: point === undefined ? {} : { SVC3_TEST: '1', SVC3_FAILPOINT: point },
-  })
-const svc3 = (...words: string[]): Promise<Ran> =>
-  run(words, { env: { SVC3_API_URL: dev.apiUrl, SVC3_TOKEN: dev.token }, timeoutMs: 30_000 })
-const image = async (name: string) => (await dev.call('GET', `/api/v1/namespaces/svc-default/images/${name}`)).body
-const save = '/api/v1/namespaces/svc-default/vms/demo/save'
+const block = 65_536
+let rig: ClusterRig
+let first: string
 
 before(async () => {
-  data = await makeFolder()
-  dev = await start()
-  assert.equal((await svc3('vm', 'deploy', 'demo', '-i', 'tiny-arm64', '-c', '1')).code, 0)
+  rig = await ClusterRig.make('amd64')
+  await rig.startAgent()
+  const disk = Buffer.alloc(40 * block)
+  randomBytes(10 * block).copy(disk, 2 * block)
+  first = await rig.upload('base', disk)
+  await rig.deploy('demo', 'base')
 })
 after(async () => {
-  await dev.kill('SIGTERM')
-  await fs.rm(data, { recursive: true, force: true })
+  await rig[Symbol.asyncDispose]()
 })
 
-describe('the command line', { timeout: 60_000 }, () => {
+const memoryOf = (text: string | undefined): RegExpExecArray | null =>
+  /^(memory of [0-9a-f-]{36} )\1*$/.exec(text ?? '')
+
+/** It is what was on the disk in that moment, with the memory that went with it. Returns its digest. */
+async function isWhole(name: string, truth: Buffer): Promise<string> {
+  const { checksum = '' } = await rig.isIn(name, 'Ready')
+  const { disk, memory } = await rig.restored(checksum)
+  assert.ok(disk.equals(truth), `${name} is not what was on the disk`)
+  assert.ok(memoryOf(memory?.toString()), 'its memory is whole')
+  return checksum
+}
+
+describe('the command line', { timeout: 120_000 }, () => {
   it('says how to look at a save, and follows one to its end', async () => {
-    const saved = await svc3('vm', 'save', 'demo', 'first', '-d', 'one')
+    const saved = await rig.svc3('vm', 'save', 'demo', 'first', '-d', 'one')
     assert.deepEqual([saved.code, saved.stderr], [0, ''], saved.stderr)
     assert.match(
       saved.stdout,
       /^VM demo is being saved as image first\. "svc3 image list first" shows how far it is\.\n$/,
     )
-    const followed = await svc3('vm', 'save', 'demo', 'second', '--wait')
+    const truth = Buffer.from(rig.disks.get('demo') ?? [])
+    await isWhole('first', truth)
+    const file = path.join(rig.root, 'first.raw')
+    assert.equal((await rig.svc3('image', 'download', 'first', '-f', file)).code, 0)
+    assert.ok((await fs.readFile(file)).equals(truth), 'what is sent is what is there')
+    const followed = await rig.svc3('vm', 'save', 'demo', 'second', '--wait')
     assert.deepEqual([followed.code, followed.stdout], [0, 'Image second is Ready.\n'], followed.stderr)
-    const committed = await svc3('vm', 'commit', 'demo', '-d', 'new', '--wait')
-    assert.deepEqual([committed.code, committed.stdout], [0, 'Image tiny-arm64 is Ready.\n'], committed.stderr)
-    assert.match((await svc3('image', 'list', 'tiny-arm64')).stdout, /\ntiny-arm64\tnew\t10G\tarm64\tReady\n/)
-    assert.equal((await svc3('vm', 'deploy', 'next', '-i', 'second', '-c', '1', '--cold')).code, 0)
-    assert.equal((await svc3('vm', 'delete', 'next')).code, 0)
+    assert.match((await rig.svc3('image', 'list', 'first')).stdout, /\nfirst\tone\t2\.5M\tamd64\tReady\n/)
+    const deleted = await rig.svc3('image', 'delete', 'first', 'second')
+    assert.equal(deleted.code, 0, deleted.stderr)
   })
 
   it('refuses at once what can never be, and what is not now', async () => {
@@ -51,57 +63,135 @@ describe('the command line', { timeout: 60_000 }, () => {
       [['save', 'demo'], 2],
       [['save', 'none', 'x'], 5],
       [['commit', 'none'], 5],
-      [['save', 'demo', 'second'], 6],
+      [['save', 'demo', 'base'], 6],
     ] as const)
-      assert.equal((await svc3('vm', ...words)).code, code, words.join(' '))
+      assert.equal((await rig.svc3('vm', ...words)).code, code, words.join(' '))
   })
 })
 
-describe('a service that is killed', { timeout: 120_000 }, () => {
-  const points = [
-    'captures.save.recorded',
-    'captures.finish',
-    'captures.finished',
-    'captures.frozen',
-    'captures.delivered',
-  ]
-  for (const [index, point] of points.entries())
-    it(`at ${point} goes on with the save when it is back, also when it is asked for again`, async () => {
-      await dev.kill('SIGTERM')
-      dev = await start(point)
-      const body = { imageName: `killed-${index}`, description: 'whole' }
-      const headers = { 'idempotency-key': `key-${index}` }
-      await eventually(async () =>
-        assert.equal((await dev.call('GET', save.slice(0, -'/save'.length))).body.powerState, 'running'),
-      )
-      await dev.call('POST', save, body, headers).catch(() => undefined)
-      assert.equal((await dev.ended).signal, 'SIGKILL')
-      dev = await start()
-      const again = await dev.call('POST', save, body, headers)
-      assert.equal(again.status, 202, JSON.stringify(again.body))
-      await eventually(async () => assert.equal((await image(`killed-${index}`)).state, 'Ready'))
-      assert.equal((await image(`killed-${index}`)).description, 'whole')
-      const { body: vm } = await dev.call('GET', save.slice(0, -'/save'.length))
-      assert.deepEqual([vm.powerState, vm.operation], ['running', undefined])
-    })
+/**
+ * One piece of work, and a server that dies at each of these on the way to its end: it always gets to the next. What is seen
+ * in between is checked, where the next death leaves time to look. The one that is left is to die at `last`.
+ */
+async function dieAtEach(
+  points: readonly string[],
+  last: string,
+  ask: () => Promise<unknown>,
+  meanwhile: (at: string) => Promise<void>,
+): Promise<void> {
+  // One that has lost many connections in a row takes its time.
+  await rig.killAgent()
+  await rig.startAgent()
+  await ask()
+  for (const [index, at] of points.entries()) {
+    await rig.died(points[index + 1] ?? last)
+    // Whoever did not hear the answer asks again.
+    if (index === 0) await ask()
+    await meanwhile(at)
+  }
+}
 
-  it('at captures.commit.locked goes on with the commit when it is asked for again', async () => {
-    await dev.kill('SIGTERM')
-    dev = await start('captures.commit.locked')
-    const commit = save.replace('/save', '/commit')
-    const headers = { 'idempotency-key': 'commit-1' }
-    await eventually(async () =>
-      assert.equal((await dev.call('GET', save.slice(0, -'/save'.length))).body.powerState, 'running'),
+describe('a server that is killed', { timeout: 170_000 }, () => {
+  it('at each step of a save goes on with it, and the image is what was on the disk', async () => {
+    const truth = await rig.write('demo')
+    await rig.restart('captures.save.recorded')
+    const body = { imageName: 'saved', description: 'whole' }
+    const headers = { 'idempotency-key': 'save' }
+    const points = ['captures.save.recorded', 'images.put.write', 'images.put.rename', 'captures.finish']
+    await dieAtEach(
+      [...points, 'captures.finished'],
+      'captures.commit.locked',
+      () => rig.ask('POST', '/vms/demo/save', body, headers),
+      async (at) => {
+        const seen = await rig.ask('GET', '/images/saved')
+        const isThere = at === 'captures.finished'
+        if (isThere) assert.ok(seen)
+        if (seen) assert.deepEqual([seen.state, seen.checksum !== undefined], [isThere ? 'Ready' : 'Updating', isThere])
+        // It is frozen, and the guest goes on.
+        if (at === 'images.put.write') await rig.write('demo')
+      },
     )
-    await dev.call('POST', commit, { description: 'once' }, headers).catch(() => undefined)
-    assert.equal((await dev.ended).signal, 'SIGKILL')
-    dev = await start()
-    assert.equal((await image('tiny-arm64')).state, 'Updating')
-    await eventually(async () =>
-      assert.equal((await dev.call('GET', save.slice(0, -'/save'.length))).body.powerState, 'running'),
+    await isWhole('saved', truth)
+    assert.equal((await rig.image('saved')).description, 'whole')
+    await rig.isAtRest('demo')
+  })
+
+  it('at each step of a commit goes on with it: before its end the image is the old one, then the new one', async () => {
+    const old = rig.disks.get('base') ?? assert.fail()
+    const truth = await rig.write('demo')
+    const headers = { 'idempotency-key': 'commit' }
+    await dieAtEach(
+      ['captures.commit.locked', 'images.put.rename', 'captures.finish', 'captures.finished'],
+      'captures.failed',
+      () => rig.ask('POST', '/vms/demo/commit', { description: 'once' }, headers),
+      async (at) => {
+        const seen = await rig.ask('GET', '/images/base')
+        const isNew = at === 'captures.finished'
+        if (isNew) assert.ok(seen)
+        if (seen) assert.deepEqual([seen.state, seen.checksum === first], [isNew ? 'Ready' : 'Updating', !isNew], at)
+        assert.ok((await rig.restored(seen?.checksum ?? first)).disk.equals(isNew ? truth : old), at)
+      },
     )
-    assert.equal((await dev.call('POST', commit, { description: 'once' }, headers)).status, 202)
-    await eventually(async () => assert.equal((await image('tiny-arm64')).state, 'Ready'))
-    assert.equal((await image('tiny-arm64')).description, 'once')
+    await isWhole('base', truth)
+    assert.equal((await rig.image('base')).description, 'once')
+    await rig.isAtRest('demo')
+  })
+
+  it('when it has written down that a save failed says so, and nothing of it is left', async () => {
+    await rig.deploy('ended', 'saved', 'demo')
+    const state = path.join(rig.vmFolder('ended'), 'disk.json')
+    await fs.writeFile(state, (await fs.readFile(state, 'utf8')).replace('"isRunning":true', '"isRunning":false'))
+    await rig.ask('POST', '/vms/ended/save', { imageName: 'never' })
+    await rig.died('copy.recorded')
+    const { errorMessage = '', checksum } = await rig.isIn('never', 'Failed')
+    assert.match(errorMessage, /did not run any more when it was to be saved/)
+    assert.equal(checksum, undefined)
+    await rig.isAtRest('demo')
+    for (const url of ['/vms/ended', '/images/never']) await rig.call('DELETE', url)
+  })
+
+  it('when it has recorded a copy has it, whole', async () => {
+    const [body, headers] = [{ name: 'copy' }, { 'idempotency-key': 'copy' }]
+    await rig.ask('POST', '/images/saved/copy', body, headers)
+    await rig.died()
+    await rig.call('POST', '/images/saved/copy', body, headers)
+    const [copy, saved] = [await rig.image('copy'), await rig.image('saved')]
+    assert.deepEqual([copy.state, copy.checksum], ['Ready', saved.checksum])
+    await rig.call('DELETE', '/images/saved')
+  })
+
+  it('in the middle of a collection takes nothing that is needed, and frees the rest when it is back', async () => {
+    const base = (await rig.image('base')).checksum ?? ''
+    const before = await rig.restored(base)
+    await rig.call('DELETE', '/images/copy')
+    await age(rig.content)
+    // It looks when it starts.
+    await rig.restart('images.delete')
+    await rig.died()
+    // The VM stands on the old version, and keeps it.
+    await rig.comesToHave([base, first])
+    assert.ok((await rig.restored(base)).disk.equals(before.disk))
+    assert.ok((await rig.restored(first)).disk.equals(rig.disks.get('base') ?? assert.fail()))
+  })
+})
+
+describe('an agent that is killed', { timeout: 120_000 }, () => {
+  it('at each step of a commit goes on with it, and the image is what was on the disk', async () => {
+    const truth = await rig.write('demo')
+    const points = [
+      'agent.capture.capture', 'captures.frozen', 'captures.pack.layer', 'captures.packed', 'captures.deliver.put',
+      'captures.deliver.finish', 'captures.delivered', 'captures.released',
+    ] // biome-ignore format: a list to read
+    await rig.killAgent()
+    await rig.startAgent(points[0])
+    await rig.call('POST', '/vms/demo/commit', {})
+    for (const [index] of points.entries()) await rig.agentDied(points[index + 1])
+    const checksum = await isWhole('base', truth)
+    await rig.isAtRest('demo')
+    // And a VM of it starts from these bytes.
+    await rig.call('DELETE', '/vms/demo')
+    await rig.deploy('next', 'base', 'demo')
+    assert.ok((await rig.imageOnNode(checksum)).equals(truth))
+    await rig.hasOnly([checksum])
   })
 })

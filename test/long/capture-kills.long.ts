@@ -1,7 +1,15 @@
-// 200 random kills of an agent that captures: see test/support/random-kills.ts.
+// 200 random kills of an agent that captures against a server that stays, and 200 of server and agent, real processes both:
+// see test/support/random-kills.ts and random-cluster-kills.ts.
 import { describe, it } from 'node:test'
+import { killClusterAtRandom } from '../support/random-cluster-kills.ts'
 import { killAtRandom } from '../support/random-kills.ts'
 
 describe('an agent that captures', { timeout: 900_000 }, () => {
   it('is killed 200 times, and every image is right', () => killAtRandom(200))
+})
+
+describe('a server and an agent that save and commit', { timeout: 2_400_000 }, () => {
+  it('are killed 200 times, and every image is right', async (t) => {
+    t.diagnostic(JSON.stringify(await killClusterAtRandom(200)))
+  })
 })

@@ -11,7 +11,7 @@ const count = 200
 const patienceMs = 60_000
 const inDefault = '/namespaces/svc-default'
 
-it(`${count} agents reconnect when their server is killed`, { timeout: 600_000 }, async () => {
+it(`${count} agents reconnect when their server is killed`, { timeout: 600_000 }, async (test) => {
   await using rig = await ServersRig.start()
   const [victim, survivor] = await Promise.all([rig.server('a'), rig.server('b')])
   const store = await openStore(rig.storeAddress)
@@ -58,7 +58,7 @@ it(`${count} agents reconnect when their server is killed`, { timeout: 600_000 }
       assert.deepEqual([...now.values()], [count])
       assert.notDeepEqual([...now.keys()], [...before.keys()])
     }, patienceMs)
-    console.log(`${count} agents were back after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`)
+    test.diagnostic(`${count} agents were back after ${((performance.now() - startMs) / 1_000).toFixed(1)} s`)
     // Each is reached, and is given work.
     for (let index = 0; index < 20; index++) {
       const { status } = await survivor.call('DELETE', `${inDefault}/vms/vm-${index}`)

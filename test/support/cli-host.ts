@@ -1,7 +1,7 @@
 // A host for tests: what was written is text, what is typed is given, nothing of this machine's environment counts.
 import type { Host } from '../../src/cli/host.ts'
 import { main } from '../../src/cli/main.ts'
-import type { Programs } from '../../src/cli/programs.ts'
+import type { DoctorCheck, Programs, ServiceStatus } from '../../src/cli/programs.ts'
 
 /** What any of the programs was started with. */
 type Started = Parameters<Programs[keyof Programs]>[0]
@@ -18,6 +18,9 @@ export interface FakeHostOptions {
   /** Told what has been written so far, each time something is. */
   readonly onWrite?: (written: { readonly stdout: string; readonly stderr: string }) => void
   readonly now?: Date
+  /** What the programs answer that answer. */
+  readonly status?: ServiceStatus
+  readonly checks?: readonly DoctorCheck[]
 }
 
 export interface Outcome {
@@ -63,7 +66,26 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
     },
     stdout: sink('stdout', options.terminal?.stdout ?? false),
     stderr: sink('stderr', options.terminal?.stdout ?? false),
-    programs: { dev: start, server: start, rotateKey: start, users: start, agent: start },
+    programs: {
+      dev: start,
+      server: start,
+      rotateKey: start,
+      rotateKeys: start,
+      backup: start,
+      restore: start,
+      migrateStore: start,
+      users: start,
+      agent: start,
+      service: start,
+      serviceStatus: async (place) => {
+        started.push(place)
+        return options.status ?? { name: `svc3-${place.kind}`, state: 'not installed', log: 'nothing' }
+      },
+      doctor: async (asked) => {
+        started.push(asked)
+        return options.checks ?? []
+      },
+    },
     now: () => options.now ?? new Date('2026-11-15T11:00:30Z'),
     interruption: () => options.interruption ?? new AbortController().signal,
   }

@@ -25,6 +25,15 @@ export interface DevServer extends AsyncDisposable {
   kill(signal: NodeJS.Signals): Promise<{ code: number | null; signal: NodeJS.Signals | null }>
 }
 
+/** It ended before it was ready. */
+export class EndedEarly extends Error {
+  readonly signal: NodeJS.Signals | null
+  constructor({ code, signal }: { code: number | null; signal: NodeJS.Signals | null }, output: string) {
+    super(`svc3 dev ended with ${signal ?? code}:\n${output}`)
+    this.signal = signal
+  }
+}
+
 /** Names of all files of a folder, those in its folders included. */
 export async function filesIn(folder: string): Promise<string[]> {
   const entries = await fs.readdir(folder, { recursive: true, withFileTypes: true })
@@ -64,7 +73,7 @@ export async function startDev(
     child.stdout.on('data', read)
     child.stderr.on('data', read)
     child.on('error', reject)
-    void ended.then(({ code }) => reject(new Error(`svc3 dev ended with ${code}:\n${output}`)))
+    void ended.then((how) => reject(new EndedEarly(how, output)))
   })
   const connection = JSON.parse(await fs.readFile(path.join(dataDir, 'connection.json'), 'utf8'))
   const kill = (signal: NodeJS.Signals): typeof ended => {

@@ -8,6 +8,7 @@ import type { FastifyInstance, InjectOptions } from 'fastify'
 import { ApiError } from '../../src/api/errors.ts'
 import { exchangeToken } from '../../src/api/tokens.ts'
 import { createAccounts } from '../../src/auth/accounts.ts'
+import { createBrowserSessions } from '../../src/auth/browser-sessions.ts'
 import { makeKeyring } from '../../src/auth/keyring.ts'
 import type { LocalIssuer } from '../../src/auth/local-issuer.ts'
 import { createNodeKeys } from '../../src/auth/node-keys.ts'
@@ -17,12 +18,14 @@ import { createRoles } from '../../src/auth/roles.ts'
 import { Secrets } from '../../src/auth/secrets.ts'
 import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
+import { roomsNow } from '../../src/controllers/rooms.ts'
 import { openStore as openContent } from '../../src/images/store.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
 import { Certificates } from '../../src/server/certificates.ts'
 import { Deliveries } from '../../src/server/deliveries.ts'
 import { createFleetServices } from '../../src/server/fleet-services.ts'
+import { createHistory } from '../../src/server/history.ts'
 import { openPartialFolder } from '../../src/server/image-pulls.ts'
 import { LegacyUsage } from '../../src/server/legacy/usage.ts'
 import { createLimits } from '../../src/server/limits.ts'
@@ -78,7 +81,8 @@ export async function startService(
   await beginEra({ collections, clock })
   await ensureDefaultNamespace({ collections, clock })
   const signingKeys = await loadSigningKeys(collections.signingKeys, secrets, clock)
-  const tokens = createTokens(signingKeys, clock, createAccounts(collections, () => true).isCurrent)
+  const { isCurrent } = createAccounts(collections, () => true)
+  const tokens = createTokens(signingKeys, clock, isCurrent)
   const logLines: string[] = []
   const stopping = new AbortController()
   const settings = parseSettings(JSON.stringify(options.settings ?? {}))
@@ -87,6 +91,7 @@ export async function startService(
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
   const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
   const content = await openContent(path.join(folder, 'content'))
+  const history = createHistory({ collections, clock })
   const services: Services = {
     ...fleetServices,
     content,
@@ -101,6 +106,10 @@ export async function startService(
     collections,
     secrets,
     tokens,
+    browserSessions: createBrowserSessions({ collections, secrets, tokens, isCurrent, clock }),
+    consoleFolder: path.join(folder, 'console'),
+    roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
+    history,
     roles: createRoles(collections),
     identity: exampleIdentity,
     ...(options.localIssuer && { localIssuer: options.localIssuer }),
@@ -151,6 +160,7 @@ export async function startService(
     [Symbol.asyncDispose]: async () => {
       stopping.abort()
       await app.close()
+      history.stop()
       await fleetServices[Symbol.asyncDispose]()
       await collections[Symbol.asyncDispose]()
       await store.close()

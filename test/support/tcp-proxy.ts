@@ -12,6 +12,8 @@ export interface TcpProxy extends AsyncDisposable {
   delay(milliseconds: number): void
   /** How many connections are open. */
   readonly count: number
+  /** New connections lead to this port, and so do those that wait because nobody listened at the one before. */
+  aim(target: number): void
   /** Ends every connection; new ones are accepted. */
   cut(): void
   /** Ends every connection, and accepts none until opened again. */
@@ -21,16 +23,17 @@ export interface TcpProxy extends AsyncDisposable {
   lost(bytes: number): Promise<void>
 }
 
-export async function startTcpProxy(target: number): Promise<TcpProxy> {
+/** `isPatient`: a connection that finds nobody at the target waits until it is aimed anew; otherwise it is closed. */
+export async function startTcpProxy(first: number, { isPatient = false } = {}): Promise<TcpProxy> {
   const sockets = new Set<net.Socket>()
+  const waiting = new Set<net.Socket>()
+  let target = first
   let loss: Loss = 'nothing'
   let isOpen = true
   let delayMs = 0
   let lostBytes = 0
   let lostMore: () => void = () => undefined
-  const server = net.createServer((client) => {
-    if (!isOpen) return void client.destroy()
-    const upstream = net.connect(target, '127.0.0.1')
+  const join = (client: net.Socket, upstream: net.Socket): void => {
     const pipe = (from: net.Socket, to: net.Socket, kind: Loss): void => {
       sockets.add(from)
       from.on('data', (chunk) => {
@@ -39,7 +42,7 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
         lostBytes += chunk.length
         lostMore()
       })
-      from.on('error', () => undefined)
+      from.resume()
       from.on('close', () => {
         sockets.delete(from)
         to.destroy()
@@ -47,11 +50,29 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     }
     pipe(client, upstream, 'requests')
     pipe(upstream, client, 'answers')
+  }
+  const connect = (client: net.Socket): void => {
+    const upstream = net.connect(target, '127.0.0.1', () => join(client, upstream))
+    let isJoined = false
+    upstream.once('connect', () => {
+      isJoined = true
+    })
+    upstream.on('error', () => {
+      if (isJoined) return
+      if (isPatient && isOpen) waiting.add(client)
+      else client.destroy()
+    })
+  }
+  const server = net.createServer({ pauseOnConnect: true }, (client) => {
+    client.on('error', () => undefined)
+    client.on('close', () => waiting.delete(client))
+    if (isOpen) connect(client)
+    else client.destroy()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const cut = (): void => {
-    for (const socket of sockets) socket.destroy()
+    for (const socket of [...sockets, ...waiting]) socket.destroy()
   }
   return {
     port: (server.address() as net.AddressInfo).port,
@@ -63,6 +84,11 @@ export async function startTcpProxy(target: number): Promise<TcpProxy> {
     },
     get count() {
       return sockets.size / 2
+    },
+    aim: (port) => {
+      target = port
+      for (const client of waiting) connect(client)
+      waiting.clear()
     },
     cut,
     close: () => {

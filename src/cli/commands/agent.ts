@@ -44,6 +44,12 @@ export const command = defineCommand({
       defaultText: `$SVC3_AGENT_DATA, or ${defaultDataDir}`,
       description: 'Folder of the node and its VMs',
     },
+    config: {
+      type: 'string',
+      value: 'FILE',
+      defaultText: 'agent.json in the data folder',
+      description: 'What this node is given for macOS guests',
+    },
     images: { type: 'string', value: 'DIR', defaultText: 'images in the data folder', description: 'Folder of images' },
     driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
     architecture: { type: 'choice', choices: architectures, description: "Of the VMs; this host's if left out" },
@@ -102,6 +108,10 @@ export const command = defineCommand({
       does: 'The same; once, VMs go that were kept because the service had other or older data',
     },
     {
+      line: 'svc3 agent --driver apple --api-url https://svc3.example.com --join-token-file token.txt',
+      does: 'The same on a Mac with Apple silicon, where tart is installed',
+    },
+    {
       line: 'svc3 agent --name fake-1 --driver simulated --data ./fake-1 --join-token-file token.txt -a http://127.0.0.1:8080',
       does: 'A node that only pretends',
     },
@@ -128,6 +138,7 @@ export const command = defineCommand({
       dataDir,
       imageDir:
         options.images === undefined ? path.join(dataDir, 'images') : path.resolve(host.workingDir, options.images),
+      configFile: options.config === undefined ? undefined : path.resolve(host.workingDir, options.config),
       name: options.name ?? hostName(),
       driver: options.driver,
       architecture: options.architecture,
@@ -140,6 +151,8 @@ export const command = defineCommand({
       network: options.network,
       simulation: parseSimulation(options.simulate),
       joinToken: join?.token,
+      joinText: join?.given,
+      joined: removal(dataDir, options['join-token-file'], host.workingDir),
       trust: await trustOf(host, apiUrls, options.ca, options.fingerprint),
       removeUnknown: options['remove-unknown'],
     }
@@ -156,6 +169,8 @@ interface TokenSources {
 interface Join {
   /** Asked for only when the node has to join: a file may be gone by then. */
   readonly token: () => Promise<string>
+  /** As it was given. */
+  readonly given: () => Promise<string>
   /** What was given is a whole string, and not a token alone. */
   readonly text: JoinString | undefined
 }
@@ -173,7 +188,7 @@ async function joinFrom(context: Context, { token, file, fromStdin }: TokenSourc
   const keep = (value: string): Join => {
     const text = parsedJoin(value)
     for (const secret of [value, text?.token]) if (secret !== undefined) secrets.add(secret)
-    return { token: async () => text?.token ?? value, text }
+    return { token: async () => text?.token ?? value, given: async () => value, text }
   }
   if (fromStdin) return keep((await readPassword(context, 'Join token: ')).trim())
   if (file !== undefined) {
@@ -183,11 +198,20 @@ async function joinFrom(context: Context, { token, file, fromStdin }: TokenSourc
     const read = async (): Promise<string> => (await readFile(place, 'utf8')).trim()
     // One that is gone has done its work: the node has joined.
     const given = await read().catch(() => '')
-    return { token: async () => keep(await read()).token(), text: parsedJoin(given) }
+    return { token: async () => keep(await read()).token(), given: read, text: parsedJoin(given) }
   }
   // Not from the environment: it stays readable in /proc for as long as the agent runs.
   if (token !== undefined) note('--join can be seen by others on this machine; --join-token-file is safer.')
   return token?.trim() ? keep(token.trim()) : undefined
+}
+
+/** The token that "svc3 agent install" left is in the data folder; other files are not ours to remove. */
+function removal(dataDir: string, file: string | undefined, workingDir: string): (() => Promise<void>) | undefined {
+  if (file === undefined) return undefined
+  const path = process.getBuiltinModule('node:path')
+  const place = path.resolve(workingDir, file)
+  if (path.dirname(place) !== dataDir) return undefined
+  return () => process.getBuiltinModule('node:fs/promises').rm(place, { force: true })
 }
 
 /** As the command line judges servers: by what is given here, by what was accepted before, by authorities. */

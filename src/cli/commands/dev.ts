@@ -4,7 +4,7 @@ import { isLoopback } from '../../client/transport.ts'
 import { defineCommand } from '../command.ts'
 import { dataDir } from '../connection.ts'
 import { imageQuota } from '../image-quota.ts'
-import { type Architecture, architectures, type DevOptions, drivers } from '../programs.ts'
+import { type Architecture, architectures, type DevOptions, devDrivers } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
 import { UsageError } from '../usage.ts'
 
@@ -24,10 +24,10 @@ export const command = defineCommand({
     data: {
       type: 'string',
       value: 'DIR',
-      defaultText: '$SVC3_DATA, or .svc3 in the checkout',
+      defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
       description: 'Folder of all state',
     },
-    driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
+    driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'What runs the virtual machines' },
     nodes: {
       type: 'string',
       value: 'ARCH=COUNT,…',

@@ -207,9 +207,23 @@ export const commands: CommandTable = {
     summary: 'Run the control plane, and look after it',
     load: () => import('./server/run.ts'),
     commands: {
+      install: { summary: 'Make it a service of this host', load: () => import('./server/install.ts') },
+      status: { summary: 'Show how that service stands', load: () => import('./server/status.ts') },
+      upgrade: { summary: 'Let that service run this version', load: () => import('./server/upgrade.ts') },
+      uninstall: { summary: 'Remove that service, not its data', load: () => import('./server/uninstall.ts') },
       'rotate-key': {
         summary: 'Seal all stored secrets with a new key',
         load: () => import('./server/rotate-key.ts'),
+      },
+      'rotate-keys': {
+        summary: 'Sign tokens with a new key',
+        load: () => import('./server/rotate-keys.ts'),
+      },
+      backup: { summary: 'Write everything into one file', load: () => import('./server/backup.ts') },
+      restore: { summary: 'Restore a backup', load: () => import('./server/restore.ts') },
+      'migrate-store': {
+        summary: 'Move the records from SQLite to etcd',
+        load: () => import('./server/migrate-store.ts'),
       },
       users: {
         summary: 'Users of the built-in identity provider, on this machine',
@@ -225,6 +239,13 @@ export const commands: CommandTable = {
   agent: {
     summary: 'Run a node: join a cluster and run VMs on this host',
     load: () => import('./agent.ts'),
+    commands: {
+      install: { summary: 'Make the agent a service of this host', load: () => import('./agent/install.ts') },
+      status: { summary: 'Show how that service stands', load: () => import('./agent/status.ts') },
+      upgrade: { summary: 'Let that service run this version', load: () => import('./agent/upgrade.ts') },
+      uninstall: { summary: 'Remove that service, not its data', load: () => import('./agent/uninstall.ts') },
+      doctor: { summary: 'Look whether this host can be a node', load: () => import('./agent/doctor.ts') },
+    },
   },
   completion: { summary: 'Let a shell complete commands and names', load: () => import('./completion.ts') },
   version: { summary: 'Show the versions of this program and of the server', load: () => import('./version.ts') },

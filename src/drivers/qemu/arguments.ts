@@ -5,6 +5,17 @@ import type { Accelerator } from './accel.ts'
 import { accelArgument, architectures, cpuFor } from './architectures.ts'
 import { variablesFile } from './firmware.ts'
 import { instanceOf, macAddress } from './identity.ts'
+import {
+  type MacosSettings,
+  macosBootDisk,
+  macosCores,
+  macosCpu,
+  macosGlobals,
+  macosNetworkDevice,
+  macosScreen,
+  macosSerial,
+  smcFile,
+} from './macos.ts'
 import { metadataCommand } from './metadata.ts'
 import { listenAddress, type NetworkKind, networkArgument, sealedPrefix } from './network.ts'
 
@@ -17,6 +28,8 @@ export interface Surroundings {
   readonly diskNode: Readonly<Record<string, unknown>>
   /** Where the disk boots by UEFI. */
   readonly uefiCode?: string
+  /** The guest is macOS on amd64, and this is what its operator gave the node for it. */
+  readonly macos?: MacosSettings
   /** Without the guest agent's port: memory that was saved before there was one can go on in such a machine only. */
   readonly isWithoutAgent?: boolean
 }
@@ -47,20 +60,17 @@ export function qemuArguments(vm: VmSpec, around: Surroundings): readonly string
     ...['-nodefaults', '-no-user-config', '-no-shutdown', '-name', `svc3-${comma(vm.name)}`],
     ...sandbox,
     ...['-machine', [settings.machine(vm.cpu), ...firmwareProperties(around)].join(',')],
-    ...[
-      '-accel',
-      accelArgument(vm.architecture, around.accelerator),
-      '-cpu',
-      cpuFor(vm.architecture, around.accelerator),
-    ],
-    ...['-smp', String(vm.cpu), '-m', `${vm.memoryMiB}M`, '-rtc', 'base=utc'],
+    ...['-accel', accelArgument(vm.architecture, around.accelerator), '-cpu', processor(vm, around)],
+    ...['-smp', around.macos ? macosCores(vm.cpu) : String(vm.cpu), '-m', `${vm.memoryMiB}M`, '-rtc', 'base=utc'],
     ...['-qmp', `unix:${qmpSocket(around.runtime)},server=on,wait=off`],
     ...['-chardev', `file,id=console,path=${consoleFile},append=on`, '-serial', 'chardev:console'],
     ...device('virtio-rng-pci'),
+    ...(around.macos ? macos(around, around.macos) : []),
     ...firmware(around),
     ...boot(vm),
-    ...identity(vm),
+    ...identity(vm, around),
     ...disk(vm, around),
+    ...bootDisk(around),
     ...iso(vm),
     ...network(vm, around),
     ...screen(vm, around),
@@ -72,6 +82,21 @@ const device = (value: string): readonly string[] => ['-device', value]
 const node = (value: Readonly<Record<string, unknown>>): readonly string[] => ['-blockdev', JSON.stringify(value)]
 /** QEMU ends a value at a comma; two stand for one. */
 const comma = (text: string): string => text.replaceAll(',', ',,')
+
+const processor = ({ architecture }: VmSpec, { accelerator, macos }: Surroundings): string =>
+  macos ? macosCpu(accelerator, macos) : cpuFor(architecture, accelerator)
+
+const macos = ({ runtime }: Surroundings, { smcKey }: MacosSettings): readonly string[] => [
+  ...macosGlobals,
+  ...(smcKey === undefined ? [] : ['-readconfig', smcFile(runtime)]),
+]
+
+/** Before the disk in the order of booting, and behind it among the devices: the guest's disk stays its first. */
+function bootDisk({ macos }: Surroundings): readonly string[] {
+  const found = macos && macosBootDisk(macos)
+  if (!found) return []
+  return [...node({ 'node-name': 'boot-disk', ...found }), ...device('virtio-blk-pci,drive=boot-disk,bootindex=0')]
+}
 
 const firmwareProperties = ({ uefiCode }: Surroundings): readonly string[] =>
   uefiCode === undefined ? [] : ['pflash0=firmware-code', 'pflash1=firmware-variables']
@@ -105,7 +130,7 @@ const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
  * Who this VM is. One that goes on from memory finds itself another by these: kernels know the device, and make new
  * random numbers. QEMU has it for amd64 only.
  */
-function identity({ uid, systemSerial, architecture }: VmSpec): readonly string[] {
+function identity({ uid, systemSerial, architecture }: VmSpec, { macos }: Surroundings): readonly string[] {
   const hasGeneration = architecture === 'amd64'
   const uuid = [
     ...['-fw_cfg', `name=opt/svc3/instance,string=${instanceOf(uid)}`],
@@ -114,7 +139,7 @@ function identity({ uid, systemSerial, architecture }: VmSpec): readonly string[
   if (systemSerial === undefined) return uuid
   if (!serialForm.test(systemSerial))
     throw new Error(`the system serial number has to be 1 to 64 letters, digits, '.', '_', '+', '/', '-'`)
-  return [...uuid, '-smbios', `type=1,serial=${systemSerial}`]
+  return [...uuid, ...(macos ? macosSerial(systemSerial) : ['-smbios', `type=1,serial=${systemSerial}`])]
 }
 
 function disk({ legacyIO, architecture }: VmSpec, { diskNode }: Surroundings): readonly string[] {
@@ -142,8 +167,9 @@ function iso({ iso, architecture }: VmSpec): readonly string[] {
 }
 
 /** The guest's network, and a second one that leads to its metadata and nowhere else. */
-function network(vm: VmSpec, { network: kind }: Surroundings): readonly string[] {
-  const model = vm.netBoost ? 'virtio-net-pci' : architectures[vm.architecture].slowNetworkDevice
+function network(vm: VmSpec, { network: kind, macos }: Surroundings): readonly string[] {
+  const usual = vm.netBoost ? 'virtio-net-pci' : architectures[vm.architecture].slowNetworkDevice
+  const model = macos ? macosNetworkDevice(vm) : usual
   const metadata = [
     'user,id=metadata,ipv6=off,restrict=on',
     'net=169.254.169.0/24,host=169.254.169.2,dns=169.254.169.3,dhcpstart=169.254.169.15',
@@ -165,14 +191,11 @@ const guestAgent = ({ runtime }: Surroundings): readonly string[] => [
   ...device(`virtserialport,chardev=${agentDevice},name=org.qemu.guest_agent.0`),
 ]
 
-function screen({ screen, ip, architecture }: VmSpec, { network: kind }: Surroundings): readonly string[] {
-  if (!screen) return ['-display', 'none']
+function screen({ screen, ip, architecture }: VmSpec, { network: kind, macos }: Surroundings): readonly string[] {
+  if (!screen) return ['-display', 'none', ...(macos ? macosScreen(screen).flatMap(device) : [])]
   if (screen.port < firstScreenPort)
     throw new Error(`a screen cannot be on port ${screen.port}: QEMU's are ${firstScreenPort} and above`)
   const { screenDevice, inputDevices } = architectures[architecture]
-  return [
-    ...['-vnc', `${listenAddress(kind, ip)}:${screen.port - firstScreenPort}`],
-    ...device(screenDevice(screen.width, screen.height)),
-    ...inputDevices.flatMap(device),
-  ]
+  const devices = macos ? macosScreen(screen) : [screenDevice(screen.width, screen.height), ...inputDevices]
+  return [...['-vnc', `${listenAddress(kind, ip)}:${screen.port - firstScreenPort}`], ...devices.flatMap(device)]
 }

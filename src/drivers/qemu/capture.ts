@@ -26,6 +26,7 @@ import {
 } from './chain.ts'
 import { statusOf } from './control.ts'
 import { newLayer } from './disks.ts'
+import { startGuard } from './guard.ts'
 import { flushGuest } from './guest-agent.ts'
 import { endSaving, saveMemory } from './memory.ts'
 import { makeOverlay, readHeader, syncFile } from './overlays.ts'
@@ -132,10 +133,13 @@ async function freeze(
   { id, shape }: CaptureRequest,
   signal: AbortSignal,
 ): Promise<void> {
+  using guards = new DisposableStack()
+  const goesOn = (await statusOf(qmp)) === 'running'
   try {
     const node = layerNode(path.join(folder, next.file), false)
     await qmp.execute('blockdev-add', { 'node-name': nodeOf(next), ...node, backing: null })
     failpoint('capture-added')
+    if (goesOn) guards.use(startGuard(runtime))
     await qmp.execute('stop')
     failpoint('capture-stopped')
     await qmp.execute('blockdev-snapshot', { node: await activeNode(qmp), overlay: nodeOf(next) }, 30_000)

@@ -7,6 +7,7 @@ import type { CaptureWish } from './capture.ts'
 import { listCaptures, shownCapture } from './captures.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks.ts'
 import { consoleLimit, programLimit, trimLog } from './logs.ts'
+import type { MacosSettings } from './macos.ts'
 import { defaultNetwork, type NetworkKind, networkPlaces } from './network.ts'
 import { QemuProbe } from './probe.ts'
 import { files, runtimeFolder } from './run.ts'
@@ -21,6 +22,8 @@ export interface QemuOptions {
   readonly network?: NetworkKind | undefined
   /** The architectures that this node is to offer; what is missing is complained about. */
   readonly architectures?: readonly Architecture[]
+  /** What macOS needs that does not come with svc3. */
+  readonly macos?: MacosSettings | undefined
 }
 
 export class QemuDriver implements Driver {
@@ -58,19 +61,24 @@ export class QemuDriver implements Driver {
   }
 
   async create(vm: VmSpec, folder: string): Promise<Handle> {
+    if (vm.architecture === 'arm64' && vm.image.os === 'macos')
+      throw new Error(
+        `image ${vm.image.name} holds macOS for Apple silicon, which runs on Macs only: deploy it on a node whose agent ` +
+          'was started with --driver apple',
+      )
     await this.#vm(folder).create(vm)
     return { version: 1, driver: this.name, uid: vm.uid, folder }
   }
 
   async start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
-    const { accelerator } = this.#options
+    const { accelerator, macos } = this.#options
     const requireNetwork = async () => {
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
       if (problem !== undefined) throw new Error(problem)
     }
     return this.#vm(folder).start(
       vm,
-      { network: this.#network, requireNetwork, ...(accelerator && { accelerator }) },
+      { network: this.#network, requireNetwork, ...(accelerator && { accelerator }), ...(macos && { macos }) },
       signal,
     )
   }

@@ -61,7 +61,7 @@ export async function prepareUefi(architecture: Architecture, folder: string): P
   return files.code
 }
 
-async function findUefi(architecture: Architecture): Promise<UefiFiles | undefined> {
+export async function findUefi(architecture: Architecture): Promise<UefiFiles | undefined> {
   for (const files of uefi[architecture].places) {
     const isThere = await Promise.all([fs.access(files.code), fs.access(files.variables)]).then(
       () => true,

@@ -5,6 +5,7 @@ import { qemuArguments } from './arguments.ts'
 import { readChain } from './chain.ts'
 import { diskBytes, diskNodeOn } from './disks.ts'
 import { defaultFirmware, prepareUefi } from './firmware.ts'
+import { isMacos, type MacosSettings, requireMacos } from './macos.ts'
 import { mergeFrozen } from './merge.ts'
 import { type Doors, doorsOf, type NetworkKind } from './network.ts'
 import { runtimeFolder } from './run.ts'
@@ -13,6 +14,7 @@ import { difference, type Shape, shapeOf } from './shape.ts'
 export interface VmOptions {
   readonly accelerator?: Accelerator
   readonly network: NetworkKind
+  readonly macos?: MacosSettings
   /** Throws when guests cannot have that network here. */
   requireNetwork(): Promise<void>
 }
@@ -21,6 +23,8 @@ export interface Launch {
   readonly runtime: string
   readonly command: readonly string[]
   readonly doors: Doors
+  /** QEMU reads it from a file when it starts. */
+  readonly smcKey?: string | undefined
   /** Undefined where it could not be found out: such a VM can neither give nor take memory. */
   readonly shape: Shape | undefined
   /** The memory to go on from. */
@@ -32,14 +36,16 @@ export interface Launch {
 export async function planLaunch(
   folder: string,
   vm: VmSpec,
-  { network, accelerator: forced }: VmOptions,
+  { network, accelerator: forced, macos: settings }: VmOptions,
   signal: AbortSignal,
 ): Promise<Launch> {
   const runtime = runtimeFolder(folder)
   // It runs as well with many: no room for a merge is no reason not to start.
   await mergeFrozen(folder, vm.image, signal).catch(() => signal.throwIfAborted())
   const { boot } = vm.image
-  const isUefi = boot.kind === 'firmware' && (boot.firmware ?? defaultFirmware[vm.architecture]) === 'uefi'
+  const macos = isMacos(vm) ? await requireMacos(settings) : undefined
+  const isUefi =
+    boot.kind === 'firmware' && (macos ? 'uefi' : (boot.firmware ?? defaultFirmware[vm.architecture])) === 'uefi'
   const accelerator = await acceleratorFor(vm.architecture, forced)
   const chain = await readChain(folder)
   // Only a disk that never ran is what the memory knows of it.
@@ -50,13 +56,14 @@ export async function planLaunch(
     network,
     runtime,
     diskNode: await diskNodeOn(folder, vm.image),
+    ...(macos && { macos }),
     ...(isUefi && { uefiCode: await prepareUefi(vm.architecture, folder) }),
   })
   const input = { vm, command, accelerator, network, diskBytes: await diskBytes(folder) }
   const shape = await shapeOf(input).catch(() => undefined)
   const note = vm.isCold ? undefined : chain?.whyCold
   const rest = saved ? memoryFor(saved, shape) : note !== undefined && { note }
-  return { runtime, command, doors: doorsOf(network, vm), shape, ...rest }
+  return { runtime, command, doors: doorsOf(network, vm), shape, smcKey: macos?.smcKey, ...rest }
 }
 
 type Memory = NonNullable<VmSpec['image']['memory']>

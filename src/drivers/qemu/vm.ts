@@ -12,6 +12,7 @@ import { createDisk, hasDisk } from './disks.ts'
 import { clearRun, endRun, quitMs } from './ending.ts'
 import { exclusively } from './exclusive.ts'
 import { coldNote, type Launch, planLaunch, type VmOptions } from './launch.ts'
+import { removeSmc, writeSmc } from './macos.ts'
 import { untilLoaded } from './memory.ts'
 import { RunningMerge } from './merge-running.ts'
 import { removeMetadata, writeMetadata } from './metadata.ts'
@@ -199,6 +200,7 @@ export class QemuVm {
       await writeRun(this.#folder, run)
       failpoint('qemu-recorded')
       await makeRuntime(runtime, this.#folder)
+      await writeSmc(runtime, launch.smcKey)
       await writeMetadata(this.#folder, vm)
       failpoint('qemu-prepared')
       signal.throwIfAborted()
@@ -229,6 +231,7 @@ export class QemuVm {
   async #complete(run: Run, signal: AbortSignal): Promise<void> {
     const found = await findProcess(this.#folder, run)
     if (!found) throw new Error('QEMU ended right after its start')
+    await removeSmc(run.runtime)
     if (run.doors.kind === 'sealed')
       await startUplink(found.pid, run.runtime, run.doors, signal, () => void this.#lostWayOut().catch(() => undefined))
     failpoint('qemu-connected')

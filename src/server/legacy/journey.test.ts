@@ -363,7 +363,7 @@ describe('images and ISOs', () => {
       (await ok('POST', '/resources/image/generate', { body: { file_name: 'empty.img', file_size: '1G' } })).message,
       'Successfully generated image',
     )
-    const upload = await fileForm({ image: 'the bytes of a disk' })
+    const upload = await fileForm({ image: '\0'.repeat(512) })
     assert.match((await ok('POST', '/resources/image/upload', upload)).message, /^Successfully uploaded /)
     const name = (await ok('POST', '/resources/image/copy', { body: { image: 'ventura', new_name: 'ventura-2.img' } }))
       .message
@@ -392,7 +392,7 @@ describe('images and ISOs', () => {
   })
 
   it('come back as they went', async () => {
-    const bytes = 'the bytes of an installer'
+    const bytes = 'the bytes of an installer\0'.padEnd(512, '\0')
     const uploaded = await ok('POST', '/resources/iso/upload', await fileForm({ iso: bytes }))
     const [, name = ''] = /^Successfully uploaded (.+)$/.exec(uploaded.message) ?? []
     assert.equal(

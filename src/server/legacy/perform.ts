@@ -61,6 +61,7 @@ export function createPerformers(services: Services, table: Handlers) {
         now: services.clock.now(),
         requestKey: undefined,
         signal: undefined,
+        caller: undefined,
         hurry: input.hurry,
         upload: operation.isUpload
           ? (openUpload(operation, request, reply, services.uploads) as unknown as undefined)

@@ -77,7 +77,7 @@ const sendBlob = (node: NodeStandIn, bytes: Buffer, digest = digestOf(bytes)) =>
 const remove = (name: string, query = '') => service.call('DELETE', `${here}/vms/${name}${query}`)
 
 /** An image of one chunk. */
-function made(architecture: 'arm64' | 'amd64') {
+function made(architecture: 'arm64' | 'amd64', change: Pick<Manifest, 'os'> = {}) {
   const chunk = randomBytes(65_536)
   const stored = {
     digest: digestOf(chunk),
@@ -90,6 +90,7 @@ function made(architecture: 'arm64' | 'amd64') {
     architecture,
     virtualSizeBytes: 2 ** 21,
     boot: { kind: 'firmware' },
+    ...change,
     layers: [{ chunks: [{ ...stored, extents: [[0, chunk.length]] }] }],
   }
   const { bytes, digest } = encodeManifest(manifest)
@@ -138,6 +139,19 @@ describe('save', () => {
     assert.deepEqual([image('base')?.recipe, image('base')?.content], ['base', undefined])
     const again = await agent(intel, `captures/${id}`, { content })
     assert.equal(again.status, 404)
+  })
+
+  it('is of the guest that the image holds, or that its node packed', async () => {
+    const { images } = service.services.collections
+    const base = images.get('', 'base')
+    assert.ok(base)
+    await images.update(base, { ...base.value, os: 'linux' })
+    assert.equal((await post('vms/saver/save', { imageName: 'same-guest' })).body.os, 'linux')
+    await deliver(intel, capturing('same-guest'))
+    assert.equal(image('same-guest')?.os, 'linux')
+    await post('vms/saver/save', { imageName: 'packed-guest' })
+    await deliver(intel, capturing('packed-guest'), made('amd64', { os: 'macos' }))
+    assert.equal(image('packed-guest')?.os, 'macos')
   })
 
   it('is for names that can be, of VMs that run, and for one VM at a time', async () => {

@@ -85,7 +85,10 @@ export function captures(services: Services): HandlersOf<typeof api> {
         }))
       } else {
         deliveries.heard(id)
-        await changeCaptured(collections, capture, (record) => ({ ...record, progress: { percent, bytes } }))
+        await changeCaptured(collections, capture, ({ errorMessage: _, ...record }) => ({
+          ...record,
+          progress: { percent, bytes },
+        }))
       }
       return {}
     },
@@ -107,6 +110,7 @@ export function captures(services: Services): HandlersOf<typeof api> {
       if (missing.length > 0) return { missing: missing.slice(0, mostTold) }
       const made = {
         content: body.content,
+        ...(manifest.os && { os: manifest.os }),
         sizeBytes: manifest.virtualSizeBytes,
         spaceUsedBytes: ((await content.size(body.content)) ?? 0) + storedBytes(manifest),
         updatedAt: timestamp(clock.now()),

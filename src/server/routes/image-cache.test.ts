@@ -71,9 +71,9 @@ describe('adding', () => {
     await one.report({ cache: [{ key, state: 'Ready', bytes: 800, usedAt }] })
     const ready = { ...copy, state: 'Ready', bytes: 800, spaceUsed: '800', lastUsed: usedAt }
     assert.deepEqual(await copies('sonoma'), [ready])
-    const { rev } = service.services.collections.nodes.view
+    const rev = service.services.collections.nodes.view.revOf()
     await one.report({ imageSpace: { quotaBytes: 1_010, usedBytes: 800 } })
-    assert.equal(service.services.collections.nodes.view.rev, rev)
+    assert.equal(service.services.collections.nodes.view.revOf(), rev)
     const { body } = await service.call('GET', `${base}/cache/images`)
     assert.deepEqual(
       body.items.map((item: { name: string }) => item.name),

@@ -7,7 +7,7 @@ import { diskSizeRule, parseDiskSize } from '../../rules/sizes.ts'
 import { Answer, type HandlersOf, listing } from '../handlers.ts'
 import { openImageContents } from '../image-contents.ts'
 import { openImages } from '../image-store.ts'
-import { receiveImage } from '../image-uploads.ts'
+import { problemsOf, receiveImage } from '../image-uploads.ts'
 import type { Services } from '../services.ts'
 
 const noun = 'images'
@@ -24,7 +24,7 @@ export function images(services: Services): HandlersOf<typeof api> {
 
     async generateImage({
       params: { namespace },
-      body: { name, size, firmware, description },
+      body: { name, size, firmware, os, description },
       principal,
       now,
       requestKey,
@@ -32,12 +32,13 @@ export function images(services: Services): HandlersOf<typeof api> {
       const sizeBytes = parseDiskSize(size)
       const message = `size "${size}" is not ${diskSizeRule}`
       const sizeProblems = sizeBytes === undefined ? [{ field: 'size', reason: 'FieldValueInvalid', message }] : []
-      store.refuse([...store.nameProblems(name), ...sizeProblems], name, requestKey)
+      const bootProblems = problemsOf({ ...(firmware && { firmware }), ...(os && { os }) })
+      store.refuse([...store.nameProblems(name), ...sizeProblems, ...bootProblems], name, requestKey)
       const architecture = 'amd64'
-      const empty = await contents.empty(architecture, sizeBytes ?? 0, firmware)
+      const empty = await contents.empty(architecture, sizeBytes ?? 0, { firmware, os })
       const source = { source: 'generated', sourceType: 'generated' } as const
       const { entry, isRepeated } = await store.create(
-        { name, description: description ?? '', architecture, ...empty, ...source },
+        { name, description: description ?? '', architecture, ...(os && { os }), ...empty, ...source },
         { namespace, owner: displayName(principal), now, requestKey },
       )
       return new Answer(202, store.shown(entry), isRepeated)

@@ -6,6 +6,8 @@ import type { Services } from '../services.ts'
 import { agent } from './agent.ts'
 import { captures } from './captures.ts'
 import { certificates } from './certificates.ts'
+import { charts } from './charts.ts'
+import { estimates } from './estimates.ts'
 import { events } from './events.ts'
 import { imageCache } from './image-cache.ts'
 import { images } from './images.ts'
@@ -21,13 +23,22 @@ import { roleBindings } from './role-bindings.ts'
 import { servers } from './servers.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
+import { terminals } from './terminals.ts'
 import { tokens } from './tokens.ts'
 import { uploads } from './uploads.ts'
 import { vmConfigs } from './vm-configs.ts'
 import { vms } from './vms.ts'
+import { watches } from './watches.ts'
 
-export const handlers = (services: Services): Handlers => ({
+export const handlers = (services: Services): Handlers => {
+  const table: Handlers = tableOf(services, () => table)
+  return table
+}
+
+const tableOf = (services: Services, table: () => Handlers): Handlers => ({
   ...vms(services),
+  ...terminals(services),
+  ...estimates(services),
   ...vmConfigs(services),
   ...pushJobs(services),
   ...images(services),
@@ -44,6 +55,8 @@ export const handlers = (services: Services): Handlers => ({
   ...events(services),
   ...certificates(services),
   ...legacyUsage(services),
+  ...watches(services, table),
+  ...charts(services),
   ...tokens(services),
   ...service(services),
   ...agent(services),

@@ -2,6 +2,7 @@
 // on, ends once, and is forgotten.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { startBadRegistry } from '../../../test/support/bad-registry.ts'
 import { eventually } from '../../../test/support/eventually.ts'
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
 import { type Answer, startService, type TestService } from '../../../test/support/service.ts'
@@ -19,7 +20,7 @@ let scheduler: AsyncDisposable
 let arm: NodeStandIn
 
 before(async () => {
-  service = await startService()
+  service = await startService({ settings: { registries: { allowLoopback: true } } })
   scheduler = startScheduler(service)
   const many = { cpu: 1_000, memoryMiB: 2_000_000 }
   arm = await startNode(service, { name: 'arm', report: { architecture: 'arm64', ...many } })
@@ -74,6 +75,18 @@ describe('a push', () => {
     const shown = (await service.call('GET', `${here}/pushjobs/${name}`)).body
     assert.deepEqual([shown.status, shown.vm, shown.image], ['Pending', 'apple', 'ghcr.io/acme/ios/sonoma:latest'])
     await free()
+  })
+
+  it('may be in the format of tart, of which the node is told and the job tells', async () => {
+    const body = { imageReference: 'ghcr.io/acme/ios/sonoma', format: 'tart' }
+    const answer = await post('vms/apple/push', body)
+    assert.equal(answer.status, 200, answer.text)
+    const told = arm.told.findLast((message) => message.type === 'VM')
+    assert.equal(told?.type === 'VM' && told.vm.captures?.at(-1)?.format, 'tart')
+    assert.equal((await service.call('GET', `${here}/pushjobs/${answer.body.jobName}`)).body.format, 'tart')
+    await free()
+    const refused = await post('vms/apple/push', { ...body, format: 'docker' })
+    assert.equal(refused.status, 400, refused.text)
   })
 
   it('gives the credentials of the namespace to the node that pushes, and to no other', async () => {
@@ -158,11 +171,25 @@ describe('a push is refused', () => {
   })
 
   it('without credentials for that registry in that namespace, with the command that adds them', async () => {
-    for (const reference of ['quay.io/acme/x', 'ghcr.io:5000/acme/x', 'localhost:5000/a/b:c']) {
+    // None of them may be connected to, so none is looked at.
+    for (const reference of ['192.0.0.8/acme/x', '192.0.0.8:5000/acme/x', '169.254.169.254/a/b:c']) {
       const answer = await push(reference)
       assert.equal(answer.status, 409, answer.text)
       assert.match(answer.body.message, new RegExp(`${reference.split('/')[0]}.*svc-default`))
       assert.match(answer.body.hint, /svc3 regcred add https:\/\//)
+    }
+  })
+
+  it('with the command for plain HTTP where the registry speaks nothing else', async () => {
+    const plain = await startBadRegistry()
+    try {
+      const answer = await push(`127.0.0.1:${plain.port}/acme/x`)
+      assert.equal(answer.status, 409, answer.text)
+      const add = new RegExp(`svc3 regcred add ${plain.server} --allow-insecure -u USER .*-n svc-default`)
+      assert.match(answer.body.hint, add)
+      assert.deepEqual(plain.seen, [], 'nothing was asked in clear')
+    } finally {
+      await plain.close()
     }
   })
 

@@ -15,7 +15,7 @@ import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
 import { attach } from '../captures.ts'
 import { type HandlersOf, listing } from '../handlers.ts'
 import { createInside } from '../namespace.ts'
-import { referenceOf, requireCredentials } from '../registries.ts'
+import { referenceOf, requirePushCredentials } from '../registries.ts'
 import type { Services } from '../services.ts'
 import { assertMay } from '../vm-refusals.ts'
 
@@ -53,7 +53,7 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
       if (earlier && isAgain) return { jobName: earlier.value.name }
       if (!isAgain) assertMay('push', vm.value)
       const reference = referenceOf(body.imageReference)
-      requireCredentials(collections, namespace, reference)
+      await requirePushCredentials(services, namespace, reference)
       const job =
         earlier ??
         (await create({
@@ -61,6 +61,7 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
           vm: name,
           vmUid: uid,
           image: reference.text,
+          ...(body.format !== undefined && { format: body.format }),
           owner: displayName(principal),
           capture: randomUUID(),
           ...(requestKey !== undefined && { requestKey }),
@@ -70,11 +71,11 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
           startedAt: timestamp(now),
         }))
       failpoint('push.recorded')
-      const { capture: id, image } = job.value
+      const { capture: id, image, format } = job.value
       try {
         // The disk only: memory would have to be sent whole each time, and fits no other kind of host.
         const capture = { id, kind: 'push', withMemory: false, job: job.value.name, reference: image } as const
-        await attach(services, vm, capture, requestKey)
+        await attach(services, vm, { ...capture, ...(format !== undefined && { format }) }, requestKey)
       } catch (error) {
         await jobs.delete(job).catch(ignoreLost)
         throw error

@@ -43,7 +43,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
   })
 
   async function finish(upload: PartialUpload, owner: string, now: Date, sha256: string | undefined) {
-    const { id, kind, name, size, type = 'amd64', firmware, description = '', namespace } = upload
+    const { id, kind, name, size, type = 'amd64', firmware, os, description = '', namespace } = upload
     const { store, noun: made, take } = kinds[kind]
     const requestKey = `upload ${id}`
     const asked = { namespace, owner, now, requestKey }
@@ -68,6 +68,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
         name,
         description,
         architecture: type,
+        ...(kind === 'image' && os !== undefined && { os }),
         sizeBytes: size,
         state: 'Updating',
         progress: { percent: 0, bytes: 0 },
@@ -96,7 +97,8 @@ export function uploads(services: Services): HandlersOf<typeof api> {
       return store.shown(ready)
     } catch (error) {
       await store.forget(entry)
-      if (error instanceof BadDiskError) await partialUploads.remove(id)
+      // What was sent is of no use, or in the way: on a full disk nothing else could be written either.
+      if (error instanceof BadDiskError || error instanceof DiskFullError) await partialUploads.remove(id)
       throw refusalOf(error, made, stopping)
     } finally {
       await fs.rm(file, { force: true })
@@ -125,7 +127,10 @@ export function uploads(services: Services): HandlersOf<typeof api> {
       const reached = await body.stream((incoming) =>
         isEnding
           ? Promise.resolve('elsewhere' as const)
-          : partialUploads.append(upload, offset, incoming).catch(explained),
+          : partialUploads.append(upload, offset, incoming).catch(async (error: unknown) => {
+              if (error instanceof DiskFullError) await partialUploads.remove(id)
+              throw explained(error)
+            }),
       )
       if (reached === 'elsewhere')
         throw new ApiError('Conflict', `upload "${id}" does not go on at ${offset}`, {
@@ -161,10 +166,10 @@ function noRoom(error: unknown): never {
   })
 }
 
-function explained(error: unknown): never {
-  if (error instanceof DiskFullError) throw diskFull(error)
-  if (!(error instanceof RangeError)) throw error
-  throw new ApiError('RequestEntityTooLarge', `the upload has ${error.message}`, {
+function explained(error: unknown): unknown {
+  if (error instanceof DiskFullError) return diskFull(error)
+  if (!(error instanceof RangeError)) return error
+  return new ApiError('RequestEntityTooLarge', `the upload has ${error.message}`, {
     hint: 'begin again with its true size',
   })
 }

@@ -49,7 +49,9 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
         const answer = await ask(from, first)
         const { start, totalBytes } = placeOf(answer, first)
         meter ??= startMeter(context, `${kind.word} ${name}`, totalBytes, start)
-        isDone = (await save(answer, handle, start, meter)) === totalBytes
+        const reached = await skipZeros(answer, handle, await save(answer, handle, start, meter), totalBytes)
+        meter.at(reached)
+        isDone = reached === totalBytes
         tries = 0
       } catch (error) {
         tries = (await handle.stat()).size > bytesBefore ? 1 : tries + 1
@@ -144,6 +146,14 @@ async function save(answer: TransportResponse, handle: Handle, start: number, me
   if (digest === undefined || digest === hash.digest('base64')) return at
   await handle.truncate(start)
   throw lost('a part of the download is not what the service sent')
+}
+
+/** What the service says is nothing but zeros is not fetched: the file has a hole there. Returns how far it is then. */
+async function skipZeros(answer: TransportResponse, handle: Handle, at: number, totalBytes: number): Promise<number> {
+  const next = Number(answer.header('svc3-next-data') ?? 0)
+  if (!Number.isSafeInteger(next) || next <= at || next > totalBytes) return at
+  await handle.truncate(next)
+  return next
 }
 
 const zeros = Buffer.alloc(65_536)

@@ -15,12 +15,14 @@ export const command = defineCommand({
   examples: [
     { line: 'svc3 image generate empty 120G', does: 'An empty disk of 120 GiB' },
     { line: 'svc3 image generate empty 120G --firmware uefi', does: 'For a system that is booted by UEFI' },
+    { line: 'svc3 image generate sonoma 120G --os macos', does: 'To install macOS on, from an ISO' },
   ],
-  async run(context, { args: { name, size }, options: { description, firmware } }) {
+  async run(context, { args: { name, size }, options: { description, firmware, os } }) {
     checkName(name, 'image')
     if (parseDiskSize(size) === undefined) throw new UsageError(`"${size}" is not ${diskSizeRule}`)
     const { client, namespace } = await context.connect()
-    const body = { name, size, ...(firmware && { firmware }), ...(description !== undefined && { description }) }
+    const boot = { ...(firmware && { firmware }), ...(os && { os }) }
+    const body = { name, size, ...boot, ...(description !== undefined && { description }) }
     const image = await client.call(generateImage, { params: { namespace }, body, signal: context.signal })
     await context.done(`Image ${name} is an empty disk of ${image.size}.`, image)
     return 0

@@ -37,6 +37,7 @@ export const imageKind: ImageKind = {
     client.call(api.describeImage, { params: paramsOf(named), body: { description }, signal: named.signal }),
 }
 
+/** Of ISOs, too. */
 export const columns: readonly Column<Image>[] = [
   { header: 'NAME', keep: 'always', cell: (image) => image.name },
   { header: 'DESCRIPTION', cell: (image) => image.description },

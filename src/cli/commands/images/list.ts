@@ -1,6 +1,7 @@
 // svc3 image list
 import { printChosen } from '../../chosen.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
+import { visible } from '../../output.ts'
 import { columns, imageKind } from './kind.ts'
 
 export const command = defineCommand({
@@ -19,13 +20,17 @@ export const command = defineCommand({
       items,
       nameOf: ({ name }) => name,
       wanted: names,
-      columns,
+      // Behind the others, which scripts know by their places.
+      columns: [...columns, { header: 'OS', wide: true, cell: (image) => image.os }],
       none: 'No images in the cluster.',
       listCommand: 'image list',
     })
     // The column is for scripts, too, and has nothing but the state.
-    for (const { name, progress } of items)
-      if (progress && (names.length === 0 || names.includes(name))) context.note(`image ${name}: ${progress.percent} %`)
+    for (const { name, progress, errorMessage } of items)
+      if (progress && (names.length === 0 || names.includes(name)))
+        context.note(
+          visible(`image ${name}: ${progress.percent} %${errorMessage === undefined ? '' : `; ${errorMessage}`}`),
+        )
     return code
   },
 })

@@ -18,10 +18,15 @@ export const named = {
 } as const satisfies Options
 
 export const bootedBy = {
+  os: {
+    type: 'choice',
+    choices: ['macos', 'linux', 'other'],
+    description: 'Which guest is on the disk, or is to be',
+  },
   firmware: {
     type: 'choice',
     choices: ['bios', 'uefi'],
-    description: 'What boots the disk; that of old PCs for amd64 when left out',
+    description: 'What boots the disk; that of old PCs for amd64 when left out, uefi for macOS',
   },
 } as const satisfies Options
 

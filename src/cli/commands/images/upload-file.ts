@@ -21,6 +21,7 @@ export interface UploadChoice {
   readonly description: string | undefined
   readonly type: string
   readonly firmware?: string | undefined
+  readonly os?: Image['os'] | undefined
 }
 
 /** A service that is not back by then has more than a restart on its hands. */
@@ -30,7 +31,7 @@ const pause: RetryPolicy = { ...defaultRetry, firstDelayMs: 200, maxDelayMs: 3_0
 
 export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<number> {
   const { host, signal } = context
-  const { description, type, firmware } = choice
+  const { description, type, firmware, os } = choice
   const file = process.getBuiltinModule('node:path').resolve(host.workingDir, choice.file)
   const name = checkName(choice.name ?? nameOfFile(file), kind.word, 'give another one with --name')
   await using source = await openSource(file)
@@ -43,6 +44,7 @@ export async function uploadFile(context: Context, kind: ImageKind, choice: Uplo
     type: type as 'amd64' | 'arm64',
     ...(description !== undefined && { description }),
     ...(firmware !== undefined && { firmware: firmware as 'bios' | 'uefi' }),
+    ...(os !== undefined && { os }),
   }
   const begun = await client.call(beginUpload, { params: { namespace }, body, signal })
   if (begun.offset > 0) context.note(`going on after ${roughSize(begun.offset)} of ${roughSize(begun.size)}`)

@@ -12,6 +12,6 @@ export const command = defineCommand({
     { line: 'svc3 image upload disk.qcow2', does: 'Under the name of the file' },
     { line: 'svc3 image upload disk.qcow2 --name sonoma --type arm64', does: 'Under another name' },
   ],
-  run: (context, { args: { file }, options: { name, description, type, firmware } }) =>
-    uploadFile(context, imageKind, { file, name, description, type, firmware }),
+  run: (context, { args: { file }, options: { name, description, type, firmware, os } }) =>
+    uploadFile(context, imageKind, { file, name, description, type, firmware, os }),
 })

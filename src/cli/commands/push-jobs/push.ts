@@ -1,5 +1,6 @@
 // svc3 vm push
 import { type PushJob, pushVm } from '../../../api/push-jobs.ts'
+import { pushFormats } from '../../../api/records.ts'
 import { parseImageReference } from '../../../rules/image-reference.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import type { Context } from '../../context.ts'
@@ -18,6 +19,12 @@ export const command = defineCommand({
     image: { value: 'IMAGE[:TAG]', description: '<registry_host>/<repository>/<image>, tag latest', required: true },
   },
   options: {
+    format: {
+      type: 'choice',
+      choices: pushFormats,
+      default: 'svc3',
+      description: 'Of the image there: of this service, or as tart writes and runs it',
+    },
     wait: { type: 'boolean', description: 'Follow the push to its end' },
     ...namespaced,
     ...printed,
@@ -26,7 +33,7 @@ export const command = defineCommand({
     { line: 'svc3 vm push demo ghcr.io/acme/ios/sonoma:1.2', does: 'Prints the name of the job' },
     { line: 'svc3 vm push demo ghcr.io/acme/ios/sonoma --wait', does: 'Shows how it goes on, until it is there' },
   ],
-  async run(context, { args: { vm, image }, options: { wait } }) {
+  async run(context, { args: { vm, image }, options: { wait, format } }) {
     const parsed = parseImageReference(image, 'push')
     if (!parsed.ok) throw new UsageError(parsed.problem, parsed.hint)
     const session = await context.connect()
@@ -34,7 +41,7 @@ export const command = defineCommand({
     const params = { namespace, vm }
     const answer = await client.call(pushVm, {
       params,
-      body: { imageReference: image },
+      body: { imageReference: image, ...(format !== 'svc3' && { format }) },
       signal: context.signal,
     })
     const { jobName } = answer

@@ -10,7 +10,7 @@ export const command = defineCommand({
     data: {
       type: 'string',
       value: 'DIR',
-      defaultText: '$SVC3_DATA, or .svc3 in the checkout',
+      defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
       description: 'Folder of all state',
     },
   },

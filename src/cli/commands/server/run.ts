@@ -4,6 +4,7 @@ import { isLoopback } from '../../../client/transport.ts'
 import { defineCommand } from '../../command.ts'
 import { UsageError } from '../../usage.ts'
 import { parseListen } from '../dev.ts'
+import { checkedStore } from './options.ts'
 
 const defaultDataDir = '/var/lib/svc3'
 
@@ -73,14 +74,6 @@ export const command = defineCommand({
     return host.programs.server({ listen, dataDir, plainHttp, publicUrl, storeAddress, internalUrl })
   },
 })
-
-function checkedStore(address: string | undefined): string | undefined {
-  if (address === undefined || address.startsWith('etcd://')) return address
-  throw new UsageError(
-    '--store names no cluster of etcd',
-    'write --store etcd://HOST:PORT,HOST:PORT/PREFIX, or leave it out for SQLite in the data folder',
-  )
-}
 
 function checkedUrl(text: string | undefined, plainHttp: boolean, option = '--url'): string | undefined {
   if (text === undefined) return undefined

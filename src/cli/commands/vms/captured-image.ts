@@ -55,7 +55,7 @@ async function follow(context: Context, captured: CapturedImage, look: string): 
       if (type === 'DELETED') throw new Failure(`image ${image.name} was deleted meanwhile`, 'save the VM again')
       if (object.state !== 'Updating')
         return await client.call(getImage, { params: { namespace, image: image.name }, signal })
-      progress.show(stepOf('being saved', object.progress))
+      progress.show(stepOf(object.errorMessage ?? 'being saved', object.progress))
     }
     late.throwIfAborted()
     throw new Failure('the service ended the watch', `"${look}" shows how far it is`)

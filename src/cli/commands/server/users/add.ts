@@ -1,6 +1,7 @@
 // svc3 server users add
 import { defineCommand } from '../../../command.ts'
-import { dataOption, emailArgument, folderOf, newPassword, passwordOption } from './options.ts'
+import { placeOf, placeOptions } from '../options.ts'
+import { emailArgument, newPassword, passwordOption } from './options.ts'
 
 export const command = defineCommand({
   description:
@@ -9,7 +10,7 @@ export const command = defineCommand({
   options: {
     admin: { type: 'boolean', description: 'Make them an administrator of the cluster' },
     ...passwordOption,
-    ...dataOption,
+    ...placeOptions,
   },
   examples: [
     { line: 'svc3 server users add ada@example.com', does: 'A user; asks for the password' },
@@ -20,7 +21,7 @@ export const command = defineCommand({
   ],
   async run(context, { args, options }) {
     const password = await newPassword(context, options['password-stdin'])
-    const dataDir = folderOf(context, options.data)
-    return context.host.programs.users({ action: 'add', dataDir, email: args.email, admin: options.admin, password })
+    const place = placeOf(context.host, options)
+    return context.host.programs.users({ action: 'add', ...place, email: args.email, admin: options.admin, password })
   },
 })

@@ -1,6 +1,5 @@
 // What the commands about users of the built-in identity provider share.
 import type { Argument, Options } from '../../../command.ts'
-import { dataDir } from '../../../connection.ts'
 import type { Context } from '../../../context.ts'
 import { readPassword } from '../../../password.ts'
 import { UsageError } from '../../../usage.ts'
@@ -11,20 +10,9 @@ export const emailArgument = {
   required: true,
 } as const satisfies Argument
 
-export const dataOption = {
-  data: {
-    type: 'string',
-    value: 'DIR',
-    defaultText: '$SVC3_DATA, or .svc3 in the checkout',
-    description: 'Folder of all state',
-  },
-} as const satisfies Options
-
 export const passwordOption = {
   'password-stdin': { type: 'boolean', description: 'Read the password from standard input' },
 } as const satisfies Options
-
-export const folderOf = ({ host }: Context, flag: string | undefined): string => dataDir(host, flag)
 
 /** Asked for twice on a terminal, because nobody sees what is typed. */
 export async function newPassword(context: Context, fromStdin: boolean): Promise<string> {

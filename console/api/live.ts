@@ -1,0 +1,96 @@
+// Lists in React: whoever shows one subscribes, and all who show the same share it. Kept for a while after the last one
+// has gone, so that going back and forth costs nothing.
+import { useCallback, useMemo, useSyncExternalStore } from 'react'
+import type { ItemOf } from '../../src/api/operation.ts'
+import type { CallInput, ListOperation } from '../../src/client/client.ts'
+import { type RetryPolicy, wait } from '../../src/client/retry.ts'
+import { watch } from '../../src/client/watch.ts'
+import { client } from './client.ts'
+import { LiveList, type Snapshot } from './live-list.ts'
+
+const keptMs = 30_000
+/** A page that is open goes on, however long the service is away. */
+const forEver: RetryPolicy = {
+  attempts: Number.POSITIVE_INFINITY,
+  firstDelayMs: 200,
+  maxDelayMs: 2_000,
+  maxRetryAfterMs: 60_000,
+}
+const lists = new Map<string, LiveList<unknown>>()
+const goneTimers = new Map<string, number>()
+
+/** A hidden tab has no frames, and must not fall behind for it. */
+const soon = (work: () => void): void => void (document.hidden ? setTimeout(work, 250) : requestAnimationFrame(work))
+
+const identityOf = (item: unknown): string => {
+  const { namespace, name, server } = item as { namespace?: string; name?: string; server?: string }
+  return `${namespace ?? ''}/${name ?? server ?? ''}`
+}
+
+function listFor(operation: ListOperation, namespace: string): LiveList<unknown> {
+  const key = `${operation.id} ${namespace}`
+  const known = lists.get(key)
+  if (known) return known
+  const input = (operation.path.includes('{namespace}') ? { params: { namespace } } : {}) as CallInput<ListOperation>
+  const follow = (signal: AbortSignal) => watch(client, operation, input, { signal, retry: forEver })
+  const made = new LiveList<unknown>(identityOf, follow, { soon, wait })
+  lists.set(key, made)
+  return made
+}
+
+function subscribe(operation: ListOperation, namespace: string, listener: () => void): () => void {
+  const key = `${operation.id} ${namespace}`
+  const list = listFor(operation, namespace)
+  clearTimeout(goneTimers.get(key))
+  goneTimers.delete(key)
+  const leave = list.subscribe(listener)
+  list.start()
+  return () => {
+    leave()
+    if (list.isUsed) return
+    const forget = (): void => {
+      goneTimers.delete(key)
+      if (list.isUsed) return
+      list.stop()
+      lists.delete(key)
+    }
+    goneTimers.set(key, window.setTimeout(forget, keptMs))
+  }
+}
+
+/** The lists of several namespaces as one, in their order. */
+export function useLive<O extends ListOperation>(operation: O, namespaces: readonly string[]): Snapshot<ItemOf<O>> {
+  const names = namespaces.join(' ')
+  const merged = useMemo(() => merger<ItemOf<O>>(operation, names === '' ? [] : names.split(' ')), [operation, names])
+  return useSyncExternalStore(merged.subscribe, merged.snapshot)
+}
+
+/** A list of the cluster, which is in no namespace. */
+export function useLiveCluster<O extends ListOperation>(operation: O): Snapshot<ItemOf<O>> {
+  const enter = useCallback((listener: () => void) => subscribe(operation, '', listener), [operation])
+  return useSyncExternalStore(enter, () => listFor(operation, '').snapshot() as Snapshot<ItemOf<O>>)
+}
+
+function merger<T>(operation: ListOperation, namespaces: readonly string[]) {
+  let seen: readonly Snapshot<unknown>[] = []
+  let whole: Snapshot<T> = { items: [], isLoaded: namespaces.length === 0, error: undefined }
+  return {
+    subscribe: (listener: () => void): (() => void) => {
+      const leave = namespaces.map((namespace) => subscribe(operation, namespace, listener))
+      return () => {
+        for (const each of leave) each()
+      }
+    },
+    snapshot: (): Snapshot<T> => {
+      const parts = namespaces.map((namespace) => listFor(operation, namespace).snapshot())
+      if (parts.length === seen.length && parts.every((part, index) => part === seen[index])) return whole
+      seen = parts
+      whole = {
+        items: parts.length === 1 ? (parts[0]?.items as readonly T[]) : parts.flatMap((part) => part.items as T[]),
+        isLoaded: parts.every((part) => part.isLoaded),
+        error: parts.find((part) => part.error !== undefined)?.error,
+      }
+      return whole
+    },
+  }
+}

@@ -1,0 +1,39 @@
+// Which namespaces the page shows: one, or all that the person may use. Kept in the browser, because it is no secret.
+import { useSyncExternalStore } from 'react'
+import { listNamespaces } from '../../src/api/namespaces.ts'
+import { defaultNamespace, realNamespace } from '../../src/rules/names.ts'
+import { useLiveCluster } from './live.ts'
+
+const key = 'svc3.namespace'
+const listeners = new Set<() => void>()
+
+export function choose(namespace: string): void {
+  localStorage.setItem(key, namespace)
+  for (const listener of listeners) listener()
+}
+
+export interface Namespaces {
+  readonly all: readonly string[]
+  /** Empty: all of them. */
+  readonly chosen: string
+  /** Those that lists show. */
+  readonly shown: readonly string[]
+  /** Where something new goes when nothing else is said. */
+  readonly main: string
+  readonly isLoaded: boolean
+}
+
+export function useNamespaces(): Namespaces {
+  const { items, isLoaded } = useLiveCluster(listNamespaces)
+  const wanted = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    () => localStorage.getItem(key) ?? '',
+  )
+  const all = items.map(({ name }) => name).sort()
+  const chosen = all.includes(realNamespace(wanted)) ? realNamespace(wanted) : ''
+  const main = chosen || (all.includes(defaultNamespace) ? defaultNamespace : (all[0] ?? defaultNamespace))
+  return { all, chosen, shown: chosen === '' ? all : [chosen], main, isLoaded }
+}

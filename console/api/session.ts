@@ -1,0 +1,139 @@
+// Who is logged in. The session is a cookie that only the server reads; this page knows the name and the end of it, tells
+// the other tabs, and asks for a new login without throwing away what is on the screen.
+import { useSyncExternalStore } from 'react'
+import { ApiError } from '../../src/api/errors.ts'
+import { isObject, parseJson, refusal } from '../../src/client/answer.ts'
+import { sessionHeader } from './fetch-transport.ts'
+import { consoleUrl } from './places.ts'
+
+export interface Person {
+  readonly name: string
+  readonly admin: boolean
+  readonly kind?: 'user' | 'serviceaccount'
+  readonly namespace?: string
+}
+
+interface Answer {
+  readonly user: Person | null
+  readonly expiresAt: string | null
+  readonly renewable: boolean
+  readonly login: { readonly provider: boolean; readonly builtIn?: boolean }
+  readonly problem?: string
+}
+
+export interface SessionState {
+  readonly phase: 'loading' | 'out' | 'in' | 'ended' | 'unreachable'
+  /** The last one known: stays while the session has ended, so that the page does, too. */
+  readonly person: Person | undefined
+  readonly hasProvider: boolean
+  readonly problem: string | undefined
+}
+
+const url = new URL('session', consoleUrl)
+const tabs = new BroadcastChannel(`svc3-session ${consoleUrl.pathname}`)
+const listeners = new Set<() => void>()
+/** Asked for a new word this long before the end of the old one. */
+const earlyMs = 120_000
+const longestTimerMs = 3_600_000
+
+let state: SessionState = { phase: 'loading', person: undefined, hasProvider: false, problem: undefined }
+let timer: number | undefined
+
+function set(change: Partial<SessionState>): void {
+  state = { ...state, ...change }
+  for (const listener of listeners) listener()
+}
+
+export const useSession = (): SessionState =>
+  useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    () => state,
+  )
+
+async function ask(method: string, body?: unknown, search = ''): Promise<Answer | undefined> {
+  const response = await fetch(new URL(search, url), {
+    method,
+    credentials: 'same-origin',
+    cache: 'no-store',
+    headers: { ...sessionHeader, ...(body !== undefined && { 'content-type': 'application/json' }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw refusal(response.status, text, url.href, response.headers.get('retry-after') ?? undefined)
+  const value = parseJson(text)
+  // The server of this very page wrote it.
+  return isObject(value) ? (value as unknown as Answer) : undefined
+}
+
+function take(answer: Answer | undefined): void {
+  if (!answer) return
+  const { user, expiresAt, login, problem } = answer
+  const before = state.person
+  clearTimeout(timer)
+  if (user) {
+    // Another person in the same tab: what the first one saw must not stay in memory.
+    if (before && before.name !== user.name) {
+      location.reload()
+      return
+    }
+    set({ phase: 'in', person: user, hasProvider: login.provider, problem: undefined })
+    if (expiresAt) {
+      const inMs = Math.min(longestTimerMs, Math.max(5_000, Date.parse(expiresAt) - Date.now() - earlyMs))
+      timer = window.setTimeout(() => void lookAgain(), inMs)
+    }
+  } else set({ phase: before ? 'ended' : 'out', hasProvider: login.provider, problem })
+}
+
+/** Also when something was refused for want of a session. */
+export async function lookAgain(): Promise<void> {
+  try {
+    take(await ask('GET'))
+  } catch {
+    if (state.phase === 'loading') set({ phase: 'unreachable' })
+    clearTimeout(timer)
+    timer = window.setTimeout(() => void lookAgain(), 2_000)
+  }
+}
+
+export async function logIn(token: string): Promise<void> {
+  take(await ask('POST', { token }))
+  tabs.postMessage('in')
+}
+
+/** The page is loaded anew: nothing of the person stays in its memory. */
+export async function logOut(isEverywhere: boolean): Promise<void> {
+  await ask('DELETE', undefined, isEverywhere ? '?everywhere=true' : '')
+  tabs.postMessage('out')
+  location.assign(consoleUrl.href)
+}
+
+/** Where the identity provider is asked, and comes back to the page that is open now. */
+export function providerUrl(path: string): string {
+  const target = new URL('login', consoleUrl)
+  target.searchParams.set('to', path.replace(/^\//, ''))
+  return target.href
+}
+
+/** `svc3 dev` prints an address with a ticket, good for one login. It leaves the address bar before anything else. */
+async function takeTicket(): Promise<void> {
+  const ticket = /^#ticket=(.+)$/.exec(location.hash)?.[1]
+  if (ticket === undefined) return
+  history.replaceState(null, '', location.pathname + location.search)
+  if (state.phase === 'in') return
+  try {
+    take(await ask('POST', { ticket: decodeURIComponent(ticket) }))
+    tabs.postMessage('in')
+  } catch (error) {
+    set({ problem: error instanceof ApiError ? error.message : String(error) })
+  }
+}
+
+export async function beginSession(): Promise<void> {
+  tabs.addEventListener('message', ({ data }) => (data === 'out' ? location.reload() : void lookAgain()))
+  document.addEventListener('visibilitychange', () => document.hidden || void lookAgain())
+  await lookAgain()
+  await takeTicket()
+}

@@ -1,0 +1,87 @@
+// Uploads against a scripted service: all bytes once and in order, also when connections are cut in the middle.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { pieceBytes, type UploadProgress, upload } from './upload.ts'
+
+const cut = new Error('cut')
+const refused = new Error('refused')
+
+function service(size: number, options: { there?: number; cuts?: readonly number[]; kept?: number } = {}) {
+  let there = options.there ?? 0
+  const cuts = new Set(options.cuts)
+  const sent: [number, number][] = []
+  let calls = 0
+  let clock = 0
+  const told: UploadProgress[] = []
+  const steps = {
+    begin: async () => there,
+    send: async (from: number, to: number) => {
+      assert.equal(from, there)
+      sent.push([from, to])
+      // A cut in the middle: a part of the piece has arrived all the same.
+      if (cuts.has(++calls)) {
+        there = Math.min(to, from + (options.kept ?? 0))
+        throw cut
+      }
+      there = to
+      return there
+    },
+    finish: async () => {
+      assert.equal(there, size)
+      return 'image'
+    },
+    isPassing: (error: unknown) => error === cut,
+    wait: async () => undefined,
+    nowMs: () => (clock += 1_000),
+  }
+  return {
+    steps,
+    sent,
+    told,
+    run: (signal = new AbortController().signal) => upload(size, steps, (each) => told.push(each), signal),
+  }
+}
+
+describe('an upload', () => {
+  it('sends all of it in pieces, and tells how far it is', async () => {
+    const size = 2 * pieceBytes + 5
+    const { run, sent, told } = service(size)
+    assert.equal(await run(), 'image')
+    assert.deepEqual(sent, [
+      [0, pieceBytes],
+      [pieceBytes, 2 * pieceBytes],
+      [2 * pieceBytes, size],
+    ])
+    assert.equal(told.at(-1)?.phase, 'finishing')
+    assert.ok((told.at(-1)?.bytesPerSecond ?? 0) > 0)
+  })
+
+  it('goes on after a cut from what has arrived', async () => {
+    const { run, sent, told } = service(2 * pieceBytes, { cuts: [2], kept: 1_000 })
+    assert.equal(await run(), 'image')
+    assert.deepEqual(sent[2], [pieceBytes + 1_000, 2 * pieceBytes])
+    assert.ok(told.some(({ phase }) => phase === 'waiting'))
+  })
+
+  it('goes on with what another page has begun', async () => {
+    const { run, sent, told } = service(pieceBytes, { there: 4_096 })
+    await run()
+    assert.deepEqual(sent, [[4_096, pieceBytes]])
+    assert.equal(told[0]?.resumedAt, 4_096)
+  })
+
+  it('gives up on a refusal, and when it is told to', async () => {
+    const { steps } = service(10)
+    const send = () => Promise.reject(refused)
+    await assert.rejects(
+      upload(10, { ...steps, send }, () => undefined, new AbortController().signal),
+      refused,
+    )
+    const stop = new AbortController()
+    const halted = { ...steps, send: () => Promise.reject(cut), wait: async () => stop.abort(new Error('stopped')) }
+    await assert.rejects(
+      upload(10, { ...halted, begin: async () => 0 }, () => undefined, stop.signal),
+      /stopped|cut/,
+    )
+  })
+})

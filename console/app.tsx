@@ -1,0 +1,92 @@
+// What is shown: the login, or the frame with one page. Pages that are not needed at first come when they are opened.
+import { type ComponentType, lazy, Suspense } from 'react'
+import { Link, Route, Switch } from 'wouter'
+import { useSession } from './api/session.ts'
+import { Broken } from './broken.tsx'
+import { Frame } from './frame.tsx'
+import { Login, LoginAgain } from './login.tsx'
+import { Overview } from './pages/overview.tsx'
+import { VmList } from './pages/vm-list.tsx'
+import { texts } from './texts.ts'
+import { Empty } from './ui/notes.tsx'
+import { Loading, Page } from './ui/page.tsx'
+import { Toasts } from './ui/toasts.tsx'
+
+type Params = { readonly [name: string]: string | undefined }
+type PageComponent = ComponentType<{ readonly params: Params }>
+
+const page = <M,>(load: () => Promise<M>, name: keyof M) =>
+  lazy(async () => ({ default: (await load())[name] as PageComponent }))
+
+const pages: readonly (readonly [path: string, component: PageComponent])[] = [
+  ['/', Overview],
+  ['/vms', VmList],
+  ['/vms/:namespace/:name', page(() => import('./pages/vm-detail.tsx'), 'VmDetail')],
+  ['/vms/:namespace/:name/screen', page(() => import('./pages/screen.tsx'), 'Screen')],
+  ['/vms/:namespace/:name/terminal', page(() => import('./pages/terminal.tsx'), 'TerminalPage')],
+  ['/images', page(() => import('./pages/image-list.tsx'), 'ImageList')],
+  ['/images/:name', page(() => import('./pages/image-detail.tsx'), 'ImageDetail')],
+  ['/isos', page(() => import('./pages/image-list.tsx'), 'IsoList')],
+  ['/isos/:name', page(() => import('./pages/image-detail.tsx'), 'IsoDetail')],
+  ['/pushes', page(() => import('./pages/push-jobs.tsx'), 'PushJobs')],
+  ['/nodes', page(() => import('./pages/node-list.tsx'), 'NodeList')],
+  ['/nodes/:namespace/:name', page(() => import('./pages/node-detail.tsx'), 'NodeDetail')],
+  ['/configurations', page(() => import('./pages/vm-configs.tsx'), 'VmConfigs')],
+  ['/events', page(() => import('./pages/events.tsx'), 'Events')],
+  ['/charts', page(() => import('./pages/charts.tsx'), 'Charts')],
+  ['/credentials', page(() => import('./pages/registry-credentials.tsx'), 'RegistryCredentials')],
+  ['/namespaces', page(() => import('./pages/namespaces.tsx'), 'NamespacesPage')],
+  ['/access', page(() => import('./pages/access.tsx'), 'Access')],
+  ['/accounts', page(() => import('./pages/service-accounts.tsx'), 'ServiceAccounts')],
+  ['/legacy', page(() => import('./pages/legacy-usage.tsx'), 'LegacyUsagePage')],
+]
+
+export function App() {
+  const { phase } = useSession()
+  if (phase === 'loading') return <div className="login" role="status" aria-label={texts.login.loading} />
+  if (phase === 'out' || phase === 'unreachable') return <Login />
+  return (
+    <Frame>
+      <Switch>
+        {pages.map(([path, Shown]) => (
+          <Route key={path} path={path}>
+            {(params) => (
+              <Broken key={JSON.stringify(params)}>
+                <Suspense fallback={<Waiting />}>
+                  <Shown params={decoded(params as Params)} />
+                </Suspense>
+              </Broken>
+            )}
+          </Route>
+        ))}
+        <Route>
+          <Page title={texts.common.notFoundTitle}>
+            <Empty title={texts.common.notFoundTitle} text={texts.common.notFoundText}>
+              <Link href="/">{texts.common.back}</Link>
+            </Empty>
+          </Page>
+        </Route>
+      </Switch>
+      {phase === 'ended' && <LoginAgain />}
+      <Toasts />
+    </Frame>
+  )
+}
+
+/** Names may have anything in them that an address escapes. */
+const decoded = (params: Params): Params =>
+  Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value && safeDecode(value)]))
+
+function safeDecode(value: string): string {
+  try {
+    return decodeURIComponent(value)
+  } catch {
+    return value
+  }
+}
+
+const Waiting = () => (
+  <div className="page">
+    <Loading />
+  </div>
+)

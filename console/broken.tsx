@@ -1,0 +1,33 @@
+// A fault of ours takes down no more than it must, and says so.
+import { Component, type ReactNode } from 'react'
+import { texts } from './texts.ts'
+import { Button } from './ui/button.tsx'
+
+interface Props {
+  readonly children: ReactNode
+}
+
+export class Broken extends Component<Props, { readonly error: unknown }> {
+  override state = { error: undefined as unknown }
+
+  static getDerivedStateFromError(error: unknown): { error: unknown } {
+    return { error }
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state
+    if (error === undefined) return this.props.children
+    return (
+      <div className="page">
+        <h1>{texts.common.broken}</h1>
+        <p>{texts.common.brokenText}</p>
+        <pre className="code">{error instanceof Error ? error.message : String(error)}</pre>
+        <div>
+          <Button kind="primary" onClick={() => location.reload()}>
+            {texts.common.reload}
+          </Button>
+        </div>
+      </div>
+    )
+  }
+}

@@ -1,0 +1,107 @@
+// Logging in: by the identity provider, or with a token that is handed to the server and forgotten.
+import { type FormEvent, useState } from 'react'
+import { useLocation } from 'wouter'
+import { logIn, providerUrl, useSession } from './api/session.ts'
+import { texts } from './texts.ts'
+import { Button } from './ui/button.tsx'
+import { Dialog } from './ui/dialog.tsx'
+import { TextField } from './ui/field.tsx'
+import { ErrorNote } from './ui/notes.tsx'
+
+const { login } = texts
+
+export function Login() {
+  const { phase, hasProvider, problem } = useSession()
+  const [path] = useLocation()
+  return (
+    <main className="login">
+      <div className="login-card">
+        <div className="brand">
+          <Mark />
+          <h1>{login.title}</h1>
+        </div>
+        {problem !== undefined && (
+          <div className="note" data-tone="bad" role="alert">
+            {problem}
+          </div>
+        )}
+        {phase === 'unreachable' ? (
+          <div className="note" data-tone="warn" role="status">
+            {login.unreachable}
+          </div>
+        ) : (
+          <>
+            {hasProvider && (
+              <>
+                <a className="button" data-kind="primary" href={providerUrl(path)}>
+                  {login.provider}
+                </a>
+                <div className="or">{login.or}</div>
+              </>
+            )}
+            <TokenForm isMain={!hasProvider} />
+          </>
+        )}
+      </div>
+    </main>
+  )
+}
+
+/** Over the page, which stays as it is. */
+export function LoginAgain() {
+  const { hasProvider } = useSession()
+  const [path] = useLocation()
+  return (
+    <Dialog title={login.ended}>
+      <p className="muted">{login.endedText}</p>
+      <TokenForm isMain />
+      {hasProvider && <a href={providerUrl(path)}>{login.endedProvider}</a>}
+    </Dialog>
+  )
+}
+
+function TokenForm({ isMain }: { readonly isMain: boolean }) {
+  const [token, setToken] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [isBusy, setBusy] = useState(false)
+  const submit = async (event: FormEvent): Promise<void> => {
+    event.preventDefault()
+    if (token.trim() === '' || isBusy) return
+    setBusy(true)
+    setError(undefined)
+    try {
+      await logIn(token.trim())
+    } catch (failure) {
+      setError(failure)
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <form className="stack" onSubmit={submit}>
+      <TextField
+        label={login.token}
+        hint={login.tokenHint}
+        type="password"
+        autoComplete="off"
+        value={token}
+        onValue={setToken}
+      />
+      <ErrorNote error={error} />
+      <Button type="submit" kind={isMain ? 'primary' : undefined} isBusy={isBusy}>
+        {login.submit}
+      </Button>
+      <p className="small muted">{login.kept}</p>
+    </form>
+  )
+}
+
+/** The sign of the product, drawn: the page loads no picture for it. */
+export const Mark = () => (
+  <svg width="26" height="26" viewBox="0 0 32 32" aria-hidden="true">
+    <rect width="32" height="32" rx="7" fill="var(--accent)" />
+    <path d="M7 9.5h18v4.6H7zM7 17.9h18v4.6H7z" fill="none" stroke="#fff" strokeWidth="2.4" strokeLinejoin="round" />
+    <circle cx="10.4" cy="11.8" r="1.2" fill="#fff" />
+    <circle cx="10.4" cy="20.2" r="1.2" fill="#fff" />
+  </svg>
+)

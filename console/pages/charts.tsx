@@ -1,0 +1,63 @@
+// Charts of the last day, from what the server remembers of itself.
+import { useQuery } from '@tanstack/react-query'
+import { type Charts as ChartsAnswer, getCharts } from '../../src/api/charts.ts'
+import { client } from '../api/client.ts'
+import { texts } from '../texts.ts'
+import { useIsDark } from '../theme.ts'
+import { ErrorNote } from '../ui/notes.tsx'
+import { Card, Loading, Page } from '../ui/page.tsx'
+import { TeachPage } from '../ui/teach.tsx'
+import { Chart } from './chart.tsx'
+import { formatFor, latestOf, timesOf } from './chart-values.ts'
+
+const words = texts.charts
+/** There is a new value every minute. */
+const refreshMs = 20_000
+
+export function Charts() {
+  const isDark = useIsDark()
+  const { data, error, isPending } = useQuery({
+    queryKey: ['charts'],
+    queryFn: ({ signal }) => client.call(getCharts, { signal }),
+    refetchInterval: refreshMs,
+  })
+  return (
+    <Page title={words.title} actions={<TeachPage operation={getCharts} input={{}} />}>
+      <p className="muted">{words.text}</p>
+      <ErrorNote error={error} />
+      {isPending ? (
+        <Loading />
+      ) : (
+        <div className="grid-2">
+          {data?.series.map((series) => (
+            <Series key={`${series.name} ${isDark}`} series={series} stepSeconds={data.stepSeconds} />
+          ))}
+        </div>
+      )}
+    </Page>
+  )
+}
+
+interface Props {
+  readonly series: ChartsAnswer['series'][number]
+  readonly stepSeconds: number
+}
+
+function Series({ series, stepSeconds }: Props) {
+  const { name, unit, values } = series
+  const format = formatFor(unit)
+  const latest = latestOf(values)
+  const title = words.names[name] ?? name
+  return (
+    <Card
+      title={title}
+      actions={<span className="muted tabular">{latest === undefined ? '' : words.latest(format(latest))}</span>}
+    >
+      {latest === undefined ? (
+        <p className="muted">{words.empty}</p>
+      ) : (
+        <Chart label={title} timesSeconds={timesOf(series, stepSeconds)} values={values} format={format} />
+      )}
+    </Card>
+  )
+}

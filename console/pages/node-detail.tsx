@@ -1,0 +1,143 @@
+// One host: capacity, VMs, cached images, tags, and what was done to it.
+import { Link, useLocation } from 'wouter'
+import { listNodes } from '../../src/api/nodes.ts'
+import { useLive } from '../api/live.ts'
+import { texts } from '../texts.ts'
+import { Bar } from '../ui/bar.tsx'
+import { Empty } from '../ui/notes.tsx'
+import { Card, Facts, Loading, Page } from '../ui/page.tsx'
+import { NodeState } from '../ui/state.tsx'
+import { TeachPage } from '../ui/teach.tsx'
+import { Time } from '../ui/time.tsx'
+import { EventFeed } from './event-feed.tsx'
+import { capacityOf } from './fleet.ts'
+import { NodeMenu } from './node-menu.tsx'
+import { imagePath, vmPath } from './paths.ts'
+
+const words = texts.nodes
+
+interface Props {
+  readonly params: { readonly namespace?: string; readonly name?: string }
+}
+
+export function NodeDetail({ params: { namespace = '', name = '' } }: Props) {
+  const { items, isLoaded } = useLive(listNodes, [namespace])
+  const [, go] = useLocation()
+  const node = items.find((each) => each.name === name)
+  const above = <Link href="/nodes">{words.title}</Link>
+  if (!node)
+    return (
+      <Page title={name} above={above}>
+        {isLoaded ? <Empty title={words.gone} text={texts.common.notFoundText} /> : <Loading />}
+      </Page>
+    )
+  const { cores, memory } = capacityOf(node)
+  return (
+    <Page
+      title={node.name}
+      above={above}
+      beside={<NodeState node={node} />}
+      actions={
+        <>
+          <TeachPage operation={listNodes} input={{ params: { namespace } }} />
+          <NodeMenu node={node} onDeleted={() => go('/nodes')} />
+        </>
+      }
+    >
+      {node.reason !== undefined && (
+        <div className="note" data-tone="warn">
+          {node.reason}
+        </div>
+      )}
+      <div className="grid-2">
+        <Card title={texts.overview.capacity}>
+          {[[words.columns.cores, cores] as const, [words.columns.memory, memory] as const].map(([label, part]) => (
+            <div key={label} className="measure">
+              <div className="spread">
+                <span className="muted">{label}</span>
+                <span className="tabular">{texts.overview.used(...part.text)}</span>
+              </div>
+              <Bar
+                role="meter"
+                label={label}
+                value={part.used}
+                of={part.whole}
+                text={texts.overview.used(...part.text)}
+              />
+            </div>
+          ))}
+          <span className="muted">{texts.overview.vmsOn(node.vms.length, node.maxVms)}</span>
+        </Card>
+        <Card title={texts.vms.details}>
+          <Facts
+            facts={[
+              [texts.common.namespace, node.namespace],
+              [texts.common.type, texts.vms.architectures[node.architecture]],
+              [
+                words.address,
+                <span key="ip" className="mono">
+                  {node.nodeIP}
+                </span>,
+              ],
+              [words.driver, node.driver],
+              [words.system, node.os],
+              [words.version, node.version],
+              [
+                words.columns.tags,
+                node.orkaTags.length === 0 ? (
+                  texts.common.none
+                ) : (
+                  <span key="tags" className="line">
+                    {node.orkaTags.map((tag) => (
+                      <span key={tag} className="tag">
+                        {tag}
+                      </span>
+                    ))}
+                  </span>
+                ),
+              ],
+              node.lastSeenAt === undefined || node.phase === 'READY'
+                ? undefined
+                : [words.columns.seen, <Time key="seen" at={node.lastSeenAt} />],
+            ]}
+          />
+        </Card>
+        <Card title={words.vmsHere}>
+          <Names
+            empty={words.noVms}
+            names={node.vms}
+            pathOf={(each) => {
+              const [space = '', vm = ''] = each.split('/')
+              return vmPath({ namespace: space, name: vm })
+            }}
+          />
+        </Card>
+        <Card title={words.images}>
+          <Names empty={words.noImages} names={node.images} pathOf={(each) => imagePath('image', each)} />
+        </Card>
+      </div>
+      <Card title={texts.vms.events}>
+        <EventFeed namespace={namespace} kind="nodes" name={name} empty={texts.vms.noEvents} />
+      </Card>
+    </Page>
+  )
+}
+
+interface NamesProps {
+  readonly names: readonly string[]
+  readonly empty: string
+  readonly pathOf: (name: string) => string
+}
+
+function Names({ names, empty, pathOf }: NamesProps) {
+  if (names.length === 0) return <p className="muted">{empty}</p>
+  return (
+    <ul className="feed">
+      {names.map((name) => (
+        <li key={name}>
+          <Link href={pathOf(name)}>{name}</Link>
+        </li>
+      ))}
+    </ul>
+  )
+}

@@ -1,0 +1,202 @@
+// What pages work out without being drawn: filters, forms, reasons, lineage, figures.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Image } from '../../src/api/images.ts'
+import { operations } from '../../src/api/index.ts'
+import type { Node } from '../../src/api/nodes.ts'
+import type { Vm } from '../../src/api/vms.ts'
+import { ago, span } from '../ui/time-words.ts'
+import { formatFor, latestOf } from './chart-values.ts'
+import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
+import { capacityOf, workOf } from './fleet.ts'
+import { joinLine } from './join-line.ts'
+import { keysymOf } from './keysyms.ts'
+import { replacementFor } from './legacy-advice.ts'
+import { lineageOf } from './lineage.ts'
+import { imagePath, vmPath } from './paths.ts'
+import { parseAccounts, parseNames } from './subjects.ts'
+import { filterFromQuery, filterVms, noFilter, queryFromFilter } from './vm-filter.ts'
+import { reasonAgainst, reasonAgainstDeleting, reasonAgainstScreen, waitingReasons } from './vm-rules.ts'
+
+const vm: Vm = { ...(operations.getVm.example.response as unknown as Vm), architecture: 'amd64' }
+const image = operations.getImage.example.response as unknown as Image
+const node = operations.listNodes.example.response.items[0] as unknown as Node
+
+describe('VMs', () => {
+  it('are found by words and by filters, all of which hold', () => {
+    const vms = [vm, { ...vm, name: 'other', node: 'mini-2', labels: { team: 'ios' }, powerState: 'stopped' as const }]
+    const names = (part: object): string[] => filterVms(vms, { ...noFilter, ...part }).map(({ name }) => name)
+    assert.equal(filterVms(vms, noFilter), vms)
+    assert.deepEqual(names({ search: 'OTHER ios' }), ['other'])
+    assert.deepEqual(names({ search: 'other sonoma nothing' }), [])
+    assert.deepEqual(names({ label: 'team=ios', state: 'stopped', node: 'mini-2' }), ['other'])
+    assert.deepEqual(names({ owner: 'ada@example.com', state: 'running' }), [vm.name])
+  })
+
+  it('keep their filters in the address', () => {
+    const filter = { ...noFilter, search: 'a b&c', state: 'running' }
+    assert.deepEqual(filterFromQuery(queryFromFilter(filter).slice(1)), filter)
+    assert.equal(queryFromFilter(noFilter), '')
+  })
+
+  it('say in the words of the service why not', () => {
+    assert.equal(reasonAgainst('stop', vm), undefined)
+    assert.match(reasonAgainst('start', vm) ?? '', /only a stopped VM can be started/)
+    assert.match(reasonAgainst('push', vm) ?? '', /Apple silicon-based VMs only/)
+    assert.match(
+      reasonAgainst('stop', { ...vm, operation: { kind: 'revert', phase: 'x' } }) ?? '',
+      /revert is under way/,
+    )
+    assert.equal(reasonAgainst('stop', { ...vm, operation: { kind: 'save', phase: 'x' } }), undefined)
+    assert.equal(reasonAgainstDeleting('ada', { name: 'ada', admin: false }), undefined)
+    assert.match(reasonAgainstDeleting('ada', { name: 'bob', admin: false }) ?? '', /only ada/)
+    assert.equal(reasonAgainstDeleting('ada', { name: 'bob', admin: true }), undefined)
+    assert.match(reasonAgainstScreen({ ...vm, powerState: 'stopped' }) ?? '', /stopped/)
+  })
+
+  it('say node by node why they wait', () => {
+    const condition = {
+      type: 'Scheduled',
+      status: 'False',
+      reason: 'x',
+      message: 'node "a" is full; node "b" is off',
+      at: '',
+    } as const
+    assert.deepEqual(waitingReasons({ ...vm, conditions: [condition] }), ['node "a" is full', 'node "b" is off'])
+    assert.deepEqual(waitingReasons(vm), [])
+  })
+})
+
+describe('the deployment form', () => {
+  it('needs an image or a configuration, and names what is wrong', () => {
+    assert.deepEqual(Object.keys(faultsOf(emptyForm)), ['image'])
+    const wrong = {
+      ...emptyForm,
+      image: 'a',
+      name: 'Not OK',
+      cpu: 'x',
+      memory: '1.23',
+      ttl: 'soon',
+      reservedPorts: '1:1',
+      labels: 'a',
+    }
+    assert.deepEqual(Object.keys(faultsOf(wrong)).sort(), ['cpu', 'labels', 'memory', 'name', 'reservedPorts', 'ttl'])
+    assert.deepEqual(faultsOf({ ...emptyForm, vmConfig: 'ios' }), {})
+  })
+
+  it('sends only what was filled in', () => {
+    assert.deepEqual(deploymentOf({ ...emptyForm, image: ' sonoma ' }), {
+      name: 'vm',
+      shouldGenerateName: true,
+      image: 'sonoma',
+    })
+    const form = {
+      ...emptyForm,
+      name: 'demo',
+      image: 'x',
+      cpu: '4',
+      memory: '4.8',
+      noScreen: true,
+      labels: 'a=b, c=d=e',
+      userdata: 'é',
+    }
+    assert.deepEqual(deploymentOf(form), {
+      name: 'demo',
+      image: 'x',
+      cpu: 4,
+      memory: 4.8,
+      vncConsole: false,
+      labels: { a: 'b', c: 'd=e' },
+      userdata: Buffer.from('é').toString('base64'),
+    })
+  })
+})
+
+describe('figures', () => {
+  it('tell what of a node is in use', () => {
+    const { cores, memory } = capacityOf(node)
+    assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, ['4.8 GiB', '16 GiB']])
+  })
+
+  it('tell what is being done', () => {
+    const busy = { ...vm, operation: { kind: 'save', phase: 'packing', percent: 40 } }
+    const updating: Image = { ...image, state: 'Updating', progress: { percent: 3, bytes: 9 } }
+    const job = operations.getPushJob.example.response as never
+    const work = workOf([vm, busy], [image, updating], [job])
+    assert.deepEqual(
+      work.map(({ percent }) => percent),
+      [40, 3, 62],
+    )
+  })
+
+  it('read well', () => {
+    assert.deepEqual([span(5), span(600), span(7_200), span(400_000)], ['5 s', '10 min', '2 h', '5 d'])
+    assert.equal(ago('2026-01-01T00:00:00Z', Date.parse('2026-01-01T00:01:00Z')), '60 s ago')
+    assert.equal(ago('2026-01-01T00:10:00Z', Date.parse('2026-01-01T00:00:00Z')), 'in 10 min')
+    assert.deepEqual(
+      [formatFor('s')(0.0123), formatFor('s')(2.5), formatFor('B/s')(2_048)],
+      ['12.3 ms', '2.5 s', '2.0K/s'],
+    )
+    assert.deepEqual([latestOf([1, 2, null]), latestOf([null])], [2, undefined])
+  })
+})
+
+describe('the lineage of an image', () => {
+  const words = {
+    sources: { local: 'l', remote: 'r', vm: 'v', generated: 'g', userUpload: 'u' },
+    copiedTo: 'copy',
+    vm: 'VM',
+  }
+  it('goes back through the VM that was saved to the image that it ran on', () => {
+    const origin: Image = { ...image, name: 'sonoma', source: 'lab', sourceType: 'remote', usedBy: [] }
+    const saved: Image = {
+      ...image,
+      name: 'tools',
+      sourceType: 'vm',
+      source: vm.name,
+      sourceNamespace: vm.namespace,
+      usedBy: ['svc-a/b'],
+    }
+    const copy: Image = { ...image, name: 'twin', sourceType: 'local', source: 'tools', usedBy: [] }
+    const { before, after } = lineageOf(saved, [origin, saved, copy], [vm], words)
+    assert.deepEqual(
+      before.map(({ name }) => name),
+      ['lab', 'sonoma', vm.name],
+    )
+    assert.deepEqual(
+      after.map(({ name }) => name),
+      ['twin', 'svc-a/b'],
+    )
+  })
+
+  it('ends where it would go in circles', () => {
+    const one: Image = { ...image, name: 'one', sourceType: 'local', source: 'two', usedBy: [] }
+    const two: Image = { ...image, name: 'two', sourceType: 'local', source: 'one', usedBy: [] }
+    assert.ok(lineageOf(one, [one, two], [], words).before.length <= 4)
+  })
+})
+
+describe('small things', () => {
+  it('escape names in addresses', () => {
+    assert.equal(vmPath({ namespace: 'svc-a', name: 'a/b c' }), '/vms/svc-a/a%2Fb%20c')
+    assert.equal(imagePath('iso', 'x.iso'), '/isos/x.iso')
+  })
+
+  it('read people and accounts', () => {
+    assert.deepEqual(parseNames('a@b.c, d@e.f\n'), ['a@b.c', 'd@e.f'])
+    assert.deepEqual(parseAccounts('svc-ios:ci jenkins', 'svc-x'), [
+      { namespace: 'svc-ios', name: 'ci' },
+      { namespace: 'svc-x', name: 'jenkins' },
+    ])
+  })
+
+  it('know keys, what replaces old calls, and how a host joins', () => {
+    assert.deepEqual([keysymOf('a'), keysymOf('\n'), keysymOf('€')], [0x61, 0xff0d, 0x010020ac])
+    assert.match(replacementFor('POST /resources/vm/deploy') ?? '', /^svc3 vm deploy/)
+    assert.equal(replacementFor('GET /nothing'), undefined)
+    assert.match(
+      joinLine('https://svc3.example', 'tok'),
+      /^printf %s 'tok' \| svc3 agent --api-url https:\/\/svc3\.example --join-token-stdin$/,
+    )
+  })
+})

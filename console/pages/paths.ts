@@ -1,0 +1,11 @@
+// Addresses of pages. Names are escaped here, and nowhere else.
+interface Named {
+  readonly namespace: string
+  readonly name: string
+}
+
+const part = encodeURIComponent
+
+export const vmPath = ({ namespace, name }: Named): string => `/vms/${part(namespace)}/${part(name)}`
+export const nodePath = ({ namespace, name }: Named): string => `/nodes/${part(namespace)}/${part(name)}`
+export const imagePath = (kind: 'image' | 'iso', name: string): string => `/${kind}s/${part(name)}`

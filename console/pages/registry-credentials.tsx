@@ -1,0 +1,150 @@
+// Credentials for registries, for administrators. Passwords go in and never come out.
+import { useState } from 'react'
+import {
+  addRegistryCredential,
+  listRegistryCredentials,
+  type RegistryCredential,
+  removeRegistryCredential,
+} from '../../src/api/registry-credentials.ts'
+import { useLive } from '../api/live.ts'
+import { useNamespaces } from '../api/namespaces.ts'
+import { texts } from '../texts.ts'
+import { ActionDialog } from '../ui/action-dialog.tsx'
+import { Button } from '../ui/button.tsx'
+import { CheckField, TextField } from '../ui/field.tsx'
+import { Menu } from '../ui/menu.tsx'
+import { Empty } from '../ui/notes.tsx'
+import { Loaded, Page } from '../ui/page.tsx'
+import { type Column, Table } from '../ui/table.tsx'
+import { TeachPage } from '../ui/teach.tsx'
+import { Time } from '../ui/time.tsx'
+
+const words = texts.credentials
+
+const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] => [
+  { title: words.server, by: (each) => each.server, cell: (each) => <b>{each.server}</b> },
+  { title: words.username, by: (each) => each.username, cell: (each) => each.username },
+  { title: words.updatedBy, by: (each) => each.updatedBy, look: 'wide', cell: (each) => each.updatedBy },
+  {
+    title: texts.common.updated,
+    by: (each) => each.updatedAt,
+    look: 'wide',
+    cell: (each) => <Time at={each.updatedAt} />,
+  },
+  {
+    title: texts.common.actions,
+    look: 'end',
+    cell: (each) => <CredentialMenu credential={each} namespace={namespace} />,
+  },
+]
+
+/** They belong to one namespace: that of the choice at the left, or the main one. */
+export function RegistryCredentials() {
+  const { main, isLoaded } = useNamespaces()
+  const list = useLive(listRegistryCredentials, isLoaded ? [main] : [])
+  const [isOpen, setOpen] = useState(false)
+  const add = (
+    <Button kind="primary" onClick={() => setOpen(true)}>
+      {words.add}
+    </Button>
+  )
+  return (
+    <Page
+      title={words.title}
+      beside={<span className="tag">{main}</span>}
+      actions={
+        <>
+          <TeachPage operation={listRegistryCredentials} input={{ params: { namespace: main } }} />
+          {add}
+        </>
+      }
+    >
+      <p className="muted">{words.text}</p>
+      <Loaded
+        list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
+        empty={
+          <Empty title={words.emptyTitle} text={words.emptyText}>
+            {add}
+          </Empty>
+        }
+      >
+        <Table label={words.title} columns={columnsFor(main)} rows={list.items} keyOf={(each) => each.server} />
+      </Loaded>
+      {isOpen && <Add namespace={main} onClose={() => setOpen(false)} />}
+    </Page>
+  )
+}
+
+interface MenuProps {
+  readonly credential: RegistryCredential
+  readonly namespace: string
+}
+
+function CredentialMenu({ credential: { server }, namespace }: MenuProps) {
+  const [isOpen, setOpen] = useState(false)
+  const items = [{ label: words.remove, isDanger: true, onChoose: () => setOpen(true) }]
+  return (
+    <>
+      <Menu label={texts.common.actionsOf(server)} items={items} size="small" />
+      {isOpen && (
+        <ActionDialog
+          title={`${words.remove}: ${server}`}
+          text={words.removeText}
+          label={words.remove}
+          operation={removeRegistryCredential}
+          input={{ params: { namespace }, body: { server } }}
+          isDanger
+          confirm={server}
+          said={texts.actions.done(words.remove, server)}
+          onClose={() => setOpen(false)}
+        />
+      )}
+    </>
+  )
+}
+
+function Add({ namespace, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
+  const [server, setServer] = useState('https://')
+  const [username, setUsername] = useState('')
+  const [password, setPassword] = useState('')
+  const [allowInsecure, setInsecure] = useState(false)
+  const [replace, setReplace] = useState(false)
+  const body = { server, username, password, ...(allowInsecure && { allowInsecure }), ...(replace && { replace }) }
+  return (
+    <ActionDialog
+      title={words.add}
+      label={words.add}
+      operation={addRegistryCredential}
+      input={{ params: { namespace }, body }}
+      reason={username === '' ? words.username : password === '' ? words.password : undefined}
+      said={texts.actions.done(words.add, server)}
+      onClose={onClose}
+    >
+      {(faults) => (
+        <>
+          <TextField
+            label={words.server}
+            hint={words.serverHint}
+            fault={faults.get('server')}
+            value={server}
+            onValue={setServer}
+            autoFocus
+          />
+          <div className="fields">
+            <TextField label={words.username} fault={faults.get('username')} value={username} onValue={setUsername} />
+            <TextField
+              label={words.password}
+              type="password"
+              autoComplete="new-password"
+              fault={faults.get('password')}
+              value={password}
+              onValue={setPassword}
+            />
+          </div>
+          <CheckField label={words.allowInsecure} value={allowInsecure} onValue={setInsecure} />
+          <CheckField label={words.replace} value={replace} onValue={setReplace} />
+        </>
+      )}
+    </ActionDialog>
+  )
+}

@@ -1,0 +1,61 @@
+// Keys for what is done most: one letter, or `g` and one letter. Nothing happens while somebody types into a field.
+import { useEffect, useState } from 'react'
+import { useLocation } from 'wouter'
+import { texts } from './texts.ts'
+import { Button } from './ui/button.tsx'
+import { Dialog } from './ui/dialog.tsx'
+
+const places: Readonly<Record<string, string>> = {
+  o: '/',
+  v: '/vms',
+  i: '/images',
+  n: '/nodes',
+  p: '/pushes',
+  e: '/events',
+}
+const patienceMs = 1_200
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && target.closest('input, textarea, select, dialog, canvas, .keys-taken') !== null
+
+export function Shortcuts() {
+  const [, go] = useLocation()
+  const [isOpen, setOpen] = useState(false)
+  useEffect(() => {
+    let goUntilMs = 0
+    const press = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
+      const { key } = event
+      if (performance.now() < goUntilMs && places[key] !== undefined) go(places[key])
+      else if (key === '/') document.querySelector<HTMLInputElement>('input[type=search]')?.focus()
+      else if (key === 'n') go('/vms?deploy')
+      else if (key === '?') setOpen(true)
+      else if (key === 'g') {
+        goUntilMs = performance.now() + patienceMs
+        return
+      } else return
+      goUntilMs = 0
+      event.preventDefault()
+    }
+    document.addEventListener('keydown', press)
+    return () => document.removeEventListener('keydown', press)
+  }, [go])
+  if (!isOpen) return null
+  return (
+    <Dialog title={texts.common.shortcuts} onClose={() => setOpen(false)}>
+      <dl className="facts">
+        {texts.common.shortcutList.map(([keys, does]) => (
+          <div key={keys} style={{ display: 'contents' }}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{does}</dd>
+          </div>
+        ))}
+      </dl>
+      <div className="dialog-foot">
+        <Button onClick={() => setOpen(false)}>{texts.common.close}</Button>
+      </div>
+    </Dialog>
+  )
+}

@@ -1,0 +1,91 @@
+// Every line that "show as command" gives is parsed by the command line itself, and means what the request means.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { allOperations, operations } from '../../src/api/index.ts'
+import { isLeaf, locate } from '../../src/cli/locate.ts'
+import { parse } from '../../src/cli/parse.ts'
+import { commandLine, commandWords, hasCommand, type Input } from './commands.ts'
+import { curlLine } from './requests.ts'
+
+/** The words as the program reads them. */
+async function parsed(words: readonly string[]) {
+  const redirect = words.indexOf('<')
+  const { found, rest } = locate(redirect < 0 ? words : words.slice(0, redirect))
+  assert.ok(isLeaf(found), `there is no command "${words.join(' ')}"`)
+  return parse((await found.load()).command, rest)
+}
+
+const ns = { namespace: 'svc-ios' }
+
+describe('show as command', () => {
+  it('is a command of ours for the example of every operation that it knows', async () => {
+    const known = allOperations.filter(hasCommand)
+    assert.ok(known.length > 45)
+    for (const operation of known) {
+      const { params, body } = operation.example
+      await assert.doesNotReject(parsed(commandWords(operation, { params, body })), operation.id)
+    }
+  })
+
+  it('carries what a deployment asks for', async () => {
+    const body = {
+      name: 'demo',
+      image: 'tiny-amd64',
+      cpu: 4,
+      memory: 8,
+      tag: 'ios',
+      tagRequired: true,
+      vncConsole: false,
+      labels: { team: 'a b' },
+      reservedPorts: '9000:80',
+      ttl: '2h',
+    }
+    const { args, options } = await parsed(commandWords(operations.deployVm, { params: ns, body }))
+    assert.equal(args.name, 'demo')
+    assert.equal(options.image, 'tiny-amd64')
+    assert.equal(options.namespace, 'svc-ios')
+    assert.equal(options['tag-required'], true)
+    assert.equal(options['disable-vnc'], true)
+    assert.deepEqual([options.cpu, options.memory, options.ports, options.ttl], [4, '8', '9000:80', '2h'])
+    assert.deepEqual(options.label, ['team=a b'])
+  })
+
+  it('quotes for the shell, and leaves the default namespace out', () => {
+    const input: Input = {
+      params: { namespace: 'svc-default', vm: 'demo' },
+      body: { imageName: 'x', description: "it's" },
+    }
+    assert.equal(commandLine(operations.saveVm, input), `svc3 vm save demo x -d 'it'\\''s'`)
+  })
+
+  it('never carries a password', () => {
+    const body = { server: 'https://ghcr.io', username: 'ci', password: 'planted' }
+    const line = commandLine(operations.addRegistryCredential, { params: ns, body })
+    assert.equal(line, 'svc3 regcred add https://ghcr.io -u ci --password-stdin -n svc-ios < password.txt')
+    const curl = curlLine(operations.addRegistryCredential, { params: ns, body }, 'https://svc3.example')
+    assert.ok(!curl.includes('planted'))
+    assert.match(curl, /"password":"<password>"/)
+  })
+})
+
+describe('show as request', () => {
+  it('is the request of the operation', () => {
+    const input = { params: { namespace: 'svc-default', vm: 'demo' }, body: { command: 'stop' } }
+    assert.equal(
+      curlLine(operations.execVm, input, 'https://svc3.example'),
+      [
+        "curl -X POST 'https://svc3.example/api/v1/namespaces/svc-default/vms/demo/exec'",
+        '-H "Authorization: Bearer $SVC3_TOKEN"',
+        "-H 'Content-Type: application/json'",
+        `-d '{"command":"stop"}'`,
+      ].join(' \\\n  '),
+    )
+  })
+
+  it('watches without buffering, and downloads into a file', () => {
+    const list = curlLine(operations.listVms, { params: ns, query: { watch: true } }, 'https://svc3.example')
+    assert.match(list, /vms\?watch=true'.* -N$/s)
+    const download = curlLine(operations.downloadImage, { params: { ...ns, image: 'a b' } }, 'https://svc3.example')
+    assert.match(download, /images\/a%20b\/download'.* -OJ$/s)
+  })
+})

@@ -1,0 +1,42 @@
+// Light, dark, or as the system says. Kept in the browser.
+import { useSyncExternalStore } from 'react'
+
+export const themes = ['system', 'light', 'dark'] as const
+export type Theme = (typeof themes)[number]
+const key = 'svc3.theme'
+const listeners = new Set<() => void>()
+
+const stored = (): Theme => themes.find((each) => each === localStorage.getItem(key)) ?? 'system'
+
+export function applyTheme(): void {
+  const theme = stored()
+  if (theme === 'system') delete document.documentElement.dataset.theme
+  else document.documentElement.dataset.theme = theme
+}
+
+export function chooseTheme(theme: Theme): void {
+  localStorage.setItem(key, theme)
+  applyTheme()
+  for (const listener of listeners) listener()
+}
+
+const darkSystem = matchMedia('(prefers-color-scheme: dark)')
+
+/** Whether what is drawn now is dark: for what cannot follow the styles by itself. */
+export function useIsDark(): boolean {
+  const theme = useTheme()
+  const isSystemDark = useSyncExternalStore(
+    (listener) => {
+      darkSystem.addEventListener('change', listener)
+      return () => darkSystem.removeEventListener('change', listener)
+    },
+    () => darkSystem.matches,
+  )
+  return theme === 'system' ? isSystemDark : theme === 'dark'
+}
+
+export const useTheme = (): Theme =>
+  useSyncExternalStore((listener) => {
+    listeners.add(listener)
+    return () => void listeners.delete(listener)
+  }, stored)

@@ -1,0 +1,78 @@
+// "Show as command" and "show as request", beside every action and every list.
+import { useState } from 'react'
+import type { Operation } from '../../src/api/operation.ts'
+import { serviceUrl } from '../api/places.ts'
+import { commandLine, hasCommand, type Input } from '../teach/commands.ts'
+import { curlLine } from '../teach/requests.ts'
+import { texts } from '../texts.ts'
+import { Button } from './button.tsx'
+import { Code } from './copy.tsx'
+import { Dialog } from './dialog.tsx'
+import { Icon } from './icons.tsx'
+
+interface Props {
+  readonly operation: Operation
+  readonly input: Input
+}
+
+type Kind = 'command' | 'request'
+
+export function Teach({ operation, input }: Props) {
+  const [open, setOpen] = useState<Kind>()
+  const kinds: readonly Kind[] = hasCommand(operation) ? ['command', 'request'] : ['request']
+  return (
+    <div className="teach">
+      <div className="teach-tabs">
+        {kinds.map((kind) => (
+          <Button
+            key={kind}
+            kind="quiet"
+            size="small"
+            aria-expanded={open === kind}
+            onClick={() => setOpen(open === kind ? undefined : kind)}
+          >
+            {texts.common[kind]}
+          </Button>
+        ))}
+      </div>
+      {open && <Line kind={open} operation={operation} input={input} />}
+    </div>
+  )
+}
+
+const Line = ({ kind, operation, input }: Props & { readonly kind: Kind }) => (
+  <Code
+    text={kind === 'command' ? commandLine(operation, input) : curlLine(operation, input, serviceUrl)}
+    what={texts.common[kind]}
+  />
+)
+
+/** For the head of a page: what would show the same in a terminal. */
+export function TeachPage({ operation, input }: Props) {
+  const [isOpen, setOpen] = useState(false)
+  return (
+    <>
+      <Button kind="quiet" className="teach-page" aria-label={texts.common.command} onClick={() => setOpen(true)}>
+        <Icon name="code" />
+        <span>{texts.common.command}</span>
+      </Button>
+      {isOpen && (
+        <Dialog title={operation.summary} onClose={() => setOpen(false)}>
+          {hasCommand(operation) && (
+            <div className="stack-tight">
+              <h3>{texts.common.command}</h3>
+              <Line kind="command" operation={operation} input={input} />
+            </div>
+          )}
+          <div className="stack-tight">
+            <h3>{texts.common.request}</h3>
+            <Line kind="request" operation={operation} input={input} />
+          </div>
+          <div className="dialog-foot">
+            <Button onClick={() => setOpen(false)}>{texts.common.close}</Button>
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,67 @@
+// Short messages that pass. Nothing is only said here: what matters stays on the page.
+import { useEffect, useSyncExternalStore } from 'react'
+import { texts } from '../texts.ts'
+import { Button } from './button.tsx'
+import { Icon } from './icons.tsx'
+
+interface Toast {
+  readonly id: number
+  readonly text: string
+  readonly tone: 'good' | 'bad'
+}
+
+const listeners = new Set<() => void>()
+let toasts: readonly Toast[] = []
+let count = 0
+const stayMs = 6_000
+const most = 4
+
+function set(next: readonly Toast[]): void {
+  toasts = next.slice(-most)
+  for (const listener of listeners) listener()
+}
+
+export function say(text: string, tone: Toast['tone'] = 'good'): void {
+  set([...toasts, { id: ++count, text, tone }])
+}
+
+const drop = (id: number): void => set(toasts.filter((each) => each.id !== id))
+
+export function Toasts() {
+  const shown = useSyncExternalStore(
+    (listener) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    () => toasts,
+  )
+  return (
+    <div className="toasts" role="status" aria-live="polite">
+      {shown.map((toast) => (
+        <Shown key={toast.id} toast={toast} />
+      ))}
+    </div>
+  )
+}
+
+function Shown({ toast }: { readonly toast: Toast }) {
+  const { id, text, tone } = toast
+  useEffect(() => {
+    const timer = setTimeout(() => drop(id), stayMs)
+    return () => clearTimeout(timer)
+  }, [id])
+  return (
+    <div className="toast" data-tone={tone}>
+      <span>{text}</span>
+      <Button
+        kind="quiet"
+        size="small"
+        className="button-icon"
+        aria-label={texts.common.close}
+        onClick={() => drop(id)}
+      >
+        <Icon name="close" />
+      </Button>
+    </div>
+  )
+}

@@ -1,0 +1,89 @@
+// The web console, built by Vite into a folder of plain files: hashed assets, each with a brotli copy beside it. Nothing is
+// built anew while its sources are the same.
+import { createHash } from 'node:crypto'
+import fs from 'node:fs'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { brotliCompress, constants } from 'node:zlib'
+import * as typebox from 'typebox'
+import { build, type Plugin } from 'vite'
+
+const root = path.resolve(import.meta.dirname, '..')
+const sources = ['console', 'src/api', 'src/rules', 'src/client', 'package-lock.json', 'scripts/build-console.ts']
+
+/** The page checks no schemas, the service does: the names stay, what they make is nothing. */
+const withoutSchemas: Plugin = {
+  name: 'without-schemas',
+  enforce: 'pre',
+  resolveId: (id) => (id === 'typebox' ? '\0typebox' : undefined),
+  load(id) {
+    if (id !== '\0typebox') return undefined
+    const names = Object.keys(typebox).filter((name) => name !== 'default')
+    return `const none = () => ({})\nexport { ${names.map((name) => `none as ${name}`).join(', ')} }`
+  },
+}
+
+/** What only pages that are opened later need stays with them. */
+const apart =
+  /@novnc|@xterm|uplot|\/src\/(legacy|oci)\/|\/src\/api\/(index|agent|captures|certificates|service)\.ts|\/console\/pages\//
+const isShared = (id: string): boolean => /\.(ts|tsx|js|mjs)$/.test(id) && !apart.test(id) && !id.endsWith('main.tsx')
+
+/** Builds into `outDir`, or copies what `previous` has when that was made of the same sources. */
+export async function buildConsole(outDir: string, previous: string): Promise<void> {
+  const stamp = stampOf(sources)
+  const stampFile = path.join(previous, '.sources')
+  if (fs.existsSync(stampFile) && fs.readFileSync(stampFile, 'utf8') === stamp) {
+    fs.cpSync(previous, outDir, { recursive: true })
+    return
+  }
+  await build({
+    configFile: false,
+    root: path.join(root, 'console'),
+    // Relative, so that the console works below any prefix.
+    base: './',
+    logLevel: 'warn',
+    plugins: [withoutSchemas],
+    build: {
+      outDir,
+      emptyOutDir: true,
+      target: 'es2023',
+      assetsInlineLimit: 0,
+      modulePreload: { polyfill: false },
+      reportCompressedSize: false,
+      chunkSizeWarningLimit: 1_000,
+      // Directives of frameworks that render on servers mean nothing here.
+      rolldownOptions: {
+        checks: { moduleLevelDirective: false },
+        // One file for what the first page and every other one share: left to itself it becomes thirty.
+        output: { codeSplitting: { groups: [{ name: 'shared', test: isShared }] } },
+      },
+    },
+  })
+  await compressAll(path.join(outDir, 'assets'))
+  fs.writeFileSync(path.join(outDir, '.sources'), stamp)
+}
+
+async function compressAll(folder: string): Promise<void> {
+  const compress = promisify(brotliCompress)
+  const names = fs.readdirSync(folder).filter((name) => /\.(js|css|svg)$/.test(name))
+  await Promise.all(
+    names.map(async (name) => {
+      const bytes = fs.readFileSync(path.join(folder, name))
+      const params = { [constants.BROTLI_PARAM_QUALITY]: 10, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length }
+      fs.writeFileSync(path.join(folder, `${name}.br`), await compress(bytes, { params }))
+    }),
+  )
+}
+
+function stampOf(names: readonly string[]): string {
+  const hash = createHash('sha256')
+  for (const name of names) {
+    const file = path.join(root, name)
+    const inside = fs.statSync(file).isDirectory() ? fs.readdirSync(file, { recursive: true, encoding: 'utf8' }) : ['']
+    for (const each of inside.sort()) {
+      const full = path.join(file, each)
+      if (fs.statSync(full).isFile()) hash.update(`${name}/${each}\0`).update(fs.readFileSync(full)).update('\0')
+    }
+  }
+  return hash.digest('hex')
+}

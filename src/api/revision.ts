@@ -1,0 +1,7 @@
+// How a caller of several servers that share a store sees one history.
+
+/**
+ * In answers of such servers: everything up to this revision is in it. Sent with the next request, to whichever of them,
+ * it is the least that the next answer has.
+ */
+export const revisionHeader = 'svc3-revision'

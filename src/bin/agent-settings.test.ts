@@ -1,0 +1,63 @@
+// The node's configuration file: what it takes, what it refuses, and that a refusal never tells a secret.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { AgentSettingsError, parseAgentSettings, readAgentSettings } from './agent-settings.ts'
+
+const key = 'stand-in for a key '.repeat(4).slice(0, 64)
+let folder: string
+before(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-settings-'))
+})
+after(() => fs.rm(folder, { recursive: true }))
+
+describe('parseAgentSettings', () => {
+  it('takes a boot disk, its format, a key and a processor', () => {
+    const given = { bootDisk: '/srv/oc.qcow2', bootDiskFormat: 'qcow2', smcKey: key, cpu: 'host' }
+    assert.deepEqual(parseAgentSettings(JSON.stringify({ macos: given }), 'f'), {
+      macos: { openCore: { file: '/srv/oc.qcow2', format: 'qcow2' }, smcKey: key, cpu: 'host' },
+    })
+    assert.deepEqual(parseAgentSettings('{"macos":{"bootDisk":"/oc.img"}}', 'f'), {
+      macos: { openCore: { file: '/oc.img', format: 'raw' } },
+    })
+    assert.deepEqual(parseAgentSettings('{}', 'f'), {})
+  })
+
+  const refused: readonly (readonly [name: string, text: string, message: RegExp])[] = [
+    ['what is no JSON, without quoting it', `{"macos":{"smcKey":"${key}`, /not JSON/],
+    ['an unknown field', '{"macOS":{}}', /"macOS" is unknown in it; there is macos/],
+    ['a field that is no text', '{"macos":{"cpu":1}}', /macos\.cpu/],
+    ['a list', '{"macos":[]}', /macos has to be an object/],
+    ['a relative path', '{"macos":{"bootDisk":"oc.img"}}', /absolute/],
+    ['a format that QEMU would have to guess', '{"macos":{"bootDiskFormat":"vmdk"}}', /raw or qcow2/],
+    ['a key that is too short', `{"macos":{"smcKey":"${key.slice(1)}"}}`, /64 printable characters.*has 63/],
+    ['a key that would end early', JSON.stringify({ macos: { smcKey: `"${key.slice(1)}` } }), /without '"'/],
+  ]
+  for (const [name, text, message] of refused)
+    it(`refuses ${name}`, () => {
+      assert.throws(
+        () => parseAgentSettings(text, '/f'),
+        (error: Error) =>
+          error instanceof AgentSettingsError && message.test(error.message) && !error.message.includes('stand-in'),
+      )
+    })
+})
+
+describe('readAgentSettings', () => {
+  it('takes no file for no settings, but not where somebody named it', async () => {
+    const file = path.join(folder, 'none.json')
+    assert.deepEqual(await readAgentSettings(file, false), {})
+    await assert.rejects(readAgentSettings(file, true), /none\.json cannot be read \(ENOENT\)/)
+  })
+
+  it('refuses what others can read', async () => {
+    const file = path.join(folder, 'open.json')
+    await fs.writeFile(file, JSON.stringify({ macos: { smcKey: key } }))
+    await fs.chmod(file, 0o640)
+    await assert.rejects(readAgentSettings(file, false), /chmod 600/)
+    await fs.chmod(file, 0o600)
+    assert.equal((await readAgentSettings(file, false)).macos?.smcKey, key)
+  })
+})

@@ -1,0 +1,79 @@
+// `agent.json`: what the operator of a node gives it that is no option, because it is secret or rarely changes. Read once,
+// when the agent starts; refused where others could read it. Nothing of it is ever logged or told to the server.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { type MacosSettings, smcKeyProblem } from '../drivers/qemu/macos.ts'
+
+export const agentSettingsFile = 'agent.json'
+
+export interface AgentSettings {
+  readonly macos?: MacosSettings
+}
+
+/** Its message says what is wrong with the file, and never what is in it. */
+export class AgentSettingsError extends Error {
+  override readonly name = 'AgentSettingsError'
+}
+
+/** No file is no settings, unless it was asked for by name. */
+export async function readAgentSettings(file: string, isAskedFor: boolean): Promise<AgentSettings> {
+  const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' && !isAskedFor) return undefined
+    throw new AgentSettingsError(`the node's configuration ${file} cannot be read (${error.code})`)
+  })
+  if (!handle) return {}
+  await using _ = handle
+  const { mode, uid } = await handle.stat()
+  const isOurs = uid === process.getuid?.() || uid === 0
+  if ((mode & 0o077) !== 0 || !isOurs)
+    throw new AgentSettingsError(
+      `${file} may hold a secret, and others than this user can read or change it: run 'chmod 600 ${file}', as its owner`,
+    )
+  return parseAgentSettings(await handle.readFile('utf8'), file)
+}
+
+export function parseAgentSettings(text: string, file: string): AgentSettings {
+  const wrong = (problem: string): AgentSettingsError => new AgentSettingsError(`${file}: ${problem}`)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // What JSON.parse says would quote the text.
+    throw wrong('it is not JSON')
+  }
+  const { macos } = fieldsOf(value, 'it', ['macos'], wrong)
+  if (macos === undefined) return {}
+  const given = fieldsOf(macos, 'macos', ['bootDisk', 'bootDiskFormat', 'smcKey', 'cpu'], wrong)
+  const textOf = (name: keyof typeof given): string | undefined => {
+    const found = given[name]
+    if (found === undefined || (typeof found === 'string' && found !== '')) return found
+    throw wrong(`macos.${name} has to be a text`)
+  }
+  const bootDisk = textOf('bootDisk')
+  const format = textOf('bootDiskFormat') ?? 'raw'
+  const smcKey = textOf('smcKey')
+  const cpu = textOf('cpu')
+  if (bootDisk !== undefined && !path.isAbsolute(bootDisk)) throw wrong('macos.bootDisk has to be an absolute path')
+  if (format !== 'raw' && format !== 'qcow2') throw wrong('macos.bootDiskFormat is raw or qcow2')
+  const problem = smcKey === undefined ? undefined : smcKeyProblem(smcKey)
+  if (problem !== undefined) throw wrong(`macos.smcKey: ${problem}`)
+  return {
+    macos: {
+      ...(bootDisk !== undefined && { openCore: { file: bootDisk, format } }),
+      ...(smcKey !== undefined && { smcKey }),
+      ...(cpu !== undefined && { cpu }),
+    },
+  }
+}
+
+function fieldsOf<const Name extends string>(
+  value: unknown,
+  what: string,
+  names: readonly Name[],
+  wrong: (problem: string) => Error,
+): Readonly<Partial<Record<Name, unknown>>> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(`${what} has to be an object`)
+  const odd = Object.keys(value).find((name) => !names.some((known) => known === name))
+  if (odd !== undefined) throw wrong(`"${odd.slice(0, 50)}" is unknown in ${what}; there is ${names.join(', ')}`)
+  return value as Readonly<Partial<Record<Name, unknown>>>
+}

@@ -1,0 +1,144 @@
+// Makes a backup: every record at one revision, and all that they need of the data folder. While servers run: what changes
+// meanwhile is in the next one.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { sealedWith } from '../auth/seal.ts'
+import { referencedBy } from '../images/collect.ts'
+import { type ContentStore, NoContentError } from '../images/content.ts'
+import { openStore as openContent } from '../images/store.ts'
+import { type Clock, systemClock, timestamp } from '../platform/clock.ts'
+import { syncFolder } from '../platform/files.ts'
+import { TarWriter } from '../platform/tar.ts'
+import type { ClusterRecord } from '../store/collections.ts'
+import type { ImageRecord, VmRecord } from '../store/fleet-records.ts'
+import type { Entry, Store } from '../store/store.ts'
+import { isPortable } from '../store/store-state.ts'
+import { BackupError, type BackupHead, backupFormat, folderFiles, names, partBytes } from './backup-format.ts'
+import { version } from './version.ts'
+
+export interface BackupReport {
+  readonly file: string
+  readonly revision: string
+  readonly records: number
+  /** Pieces of images and ISOs; undefined when they were left out. */
+  readonly contents?: number
+  readonly bytes: number
+  readonly keyIds: readonly string[]
+}
+
+export interface BackupOptions {
+  readonly store: Pick<Store, 'list'>
+  readonly dataDir: string
+  /** MUST NOT be there yet. */
+  readonly file: string
+  readonly withImages: boolean
+  readonly clock?: Clock
+}
+
+export async function writeBackup(options: BackupOptions): Promise<BackupReport> {
+  const { store, dataDir, file, withImages, clock = systemClock } = options
+  if (await fs.stat(file).catch(() => undefined))
+    throw new BackupError(`${file} is there already: choose another name, or remove it`)
+  const { entries, rev } = await store.list('')
+  const records = entries.filter(isPortable)
+  const content = withImages ? await openContent(path.join(dataDir, 'content')) : undefined
+  const digests = content && (await neededBy(records, content))
+  const head: BackupHead = {
+    format: backupFormat,
+    version,
+    createdAt: timestamp(clock.now()),
+    revision: rev,
+    records: records.length,
+    cluster: (records.find(({ key }) => key === clusterKey)?.value as ClusterRecord | undefined)?.uid ?? '',
+    keyIds: keyIdsOf(records),
+    hasImages: withImages,
+  }
+  const draft = `${file}.${process.pid}.partial`
+  try {
+    const bytes = await write(draft, async (tar) => {
+      await tar.add(names.head, Buffer.from(`${JSON.stringify(head, null, 2)}\n`))
+      let part = 0
+      for (const lines of partsOf(records)) await tar.add(names.records(part++), Buffer.from(lines))
+      for (const name of folderFiles) {
+        const found = await fs.readFile(path.join(dataDir, name)).catch(ifAbsent)
+        if (found) await tar.add(names.folder(name), found)
+      }
+      for (const digest of digests ?? []) await tar.add(names.content(digest), ...(await opened(content, digest)))
+    })
+    await fs.rename(draft, file)
+    await syncFolder(path.dirname(file))
+    const { revision, keyIds } = head
+    return { file, revision, records: records.length, ...(digests && { contents: digests.size }), bytes, keyIds }
+  } catch (error) {
+    await fs.rm(draft, { force: true })
+    throw error instanceof NoContentError ? changed() : error
+  }
+}
+
+export const clusterKey = '/cluster/id'
+
+const changed = (): BackupError =>
+  new BackupError('an image was deleted while its content was copied: no backup was made; try again')
+
+async function write(file: string, fill: (tar: TarWriter) => Promise<void>): Promise<number> {
+  const handle = await fs.open(file, 'wx', 0o600)
+  try {
+    const tar = new TarWriter(handle)
+    await fill(tar)
+    await tar.add(names.end, Buffer.from(`${JSON.stringify({ sha256: tar.sha256() })}\n`))
+    await tar.end()
+    await handle.sync()
+    return tar.bytes
+  } finally {
+    await handle.close()
+  }
+}
+
+function* partsOf(records: readonly Entry[]): Generator<string> {
+  let part = ''
+  for (const { key, value } of records) {
+    part += `${JSON.stringify({ key, value })}\n`
+    if (part.length < partBytes) continue
+    yield part
+    part = ''
+  }
+  if (part !== '') yield part
+}
+
+function keyIdsOf(records: readonly Entry[]): readonly string[] {
+  const sealed = records.map(({ value }) => (value as { sealed?: unknown } | null)?.sealed)
+  const ids = sealed.filter((text) => typeof text === 'string').map(sealedWith)
+  return [...new Set(ids)].sort()
+}
+
+/** All content that the records name, kept from the collector for as long as it takes to begin. */
+async function neededBy(records: readonly Entry[], content: ContentStore): Promise<ReadonlySet<string>> {
+  const manifests = records.flatMap(({ key, value }) => {
+    if (key.startsWith('/images/') || key.startsWith('/isos/')) return [(value as unknown as ImageRecord).content]
+    if (!key.startsWith('/vms/')) return []
+    const { imageContent, isoContent, captures = [] } = value as unknown as VmRecord
+    return [imageContent, isoContent, ...captures.map(({ base }) => base)]
+  })
+  const named = new Set(manifests.filter((digest) => digest !== undefined))
+  const needed = await referencedBy(named, content).catch((error: unknown) => {
+    throw error instanceof NoContentError ? elsewhere(content.folder, error) : error
+  })
+  for (const digest of needed) if (!(await content.touch(digest))) throw elsewhere(content.folder)
+  return needed
+}
+
+const elsewhere = (folder: string, cause?: unknown): BackupError =>
+  new BackupError(
+    `content of an image is not in ${folder}: make the backup where the images are, or leave them out with --without-images`,
+    { cause },
+  )
+
+async function opened(content: ContentStore | undefined, digest: string): Promise<[AsyncIterable<Buffer>, number]> {
+  const bytes = await content?.size(digest)
+  if (!content || bytes === undefined) throw new NoContentError(digest)
+  return [content.open(digest), bytes]
+}
+
+function ifAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

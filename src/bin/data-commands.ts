@@ -1,0 +1,105 @@
+// `svc3 server backup`, `restore` and `migrate-store`: finds the data, has it done, and says what is needed besides.
+import path from 'node:path'
+import { takeKeySource } from '../auth/keyring.ts'
+import type { BackupCommandOptions, MigrateStoreOptions, RestoreCommandOptions } from '../cli/programs.ts'
+import { openStore } from '../store/open.ts'
+import { isFault, StoreError } from '../store/store.ts'
+import { assertUsable } from '../store/store-state.ts'
+import { type BackupReport, writeBackup } from './backup.ts'
+import { BackupError } from './backup-format.ts'
+import { migrateStore, movedIn } from './migrate-store.ts'
+import { restoreBackup } from './restore.ts'
+import { askServer, NotDoneError } from './rotation-note.ts'
+import { addressOf, assertThere, isShared } from './store-place.ts'
+
+/** A server copies many images in this time. */
+const backupPatienceMs = 12 * 3_600_000
+
+export const runBackup = (options: BackupCommandOptions): Promise<number> =>
+  told('no backup was made', async () => {
+    const { dataDir, storeAddress, file, withImages } = options
+    const address = await addressOf(dataDir, storeAddress)
+    assertThere(dataDir, address)
+    const { contents, records, revision, bytes, keyIds } = await backUp(options, address)
+    const images = contents === undefined ? '' : `, ${contents} pieces of images and ISOs`
+    say(`${file}: ${records} records as of revision ${revision}${images}, ${bytes} bytes.`)
+    if (!withImages) say(`The content of images and ISOs is not in it: keep ${path.join(dataDir, 'content')} as well.`)
+    if (keyIds.length > 0)
+      say(
+        `Needed besides: the master key ${keyIds.join(', ')} (${keyPlace(dataDir)}), without which its secrets do not open.`,
+      )
+  })
+
+async function backUp(options: BackupCommandOptions, address: string): Promise<BackupReport> {
+  const { dataDir, file, withImages } = options
+  const store = await openStore(address).catch((error: unknown) => {
+    if (isFault(error, 'Locked')) return undefined
+    throw error
+  })
+  if (!store) return askServer(dataDir, { name: 'backup', file, withImages }, backupPatienceMs)
+  try {
+    await assertUsable(store)
+    return await writeBackup({ store, dataDir, file, withImages })
+  } finally {
+    await store.close()
+  }
+}
+
+export const runRestore = ({ dataDir, storeAddress = `sqlite:${dataDir}`, file }: RestoreCommandOptions) =>
+  told('no server starts on what is there until a restore has ended', async () => {
+    const environment = { ...process.env }
+    const {
+      head,
+      contents,
+      kept,
+      missingKeys,
+      keyPlace: place,
+    } = await restoreBackup({
+      file,
+      dataDir,
+      storeAddress,
+      environment,
+    })
+    const images = head.hasImages ? ` and ${contents} pieces of images and ISOs` : ''
+    say(`Restored ${head.records} records${images} as of revision ${head.revision}, ${head.createdAt}.`)
+    if (!head.hasImages)
+      say(
+        `The content of images was not in the backup: put it into ${path.join(dataDir, 'content')} from where you keep it.`,
+      )
+    for (const name of kept) say(`${name} in ${dataDir} was there already and was left as it is.`)
+    if (missingKeys.length > 0)
+      say(`Needed before a server can start: the master key ${missingKeys.join(', ')} in ${place}, mode 0600.`)
+    say(`Start it with: svc3 server --data ${dataDir}${isShared(storeAddress) ? ` --store '${storeAddress}'` : ''}`)
+  })
+
+export const runMigrateStore = ({ dataDir, to }: MigrateStoreOptions): Promise<number> =>
+  told('the records in SQLite are as they were', async () => {
+    const { records, revision } = await migrateStore(dataDir, to)
+    say(`Moved ${records} records as of revision ${revision} to ${to}.`)
+    say(`No server starts on the old ones any more: ${movedIn(dataDir)}. Remove it when all is well.`)
+    say(
+      `Start every server with --store '${to}' and the same master key (${keyPlace(dataDir)}); this one with --data ${dataDir}.`,
+    )
+  })
+
+function keyPlace(dataDir: string): string {
+  const { source } = takeKeySource(dataDir, { ...process.env })
+  return source.kind === 'file' ? source.file : source.name
+}
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`)
+
+/** Failures that are meant for people, and what they leave behind. */
+async function told(left: string, work: () => Promise<void>): Promise<number> {
+  try {
+    await work()
+    return 0
+  } catch (error) {
+    const isKnown = [BackupError, StoreError, NotDoneError].some((kind) => error instanceof kind)
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!isKnown && code === undefined) throw error
+    const locked = isFault(error, 'Locked') ? ' (stop the server first)' : ''
+    process.stderr.write(`svc3: ${message}${locked}\nsvc3: ${left}\n`)
+    return 1
+  }
+}

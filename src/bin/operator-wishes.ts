@@ -1,0 +1,33 @@
+// What a running server does for commands of its operator, because it alone has the data open.
+import { KeyringError, type KeySource } from '../auth/keyring.ts'
+import type { Secrets } from '../auth/secrets.ts'
+import type { SigningKeys } from '../auth/signing-keys.ts'
+import type { Collections } from '../store/collections.ts'
+import type { Store } from '../store/store.ts'
+import { writeBackup } from './backup.ts'
+import { notOurs, type Rotation, rotateKeyFile } from './reseal.ts'
+import type { RotationNote, Wish } from './rotation-note.ts'
+
+export interface Operated {
+  readonly dataDir: string
+  readonly keySource: KeySource
+  readonly store: Store
+  readonly collections: Collections
+  readonly secrets: Secrets
+  readonly signingKeys: Pick<SigningKeys, 'rotate'>
+  /** Records that do not open are told loudly. */
+  announced(rotation: Rotation): Rotation
+}
+
+export async function fulfilWish(operated: Operated, wish: Wish): Promise<NonNullable<RotationNote['answer']>> {
+  const { dataDir, keySource, store, collections, secrets, signingKeys, announced } = operated
+  switch (wish.name) {
+    case 'master-key':
+      if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
+      return announced(await rotateKeyFile(collections, secrets, keySource.file))
+    case 'signing-keys':
+      return signingKeys.rotate(wish)
+    case 'backup':
+      return writeBackup({ store, dataDir, file: wish.file, withImages: wish.withImages })
+  }
+}

@@ -1,0 +1,109 @@
+// Restores a backup into an empty store: content first, then the records that name it. Cut off anywhere, no server starts
+// on what is there, and the same command goes on.
+import { randomUUID } from 'node:crypto'
+import fs, { type FileHandle } from 'node:fs/promises'
+import path from 'node:path'
+import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
+import { openStore as openContent } from '../images/store.ts'
+import { timestamp } from '../platform/clock.ts'
+import { writeFileAtomically } from '../platform/files.ts'
+import { readTar } from '../platform/tar.ts'
+import type { ClusterRecord } from '../store/collections.ts'
+import { beginFilling, fillStore, finishFilling, startRevOf } from '../store/fill.ts'
+import { openStore } from '../store/open.ts'
+import type { Json, Rev } from '../store/store.ts'
+import { clusterKey } from './backup.ts'
+import { type BackupRecord, type Checked, checkBackup, folderFiles, names, recordsOf, textOf } from './backup-format.ts'
+import { checkPlace, isShared, writePlace } from './store-place.ts'
+
+export interface RestoreOptions {
+  readonly file: string
+  readonly dataDir: string
+  readonly storeAddress: string
+  readonly environment: NodeJS.ProcessEnv
+}
+
+export interface RestoreReport {
+  readonly head: Checked['head']
+  readonly contents: number
+  /** Files of the data folder that were there already, and stayed. */
+  readonly kept: readonly string[]
+  /** Master keys that are needed and not there. */
+  readonly missingKeys: readonly string[]
+  readonly keyPlace: string
+}
+
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const { file, dataDir, storeAddress, environment } = options
+  const handle = await fs.open(file, 'r')
+  try {
+    const { head, sha256, contents } = await checkBackup(handle, file)
+    await fs.mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await checkPlace(dataDir, storeAddress)
+    const store = await openStore(storeAddress, undefined, { startRev: startRevOf(head.revision) })
+    try {
+      const source = `the backup of ${head.createdAt} (${sha256.slice(0, 12)})`
+      const records = { source, rev: head.revision, entries: () => restored(handle, head.revision) }
+      const since = timestamp(new Date())
+      // Refuses what is not empty before anything is written.
+      await beginFilling(store, records, since)
+      await putContents(handle, dataDir)
+      await fillStore(store, records, since)
+      const kept = await putFiles(handle, dataDir)
+      if (isShared(storeAddress)) await writePlace(dataDir, storeAddress)
+      await finishFilling(store)
+      return { head, contents, kept, ...(await missingKeys(dataDir, environment, head.keyIds)) }
+    } finally {
+      await store.close()
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+async function* restored(handle: FileHandle, revision: Rev): AsyncGenerator<BackupRecord> {
+  for await (const entry of readTar(handle))
+    if (entry.name.startsWith('records/'))
+      for (const record of recordsOf(await textOf(entry)))
+        yield record.key === clusterKey ? withEra(record, revision) : record
+}
+
+/** Nodes tell by it that the data went back to there, and keep VMs that these data do not know. */
+function withEra({ key, value }: BackupRecord, since: Rev): BackupRecord {
+  const cluster = value as unknown as ClusterRecord
+  const eras = [...(cluster.eras ?? []), { uid: randomUUID(), since }].slice(-100)
+  return { key, value: { ...cluster, eras } as unknown as Json }
+}
+
+async function putContents(handle: FileHandle, dataDir: string): Promise<void> {
+  const content = await openContent(path.join(dataDir, 'content'))
+  for await (const entry of readTar(handle)) {
+    if (!entry.name.startsWith('content/')) continue
+    const digest = entry.name.slice('content/'.length).replace('/', ':')
+    await content.putExpected({ digest, bytes: entry.bytes }, entry.content())
+  }
+}
+
+async function putFiles(handle: FileHandle, dataDir: string): Promise<readonly string[]> {
+  const kept: string[] = []
+  for await (const entry of readTar(handle)) {
+    const name = folderFiles.find((each) => names.folder(each) === entry.name)
+    if (!name) continue
+    const text = await textOf(entry)
+    const before = await fs.readFile(path.join(dataDir, name), 'utf8').catch(() => undefined)
+    if (before === undefined) await writeFileAtomically(path.join(dataDir, name), text, { mode: 0o600 })
+    else if (before !== text) kept.push(name)
+  }
+  return kept
+}
+
+async function missingKeys(
+  dataDir: string,
+  environment: NodeJS.ProcessEnv,
+  needed: readonly string[],
+): Promise<Pick<RestoreReport, 'missingKeys' | 'keyPlace'>> {
+  const found = takeKeySource(dataDir, { ...environment })
+  const keyPlace = found.source.kind === 'file' ? found.source.file : found.source.name
+  const ring = await loadKeyring(found, false).catch(() => undefined)
+  return { missingKeys: needed.filter((id) => !ring?.keys.has(id)), keyPlace }
+}

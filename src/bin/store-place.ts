@@ -1,0 +1,59 @@
+// Where the records of a data folder are. A folder whose records are in a store that servers share says so in a file, so
+// that no server begins anew beside them, and commands on this machine find them.
+import fs from 'node:fs'
+import path from 'node:path'
+import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import { StoreError } from '../store/store.ts'
+
+/** Other engines belong to one process. */
+export const isShared = (storeAddress: string): boolean => storeAddress.startsWith('etcd:')
+
+export const databaseIn = (dataDir: string): string => path.join(dataDir, 'svc3.db')
+const fileIn = (dataDir: string): string => path.join(dataDir, 'store.json')
+
+export const writePlace = (dataDir: string, address: string): Promise<void> =>
+  writeFileAtomically(fileIn(dataDir), `${JSON.stringify({ address }, null, 2)}\n`, { mode: 0o600 })
+
+export async function readPlace(dataDir: string): Promise<string | undefined> {
+  const text = await readFileIfPresent(fileIn(dataDir))
+  if (text === undefined) return undefined
+  try {
+    const { address } = JSON.parse(text) as { address?: unknown }
+    if (typeof address === 'string' && address !== '') return address
+  } catch {
+    // said below
+  }
+  throw new StoreError('Unavailable', `${fileIn(dataDir)} does not say where the records are: correct or remove it`)
+}
+
+/** For commands: as given, as the folder says, or in the folder. */
+export const addressOf = async (dataDir: string, given: string | undefined): Promise<string> =>
+  given ?? (await readPlace(dataDir)) ?? `sqlite:${dataDir}`
+
+/** Before a command opens it: a folder of SQLite that has nothing must not be given something. */
+export function assertThere(dataDir: string, address: string): void {
+  if (isShared(address) || fs.existsSync(databaseIn(dataDir))) return
+  throw new StoreError(
+    'Unavailable',
+    `${dataDir} is not the data folder of a service: name it with --data DIR, or its store with --store ADDRESS`,
+  )
+}
+
+/** Refuses records in two places, of which one set would not be seen. */
+export async function checkPlace(dataDir: string, storeAddress: string): Promise<void> {
+  if (!isShared(storeAddress)) {
+    const elsewhere = await readPlace(dataDir)
+    if (elsewhere === undefined) return
+    throw new StoreError(
+      'Unavailable',
+      `the records of ${dataDir} are in ${elsewhere}: start the server with --store, or choose another folder with ` +
+        '--data (to begin anew in this one, remove its store.json)',
+    )
+  }
+  if (fs.existsSync(databaseIn(dataDir)))
+    throw new StoreError(
+      'Unavailable',
+      `${dataDir} has records of its own in svc3.db, which would not be seen: move them with ` +
+        '"svc3 server migrate-store", or choose another folder with --data',
+    )
+}

@@ -1,0 +1,20 @@
+// svc3 server restore
+import { defineCommand } from '../../command.ts'
+import { fileOf, placeOf, placeOptions } from './options.ts'
+
+export const command = defineCommand({
+  description:
+    'Restores a backup into an empty data folder, or an empty prefix of etcd. The whole file is checked before anything is\nwritten. Cut off, the same command goes on; until it has ended, no server starts there.',
+  ownSignals: true,
+  arguments: { file: { value: 'FILE', description: 'backup to restore', required: true } },
+  options: placeOptions,
+  examples: [
+    { line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new', does: 'Into a new folder' },
+    {
+      line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new --store etcd://127.0.0.1:2379/svc3-new',
+      does: 'Into etcd, also from a backup of SQLite',
+    },
+  ],
+  run: ({ host }, { args, options }) =>
+    host.programs.restore({ ...placeOf(host, options), file: fileOf(host, args.file) }),
+})

@@ -1,0 +1,4 @@
+// svc3 server status
+import { statusCommand } from '../agent/service.ts'
+
+export const command = statusCommand('server')

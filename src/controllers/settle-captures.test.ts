@@ -1,0 +1,83 @@
+// Captures whose node does not answer: the image says so, and how to give it up; after an hour it is given up.
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { addImage, type NodeStandIn, startNode, startScheduler } from '../../test/support/node-stand-in.ts'
+import { startService, type TestService } from '../../test/support/service.ts'
+import { timestamp } from '../platform/clock.ts'
+import { lostNodeSeconds } from '../rules/retention.ts'
+import type { ImageRecord } from '../store/fleet-records.ts'
+import { changeNode } from '../store/vms.ts'
+import { settleOnce } from './settle-captures.ts'
+
+const here = '/api/v1/namespaces/svc-default'
+let service: TestService
+let scheduler: AsyncDisposable
+let node: NodeStandIn
+
+before(async () => {
+  service = await startService()
+  scheduler = startScheduler(service)
+  node = await startNode(service, {
+    name: 'far',
+    report: { architecture: 'arm64' },
+    react: ({ generation, power }) => ({ generation, power, diskGb: 1 }) as never,
+  })
+  await addImage(service, 'base', 'arm64')
+})
+after(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const image = (name: string): ImageRecord | undefined => service.services.collections.images.get('', name)?.value
+const post = async (path: string, body: object): Promise<void> => {
+  const answer = await service.call('POST', `${here}/${path}`, { body })
+  assert.ok(answer.status < 300, answer.text)
+}
+/** As the controller does that looks after nodes. */
+const mark = (isReady: boolean) =>
+  changeNode(service.services.collections, 'far', (record) => ({
+    ...record,
+    isReady,
+    lastSeenAt: timestamp(service.clock.now()),
+  }))
+const captures = () => service.services.collections.vms.get('svc-default', 'demo')?.value.captures?.length
+
+describe('a node that does not answer', () => {
+  it('is named by the images that wait for it, with the way to give them up, until it is back', async () => {
+    await post('vms', { name: 'demo', image: 'base', cpu: 1 })
+    await post('vms/demo/save', { imageName: 'saved' })
+    await post('vms/demo/commit', {})
+    await mark(false)
+    assert.equal(await settleOnce(service.services), 0)
+    const { body } = await service.call('GET', `${here}/images/saved`)
+    assert.deepEqual([body.state, body.progress], ['Updating', { percent: 0, bytes: 0 }])
+    assert.equal(
+      body.errorMessage,
+      'node "far" does not answer since 2026-11-15T09:00:00Z: it goes on when the node is back, and is given up at 2026-11-15T10:00:00Z, or by "svc3 image delete saved"',
+    )
+    assert.match(image('base')?.errorMessage ?? '', /"svc3 vm delete demo -n svc-default --force"$/)
+    const { rev } = service.services.collections.images.get('', 'saved') ?? {}
+    assert.equal(await settleOnce(service.services), 0)
+    assert.equal(service.services.collections.images.get('', 'saved')?.rev, rev, 'it is said once')
+    // It reports how far it is, or is only there again.
+    const url = `/api/v1/agent/captures/${image('saved')?.capture?.id}/progress`
+    const told = await service.call('POST', url, { token: node.token, body: { percent: 5, bytes: 1 } })
+    assert.deepEqual([told.status, image('saved')?.errorMessage], [200, undefined], told.text)
+    await mark(true)
+    await settleOnce(service.services)
+    assert.deepEqual([image('saved')?.errorMessage, image('base')?.errorMessage], [undefined, undefined])
+    assert.deepEqual([image('saved')?.state, image('base')?.state, captures()], ['Updating', 'Updating', 2])
+  })
+
+  it('for an hour fails what waited for it; a commit leaves the image as it was', async () => {
+    await mark(false)
+    service.clock.nowMs += (lostNodeSeconds + 1) * 1_000
+    assert.equal(await settleOnce(service.services, false), 0, 'a server that just started waits for it')
+    assert.equal(await settleOnce(service.services), 2)
+    const reason = /^node "far" has not answered since .*, and what it had of vm "demo" did not come; try again/
+    for (const name of ['saved', 'base']) assert.match(image(name)?.errorMessage ?? '', reason)
+    assert.deepEqual([image('saved')?.state, image('base')?.state], ['Failed', undefined])
+    assert.deepEqual([image('base')?.recipe, image('base')?.capture, captures()], ['base', undefined, undefined])
+  })
+})

@@ -1,0 +1,131 @@
+// What was captured of a VM and not released yet: a clone of its files in a folder of its own, and a small file that names
+// it, written when all of it is on disk. A capture without that file never was.
+import { randomUUID } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { failpoint } from '../../platform/failpoint.ts'
+import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platform/files.ts'
+import type { Capture } from '../driver.ts'
+import { cloneFile, placeOf, requireMachine } from './machine.ts'
+import { tartFiles } from './tart.ts'
+
+const folderName = 'captures'
+const idForm = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
+
+interface CaptureRecord {
+  readonly version: 1
+  readonly id: string
+  /** Captures of one VM count up. */
+  readonly number: number
+  /** What tart knew the VM by: after a revert it is another disk. */
+  readonly name: string
+  readonly base: string
+  /** Ids of clones, which are the names of their folders: this one's last, below it those that it is compared with. */
+  readonly clones: readonly string[]
+  readonly virtualSizeBytes: number
+  readonly note?: string
+}
+
+function fileOf(folder: string, id: string): string {
+  if (!idForm.test(id)) throw new Error(`a capture cannot be called ${JSON.stringify(id.slice(0, 150))}`)
+  return path.join(folder, folderName, `${id}.json`)
+}
+
+const cloneOf = (folder: string, clone: string): string => path.join(folder, folderName, clone)
+
+async function readRecord(folder: string, id: string): Promise<CaptureRecord | undefined> {
+  const text = await readFileIfPresent(fileOf(folder, id))
+  return text === undefined ? undefined : (JSON.parse(text) as CaptureRecord)
+}
+
+async function records(folder: string): Promise<readonly CaptureRecord[]> {
+  const names = await fs.readdir(path.join(folder, folderName)).catch(() => [])
+  const ids = names.filter((name) => name.endsWith('.json')).map((name) => name.slice(0, -'.json'.length))
+  const found = await Promise.all(ids.map((id) => readRecord(folder, id)))
+  return found.filter((record) => record !== undefined).sort((a, b) => a.number - b.number)
+}
+
+export async function findCapture(folder: string, id: string): Promise<Capture | undefined> {
+  const record = await readRecord(folder, id)
+  return record && shown(folder, record)
+}
+
+export async function listCaptures(folder: string): Promise<readonly Capture[]> {
+  return (await records(folder)).map((record) => shown(folder, record))
+}
+
+function shown(folder: string, { id, base, clones, virtualSizeBytes, note }: CaptureRecord): Capture {
+  const inside = (clone: string, file: keyof typeof tartFiles) => path.join(cloneOf(folder, clone), tartFiles[file])
+  const own = clones.at(-1) ?? ''
+  return {
+    id,
+    base,
+    layers: clones.map((clone) => ({ id: clone, file: inside(clone, 'disk'), format: 'raw' })),
+    virtualSizeBytes,
+    machine: { config: inside(own, 'config'), nvram: inside(own, 'nvram') },
+    ...(note !== undefined && { note }),
+  }
+}
+
+/** Copies the files of a VM that stands still. Nothing is a capture before it is recorded. */
+export async function cloneMachine(folder: string, signal: AbortSignal): Promise<string> {
+  const machine = await requireMachine(folder)
+  await removeStrays(folder)
+  const clone = randomUUID()
+  const place = cloneOf(folder, clone)
+  await fs.mkdir(place, { recursive: true, mode: 0o700 })
+  try {
+    for (const file of ['config', 'nvram', 'disk'] as const)
+      await cloneFile(placeOf(folder, machine, file), path.join(place, tartFiles[file]), signal)
+    await syncFolder(place)
+  } catch (error) {
+    await fs.rm(place, { recursive: true, force: true })
+    throw explained(error)
+  }
+  failpoint('apple-cloned')
+  return clone
+}
+
+export async function recordCapture(
+  folder: string,
+  { id, clone, note }: { readonly id: string; readonly clone: string; readonly note: string | undefined },
+): Promise<Capture> {
+  const { name, base } = await requireMachine(folder)
+  const known = await records(folder)
+  // Compared with the latest one of the same disk, of which less differs than of the image.
+  const below = known.findLast((record) => record.name === name)?.clones ?? []
+  const { size } = await fs.stat(path.join(cloneOf(folder, clone), tartFiles.disk))
+  const record: CaptureRecord = {
+    version: 1,
+    id,
+    number: (known.at(-1)?.number ?? 0) + 1,
+    name,
+    base,
+    clones: [...below, clone],
+    virtualSizeBytes: size,
+    ...(note !== undefined && { note }),
+  }
+  await writeFileAtomically(fileOf(folder, id), `${JSON.stringify(record)}\n`)
+  failpoint('apple-captured')
+  return shown(folder, record)
+}
+
+export async function releaseCapture(folder: string, id: string): Promise<void> {
+  await fs.rm(fileOf(folder, id), { force: true })
+  await removeStrays(folder)
+}
+
+/** Clones that no capture needs: of those that were released, or never came about. */
+async function removeStrays(folder: string): Promise<void> {
+  const named = new Set((await records(folder)).flatMap(({ id, clones }) => [`${id}.json`, ...clones]))
+  for (const name of await fs.readdir(path.join(folder, folderName)).catch(() => []))
+    if (!named.has(name)) await fs.rm(cloneOf(folder, name), { recursive: true, force: true })
+}
+
+function explained(error: unknown): unknown {
+  const isFull = error instanceof Error && /ENOSPC|EDQUOT|No space left|Disk quota/i.test(error.message)
+  if (!isFull) return error
+  return new Error(
+    "the host's disk is full: the VM could not be captured and goes on as it was; make room, then try again",
+  )
+}

@@ -1,0 +1,108 @@
+// The driver for Apple silicon: each VM a `tart run` of its own that outlives the agent, on Apple's Virtualization
+// framework. tart is the operator's to install. How it works on a real Mac is in docs/drivers.md: "verified on".
+import path from 'node:path'
+import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
+import { programLimit, trimLog } from '../qemu/logs.ts'
+import { listCaptures } from './captures.ts'
+import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.ts'
+import { TartProbe } from './probe.ts'
+import { runFiles } from './run.ts'
+import { createTart, type Tart } from './tart.ts'
+import { AppleVm, type CaptureWish } from './vm.ts'
+
+export interface AppleOptions {
+  /** Instead of `tart` in PATH. */
+  readonly program?: string | undefined
+}
+
+export class AppleDriver implements Driver {
+  readonly name = 'apple'
+  readonly #tart: Tart
+  readonly #probe: TartProbe
+  readonly #vms = new Map<string, AppleVm>()
+
+  constructor({ program }: AppleOptions = {}) {
+    this.#tart = createTart(program)
+    this.#probe = new TartProbe(this.#tart.program)
+  }
+
+  async probe(signal: AbortSignal): Promise<Probe> {
+    try {
+      for (const [folder, vm] of this.#vms) {
+        await trimLog(path.join(folder, runFiles.log), programLimit)
+        // A VM that is about to be stopped may keep it waiting: it is not waited for.
+        void vm.lookAfter().catch(() => undefined)
+      }
+      return await this.#probe.ask(signal)
+    } catch (error) {
+      return { ok: false, problem: String(error), version: 'tart', architectures: [], gpus: 0 }
+    }
+  }
+
+  async create(vm: VmSpec, folder: string): Promise<Handle> {
+    await this.#vm(folder).create(vm)
+    return { version: 1, driver: this.name, uid: vm.uid, folder }
+  }
+
+  start({ folder }: Handle, vm: VmSpec, signal: AbortSignal): Promise<Started> {
+    return this.#vm(folder).start(vm, signal)
+  }
+
+  stop({ folder }: Handle, options: StopOptions): Promise<void> {
+    return this.#vm(folder).stop(options)
+  }
+
+  async destroy({ folder }: Handle): Promise<void> {
+    const vm = this.#vm(folder)
+    await vm.destroy()
+    await vm.close()
+    this.#vms.delete(folder)
+  }
+
+  inspect({ folder }: Handle): Promise<Observed> {
+    return this.#vm(folder).inspect()
+  }
+
+  follow({ folder }: Handle, changed: () => void): () => void {
+    return this.#vm(folder).follow(changed)
+  }
+
+  /** Ports are closed with it: the next agent opens them again. */
+  async close(): Promise<void> {
+    const vms = [...this.#vms.values()]
+    this.#vms.clear()
+    await Promise.all(vms.map((vm) => vm.close()))
+  }
+
+  readonly suspension = {
+    suspend: ({ folder }: Handle) => this.#vm(folder).suspend(),
+    resume: ({ folder }: Handle) => this.#vm(folder).resume(),
+  }
+
+  readonly resizing = {
+    grow: ({ folder }: Handle, bytes: number) =>
+      this.#vm(folder).whileStopped(() => growDisk(folder, bytes, this.#tart)),
+    diskBytes: ({ folder }: Handle) => diskBytes(folder),
+  }
+
+  readonly reverting = {
+    revert: ({ folder }: Handle, vm: VmSpec) =>
+      this.#vm(folder).whileStopped(() => replaceMachine(folder, vm, this.#tart)),
+    base: async ({ folder }: Handle) => (await requireMachine(folder)).base,
+  }
+
+  readonly capturing = {
+    capture: ({ folder }: Handle, _vm: VmSpec, wanted: CaptureWish, signal: AbortSignal) =>
+      this.#vm(folder).capture(wanted, signal),
+    release: ({ folder }: Handle, id: string) => this.#vm(folder).release(id),
+    list: ({ folder }: Handle) => listCaptures(folder),
+  }
+
+  #vm(folder: string): AppleVm {
+    const known = this.#vms.get(folder)
+    if (known) return known
+    const vm = new AppleVm(folder, this.#tart)
+    this.#vms.set(folder, vm)
+    return vm
+  }
+}

@@ -1,0 +1,158 @@
+// The ports of one VM on its node: a guest of tart has an address of its own behind the host, which is known once it has
+// booted and may change. Ports are held from before the start to the stop; a restarted agent opens them again.
+import net from 'node:net'
+import { PortTaken } from '../driver.ts'
+import type { Doors } from './run.ts'
+import { joinScreen } from './screen.ts'
+import { type Closable, openUdp } from './udp.ts'
+
+export interface Guest {
+  /** Undefined while it has no address. */
+  address(): Promise<string | undefined>
+  /** What was told did not lead anywhere. */
+  isElsewhere(): void
+  /** Where its screen is served, with its password. */
+  screen(): Promise<string | undefined>
+}
+
+export interface Forwarder {
+  /** Throws PortTaken with every port that somebody else has; what is open of other doors is closed. */
+  open(doors: Doors): Promise<void>
+  /** All that was wanted is open. */
+  readonly isOpen: boolean
+  close(): Promise<void>
+}
+
+const connectMs = 10_000
+const handshakeMs = 20_000
+
+export function createForwarder(guest: Guest): Forwarder {
+  let opened: { readonly key: string; readonly ports: readonly Closable[] } | undefined
+
+  const close = async (): Promise<void> => {
+    const ports = opened?.ports ?? []
+    opened = undefined
+    await Promise.all(ports.map((port) => port.close()))
+  }
+
+  return {
+    get isOpen() {
+      return opened !== undefined
+    },
+    close,
+    async open(doors) {
+      const key = JSON.stringify(doors)
+      if (opened?.key === key) return
+      await close()
+      requireDistinct(doors)
+      const wanted: [number, Promise<Closable>][] = doors.forwards.map(({ protocol, hostPort, guestPort }) => [
+        hostPort,
+        protocol === 'tcp'
+          ? openTcp(doors.ip, hostPort, (client) => toGuest(client, guest, guestPort))
+          : openUdp({ ip: doors.ip, port: hostPort, guestPort, address: () => guest.address() }),
+      ])
+      if (doors.screen !== undefined)
+        wanted.push([doors.screen, openTcp(doors.ip, doors.screen, (client) => toScreen(client, guest))])
+      const settled = await Promise.allSettled(wanted.map(([, opening]) => opening))
+      const ports = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
+      const failures = settled.flatMap((one, index) =>
+        one.status === 'rejected'
+          ? [{ port: wanted[index]?.[0] ?? 0, error: one.reason as NodeJS.ErrnoException }]
+          : [],
+      )
+      if (failures.length === 0) {
+        opened = { key, ports }
+        return
+      }
+      await Promise.all(ports.map((port) => port.close()))
+      const other = failures.find(({ error }) => error.code !== 'EADDRINUSE')
+      // An address that is not this host's, or a port that needs root, is another problem.
+      if (other) throw new Error(`port ${other.port} cannot be opened on ${doors.ip}: ${other.error.message}`)
+      throw new PortTaken(failures.map(({ port }) => port))
+    },
+  }
+}
+
+function requireDistinct({ forwards, screen }: Doors): void {
+  const all = [
+    ...forwards.map(({ protocol, hostPort }) => `${hostPort}/${protocol}`),
+    ...(screen === undefined ? [] : [`${screen}/tcp`]),
+  ]
+  const twice = all.find((one, index) => all.indexOf(one) < index)
+  if (twice !== undefined) throw new Error(`port ${twice} is asked for twice by one VM`)
+}
+
+function openTcp(ip: string, port: number, serve: (client: net.Socket) => Promise<void>): Promise<Closable> {
+  const clients = new Set<net.Socket>()
+  // Half open: who has said all may still be answered.
+  const server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: true }, (client) => {
+    clients.add(client)
+    client.on('close', () => clients.delete(client))
+    client.on('error', () => client.destroy())
+    serve(client).catch(() => client.resetAndDestroy())
+  })
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host: ip, port, exclusive: true }, () => {
+      server.removeAllListeners('error').on('error', () => undefined)
+      resolve({
+        close: () =>
+          new Promise<void>((closed) => {
+            server.close(() => closed())
+            for (const client of clients) client.destroy()
+          }),
+      })
+    })
+  })
+}
+
+async function toGuest(client: net.Socket, guest: Guest, port: number): Promise<void> {
+  const address = await guest.address()
+  if (address === undefined) throw new Error('the guest has no address yet')
+  const far = await connect(address, port).catch((error: NodeJS.ErrnoException) => {
+    // Refused is an answer of the guest's: it is there, and its port is closed.
+    if (error.code !== 'ECONNREFUSED') guest.isElsewhere()
+    throw error
+  })
+  join(client, far)
+}
+
+async function toScreen(client: net.Socket, guest: Guest): Promise<void> {
+  const told = await guest.screen()
+  const place = told === undefined ? undefined : URL.parse(told)
+  if (!place) throw new Error('the VM has no screen yet')
+  const far = await connect(place.hostname, Number(place.port) || 5_900)
+  const timer = setTimeout(() => far.destroy(), handshakeMs)
+  try {
+    if (place.password !== '') await joinScreen(client, far, decodeURIComponent(place.password))
+    join(client, far)
+  } catch (error) {
+    far.destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function connect(host: string, port: number): Promise<net.Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect({ host, port, allowHalfOpen: true, noDelay: true })
+    const timer = setTimeout(() => socket.destroy(new Error(`no answer from ${host}:${port}`)), connectMs)
+    socket.once('error', reject)
+    socket.once('connect', () => {
+      clearTimeout(timer)
+      socket.off('error', reject).on('error', () => socket.destroy())
+      resolve(socket)
+    })
+    socket.once('close', () => clearTimeout(timer))
+  })
+}
+
+/** Until both have said all; when one breaks off, so does the other. */
+function join(near: net.Socket, far: net.Socket): void {
+  if (near.destroyed) return void far.destroy()
+  near.on('close', () => far.destroy())
+  far.on('close', () => near.destroy())
+  near.pipe(far)
+  far.pipe(near)
+}

@@ -1,0 +1,110 @@
+// From what is asked for to a `tart run` that is up: its options, and how it is told that it runs.
+import fs from 'node:fs/promises'
+import { failpoint } from '../../platform/failpoint.ts'
+import type { Started, VmSpec } from '../driver.ts'
+import { isSuspendable, isSuspended, placeOf, readConfig, requireMachine } from './machine.ts'
+import { findProcess, lastOfLog, printedVnc, type Run, spawnTart, writeRun } from './run.ts'
+import { isRunning, type Tart } from './tart.ts'
+
+const contactMs = 120_000
+const pauseMs = 50
+
+export async function launchOf(folder: string, vm: VmSpec): Promise<Pick<Run, 'name' | 'options' | 'doors'>> {
+  const machine = await requireMachine(folder)
+  const { ip, forwards, screen, iso } = vm
+  const options = [
+    '--no-graphics',
+    '--no-audio',
+    ...(screen ? ['--vnc-experimental'] : []),
+    ...(isSuspendable(await readConfig(folder, machine)) ? ['--suspendable'] : []),
+    ...(iso === undefined ? [] : [`--disk=${iso}:ro`]),
+  ]
+  return { name: machine.name, options, doors: { ip, forwards, ...(screen && { screen: screen.port }) } }
+}
+
+/** What somebody should know who asked for more than tart has. */
+export function notesOf({ metadata, userdata, systemSerial }: VmSpec, { note }: Started): Started {
+  const notes = [
+    ...(note === undefined ? [] : [note]),
+    ...(Object.keys(metadata).length > 0 || userdata !== undefined
+      ? ['its metadata cannot be read in the guest: tart has no way to serve it']
+      : []),
+    ...(systemSerial === undefined
+      ? []
+      : ['its serial number is a new one, but not the one asked for: Macs take none']),
+  ]
+  return notes.length === 0 ? {} : { note: notes.join('; ') }
+}
+
+export interface BringUp {
+  readonly signal: AbortSignal
+  /** The process has ended, at any time. */
+  ended(): void
+  /** Ends what was begun. */
+  giveUp(): Promise<void>
+}
+
+/** What was suspended goes on; where it cannot any more, as after an update of macOS, it boots. */
+export async function bringUp(tart: Tart, folder: string, run: Run, options: BringUp): Promise<Started> {
+  const wasSuspended = await isSuspended(folder, run)
+  try {
+    await launch(tart, folder, run, options)
+    return {}
+  } catch (error) {
+    await options.giveUp()
+    if (!wasSuspended || options.signal.aborted || !(await isSuspended(folder, run))) throw error
+    await fs.rm(placeOf(folder, run, 'state'), { force: true })
+    await launch(tart, folder, run, options).catch(async (again: unknown) => {
+      await options.giveUp()
+      throw again
+    })
+    return { note: `booted from the disk, because what was suspended could not go on: ${(error as Error).message}` }
+  }
+}
+
+async function launch(tart: Tart, folder: string, run: Run, { signal, ended: tell }: BringUp): Promise<void> {
+  signal.throwIfAborted()
+  await writeRun(folder, run)
+  failpoint('apple-noted')
+  let isOver = false
+  const { ended } = await spawnTart(folder, tart, run)
+  void ended.then(() => {
+    isOver = true
+    tell()
+  })
+  failpoint('apple-spawned')
+  const vnc = await untilUp(tart, folder, run, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]), () => isOver)
+  const process = isOver ? undefined : await findProcess(folder, run)
+  if (!process) throw await didNotStart(folder)
+  failpoint('apple-up')
+  await writeRun(folder, { ...run, process, ...(vnc !== undefined && { vnc }) })
+  failpoint('apple-complete')
+}
+
+/** The address of its screen, where it has one: tart prints it once the machine runs. Otherwise tart is asked. */
+async function untilUp(
+  tart: Tart,
+  folder: string,
+  run: Run,
+  signal: AbortSignal,
+  isOver: () => boolean,
+): Promise<string | undefined> {
+  const { name, options } = run
+  const hasScreen = options.includes('--vnc-experimental')
+  // tart calls a VM running that is still reading what it was doing, and removes that when it goes on.
+  const isUp = async () => !(await isSuspended(folder, run)) && (await isRunning(tart, folder, name, signal))
+  for (;;) {
+    signal.throwIfAborted()
+    if (isOver()) throw await didNotStart(folder)
+    if (hasScreen) {
+      const vnc = await printedVnc(folder)
+      if (vnc !== undefined) return vnc
+    } else if (await isUp().catch(() => false)) return undefined
+    await new Promise((resolve) => setTimeout(resolve, pauseMs))
+  }
+}
+
+async function didNotStart(folder: string): Promise<Error> {
+  const said = await lastOfLog(folder)
+  return new Error(`tart did not start the VM${said === '' ? '' : `: ${said}`}`)
+}

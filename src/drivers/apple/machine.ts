@@ -1,0 +1,195 @@
+// The files of a VM as tart wants them: `config.json`, `disk.img` and `nvram.bin` in a folder, laid out from the node's copy
+// of an image. A new disk is a new folder under a new name; the one moment in which it is the VM's is when `apple.json`
+// names it.
+import { createHash, randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { exec } from '../../platform/exec.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platform/files.ts'
+import type { VmSpec } from '../driver.ts'
+import { type Tart, tartFiles, tartFolder, tartHome } from './tart.ts'
+
+export interface MachineRecord {
+  readonly version: 1
+  /** What tart knows it by. */
+  readonly name: string
+  /** The digest of the image that its disk was made from. */
+  readonly base: string
+}
+
+/** What we read and write of tart's config; the rest stays as it is. */
+export interface TartConfig {
+  readonly os?: 'darwin' | 'linux'
+  readonly cpuCount?: number
+  readonly memorySize?: number
+  readonly macAddress?: string
+  readonly display?: { readonly width: number; readonly height: number }
+}
+
+const recordFile = 'apple.json'
+/** A copy where nothing can be cloned takes as long as the disk is large. */
+const cloneMs = 3_600_000
+
+export async function readMachine(folder: string): Promise<MachineRecord | undefined> {
+  const text = await readFileIfPresent(path.join(folder, recordFile))
+  return text === undefined ? undefined : (JSON.parse(text) as MachineRecord)
+}
+
+export async function requireMachine(folder: string): Promise<MachineRecord> {
+  const machine = await readMachine(folder)
+  if (!machine) throw new Error(`there is no VM in ${folder}: create it first`)
+  return machine
+}
+
+export const placeOf = (folder: string, { name }: Pick<MachineRecord, 'name'>, file: keyof typeof tartFiles): string =>
+  path.join(tartFolder(folder, name), tartFiles[file])
+
+export async function readConfig(folder: string, machine: Pick<MachineRecord, 'name'>): Promise<TartConfig> {
+  return JSON.parse(await fs.readFile(placeOf(folder, machine, 'config'), 'utf8')) as TartConfig
+}
+
+/** tart suspends macOS only. */
+export const isSuspendable = ({ os = 'darwin' }: TartConfig): boolean => os === 'darwin'
+
+export const isSuspended = (folder: string, machine: Pick<MachineRecord, 'name'>): Promise<boolean> =>
+  fs.access(placeOf(folder, machine, 'state')).then(
+    () => true,
+    () => false,
+  )
+
+/** Shares blocks with the original where the file system can (APFS), and is a plain copy with holes elsewhere. */
+export async function cloneFile(from: string, to: string, signal?: AbortSignal): Promise<void> {
+  const how = process.platform === 'darwin' ? ['-c'] : ['--reflink=auto', '--sparse=always']
+  await exec('cp', [...how, from, to], { timeoutMs: cloneMs, ...(signal && { signal }) })
+  await fs.chmod(to, 0o600)
+  const handle = await fs.open(to, 'r')
+  await handle.sync().finally(() => handle.close())
+}
+
+/** Locally administered, the same at every start and after a revert: by it tart finds the address of the VM. */
+export function macAddress(uid: string): string {
+  const bytes = createHash('sha256').update(`${uid}/apple`).digest().subarray(0, 6)
+  bytes[0] = ((bytes[0] ?? 0) & 0xfc) | 0x02
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(':')
+}
+
+/** A disk that is there stays. */
+export async function createMachine(folder: string, vm: VmSpec, tart: Tart): Promise<void> {
+  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  if (!(await readMachine(folder))) await replaceMachine(folder, vm, tart)
+}
+
+export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Promise<void> {
+  requireBootable(vm)
+  await fs.access(vm.image.disk).catch(() => {
+    throw new Error(`the node's copy of image ${vm.image.name} is not at ${vm.image.disk}: it has to be fetched again`)
+  })
+  const name = newName(folder)
+  const place = tartFolder(folder, name)
+  try {
+    await (vm.image.machine ? layOut(place, vm) : layOutLinux(folder, name, vm, tart))
+    await growFile(path.join(place, tartFiles.disk), Math.max(vm.image.virtualSizeBytes, vm.diskBytes ?? 0))
+    if (vm.systemSerial !== undefined) await tart.command(folder, ['set', name, '--random-serial'])
+    await syncFolder(place)
+    await syncFolder(path.dirname(place))
+    failpoint('apple-laid-out')
+    const record: MachineRecord = { version: 1, name, base: vm.image.digest }
+    await writeFileAtomically(path.join(folder, recordFile), `${JSON.stringify(record)}\n`)
+  } catch (error) {
+    await fs.rm(place, { recursive: true, force: true })
+    throw error
+  }
+  failpoint('apple-recorded')
+  await removeOthers(folder, name)
+}
+
+/** By the folder, so that a process can be told by its arguments; and never the same twice. */
+const newName = (folder: string): string => `${namePrefix(folder)}-${randomBytes(4).toString('hex')}`
+
+export const namePrefix = (folder: string): string =>
+  `svc3-${createHash('sha256').update(path.resolve(folder)).digest('hex').slice(0, 16)}`
+
+function requireBootable({ image, architecture }: VmSpec): void {
+  const { name, boot, format } = image
+  if (architecture !== 'arm64') throw new Error(`this host runs arm64 VMs only, and image ${name} is ${architecture}`)
+  if (boot.kind === 'kernel')
+    throw new Error(
+      `image ${name} boots by a kernel beside its disk, and tart boots disks only: deploy it on a node that has QEMU`,
+    )
+  if (format !== 'raw')
+    throw new Error(`image ${name} is kept as ${format} on this node, and tart reads raw disks only`)
+}
+
+async function layOut(place: string, { uid, image }: VmSpec): Promise<void> {
+  const { machine, disk, name } = image
+  if (machine?.nvram === undefined) throw new Error(`image ${name} has no NVRAM, without which a Mac does not boot it`)
+  await fs.mkdir(place, { recursive: true, mode: 0o700 })
+  const config = JSON.parse(await fs.readFile(machine.config, 'utf8')) as TartConfig
+  await writeConfig(place, { ...config, macAddress: macAddress(uid) })
+  await cloneFile(machine.nvram, path.join(place, tartFiles.nvram))
+  await cloneFile(disk, path.join(place, tartFiles.disk))
+}
+
+/** An image that never ran on a Mac: tart makes the machine, for a Linux that boots by UEFI. */
+async function layOutLinux(folder: string, name: string, { uid, image }: VmSpec, tart: Tart): Promise<void> {
+  const place = tartFolder(folder, name)
+  await fs.mkdir(tartHome(folder), { recursive: true, mode: 0o700 })
+  await tart.command(folder, ['create', '--linux', '--disk-size', '1', name])
+  await fs.chmod(place, 0o700)
+  const config = await readConfig(folder, { name })
+  await writeConfig(place, { ...config, macAddress: macAddress(uid) })
+  await fs.rm(path.join(place, tartFiles.disk))
+  await cloneFile(image.disk, path.join(place, tartFiles.disk))
+}
+
+const writeConfig = (place: string, config: TartConfig): Promise<void> =>
+  writeFileAtomically(path.join(place, tartFiles.config), `${JSON.stringify(config, undefined, 2)}\n`)
+
+/** What was the VM's before, and what never became it. */
+async function removeOthers(folder: string, kept: string): Promise<void> {
+  const vms = path.dirname(tartFolder(folder, kept))
+  for (const name of await fs.readdir(vms)) {
+    if (name !== kept) await fs.rm(path.join(vms, name), { recursive: true, force: true })
+  }
+}
+
+/** Cores, memory and screen as they are asked for: tart says what it does not take, such as less than macOS needs. */
+export async function shapeMachine(folder: string, vm: VmSpec, tart: Tart, signal: AbortSignal): Promise<void> {
+  const machine = await requireMachine(folder)
+  const { cpuCount, memorySize, display } = await readConfig(folder, machine)
+  const { cpu, memoryMiB, screen } = vm
+  const isScreen = !screen || (display?.width === screen.width && display.height === screen.height)
+  if (cpuCount === cpu && memorySize === memoryMiB * 2 ** 20 && isScreen) return
+  const size = screen ? ['--display', `${screen.width}x${screen.height}`] : []
+  await tart.command(folder, ['set', machine.name, '--cpu', String(cpu), '--memory', String(memoryMiB), ...size], {
+    signal,
+  })
+}
+
+export async function diskBytes(folder: string): Promise<number> {
+  return (await fs.stat(placeOf(folder, await requireMachine(folder), 'disk'))).size
+}
+
+const gigabyte = 1_000_000_000
+
+/** tart knows whole gigabytes, of a thousand millions each: it grows the disk as far as that goes, and we do the rest. */
+export async function growDisk(folder: string, bytes: number, tart: Tart): Promise<void> {
+  const machine = await requireMachine(folder)
+  const now = await diskBytes(folder)
+  if (bytes === now) return
+  if (bytes < now) throw new Error(`the disk has ${now} bytes already and cannot shrink to ${bytes}`)
+  const whole = Math.floor(bytes / gigabyte)
+  if (whole * gigabyte > now) await tart.command(folder, ['set', machine.name, '--disk-size', String(whole)])
+  await growFile(placeOf(folder, machine, 'disk'), bytes)
+}
+
+async function growFile(file: string, bytes: number): Promise<void> {
+  const handle = await fs.open(file, 'r+')
+  try {
+    if ((await handle.stat()).size < bytes) await handle.truncate(bytes)
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,31 @@
+// What is said of a host with tart, without it, and with one that is too old.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { isNewEnough, TartProbe } from './probe.ts'
+
+describe('the version of tart', () => {
+  it('is 2.35 or later', () => {
+    for (const good of ['2.35.0', '2.35.0-stand-in', '2.100.1', '3.0', '10.0.0']) assert.ok(isNewEnough(good), good)
+    for (const bad of ['2.34.9', '1.99.0', '0.1', '']) assert.ok(!isNewEnough(bad), bad)
+  })
+
+  it('decides whether the host can run anything, and what to do about it', async () => {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-tart-probe-'))
+    const ask = async (script: string) => {
+      const program = path.join(folder, `tart-${crypto.randomUUID()}`)
+      await fs.writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+      return new TartProbe(program).ask(AbortSignal.timeout(20_000))
+    }
+    const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxVms: 2, gpus: 0 }
+    assert.deepEqual(await ask('echo 2.40.1'), good)
+    const old = await ask('echo 2.4.3')
+    assert.deepEqual([old.ok, old.architectures], [false, []])
+    assert.match(old.problem ?? '', /tart 2\.4\.3 is too old, 2\.35 is needed: run 'brew upgrade/)
+    for (const probe of [await ask('exit 1'), await new TartProbe('no-such-tart').ask(AbortSignal.timeout(20_000))])
+      assert.match(probe.problem ?? '', /tart is not on this host, or not in PATH: run 'brew install/)
+    await fs.rm(folder, { recursive: true })
+  })
+})

@@ -1,0 +1,53 @@
+// What this host can run: tart, and whether it is new enough. Apple lets two VMs with macOS run on a host at once.
+import { exec } from '../../platform/exec.ts'
+import type { Probe } from '../driver.ts'
+import { findProgram } from '../qemu/probe.ts'
+
+/** Options and files of later versions are as they were in this one; of earlier ones nobody has looked. */
+const leastVersion = [2, 35] as const
+const mostMacs = 2
+
+export class TartProbe {
+  readonly #program: string
+  #known: { readonly stamp: string; readonly version: string } | undefined
+
+  constructor(program: string) {
+    this.#program = program
+  }
+
+  async ask(signal: AbortSignal): Promise<Probe> {
+    const version = await this.#version(signal)
+    if (version === undefined) return failed('tart is missing', `tart is not on this host, or not in PATH: ${install}`)
+    if (!isNewEnough(version))
+      return failed(`tart ${version}`, `tart ${version} is too old, ${leastVersion.join('.')} is needed: ${upgrade}`)
+    return { ok: true, version: `tart ${version}`, architectures: ['arm64'], maxVms: mostMacs, gpus: 0 }
+  }
+
+  /** Asked once for each state of the program's file. */
+  async #version(signal: AbortSignal): Promise<string | undefined> {
+    const isPath = this.#program.includes('/')
+    const file = isPath ? { path: this.#program, stamp: this.#program } : await findProgram(this.#program)
+    if (!file) return undefined
+    if (this.#known?.stamp === file.stamp) return this.#known.version
+    const answer = await exec(file.path, ['--version'], { signal, timeoutMs: 15_000 }).catch(() => undefined)
+    const version = answer && /\d+\.\d+[\w.+-]*/.exec(answer.stdout)?.[0]
+    if (version !== undefined) this.#known = { stamp: file.stamp, version }
+    return version
+  }
+}
+
+const install = "run 'brew install cirruslabs/cli/tart'"
+const upgrade = "run 'brew upgrade cirruslabs/cli/tart'"
+
+export function isNewEnough(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > leastVersion[0] || (major === leastVersion[0] && minor >= leastVersion[1])
+}
+
+const failed = (version: string, problem: string): Probe => ({
+  ok: false,
+  problem,
+  version,
+  architectures: [],
+  gpus: 0,
+})

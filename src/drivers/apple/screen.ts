@@ -1,0 +1,78 @@
+// A connection to the screen that tart serves: it wants a password (RFB's own, on the host's loopback only), which tart
+// makes up at every start. We give it, and let whoever reached the VM's port in without one, as QEMU's screens do.
+import { createCipheriv } from 'node:crypto'
+import type net from 'node:net'
+
+const version = 'RFB 003.008\n'
+const versionForm = /^RFB (\d{3})\.(\d{3})\n$/
+const security = { none: 1, password: 2 } as const
+
+/** After both are through their handshakes, what they say is passed on as it is. */
+export async function joinScreen(client: net.Socket, server: net.Socket, password: string): Promise<void> {
+  await enter(server, password)
+  await welcome(client)
+}
+
+/** As a client of tart's server. */
+async function enter(server: net.Socket, password: string): Promise<void> {
+  const said = (await take(server, 12)).toString('latin1')
+  if (!versionForm.test(said)) throw new Error('what tart serves as a screen is none')
+  server.write(version)
+  const [count = 0] = await take(server, 1)
+  const kinds = count === 0 ? [] : [...(await take(server, count))]
+  if (kinds.includes(security.none)) server.write(Buffer.from([security.none]))
+  else if (kinds.includes(security.password)) {
+    server.write(Buffer.from([security.password]))
+    server.write(answerTo(await take(server, 16), password))
+  } else throw new Error('the screen that tart serves wants something else than a password')
+  if ((await take(server, 4)).readUInt32BE() !== 0) throw new Error('the screen that tart serves refuses its password')
+}
+
+/** As a server without a password, in whichever version the client speaks. */
+async function welcome(client: net.Socket): Promise<void> {
+  client.write(version)
+  const [, , minor = ''] = versionForm.exec((await take(client, 12)).toString('latin1')) ?? []
+  if (minor === '') throw new Error('who connected to the screen does not speak RFB')
+  if (Number(minor) < 7) {
+    client.write(Buffer.from([0, 0, 0, security.none]))
+    return
+  }
+  client.write(Buffer.from([1, security.none]))
+  const [chosen] = await take(client, 1)
+  if (chosen !== security.none) throw new Error('who connected to the screen wants a password where there is none')
+  if (Number(minor) >= 8) client.write(Buffer.alloc(4))
+}
+
+/** DES with the bits of each byte of the key the other way round; three times the same key is the same as once. */
+export function answerTo(challenge: Buffer, password: string): Buffer {
+  const key = Buffer.alloc(8)
+  Buffer.from(password, 'latin1').copy(key)
+  for (const [at, byte] of key.entries()) key[at] = reversed(byte)
+  const cipher = createCipheriv('des-ede3-ecb', Buffer.concat([key, key, key]), null).setAutoPadding(false)
+  return Buffer.concat([cipher.update(challenge), cipher.final()])
+}
+
+function reversed(byte: number): number {
+  let result = 0
+  for (let bit = 0; bit < 8; bit += 1) if (byte & (1 << bit)) result |= 0x80 >> bit
+  return result
+}
+
+/** Exactly so many bytes. The socket is paused afterwards, with what follows still in it. */
+function take(socket: net.Socket, bytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const settle = (done: () => void) => {
+      socket.off('readable', look).off('end', failed).off('close', failed)
+      done()
+    }
+    const look = () => {
+      const got = socket.read(bytes) as Buffer | null
+      if (got?.length === bytes) settle(() => resolve(got))
+      else if (got) failed()
+    }
+    const failed = () => settle(() => reject(new Error('the connection to a screen ended in its handshake')))
+    if (socket.destroyed) return failed()
+    socket.on('readable', look).on('end', failed).on('close', failed)
+    look()
+  })
+}

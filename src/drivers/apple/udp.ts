@@ -1,0 +1,79 @@
+// One UDP port of a VM on its node: each sender has a socket of its own to the guest, so that answers find their way back,
+// for as long as something is said.
+import dgram from 'node:dgram'
+
+export interface Closable {
+  /** Settles when the port is free. */
+  close(): Promise<void>
+}
+
+export interface UdpDoor {
+  readonly ip: string
+  readonly port: number
+  readonly guestPort: number
+  address(): Promise<string | undefined>
+}
+
+const idleMs = 60_000
+/** More senders than that at once, and the one that has been silent for the longest is forgotten. */
+const mostSenders = 512
+
+interface Sender {
+  readonly socket: dgram.Socket
+  timer: NodeJS.Timeout
+}
+
+export function openUdp({ ip, port, guestPort, address }: UdpDoor): Promise<Closable> {
+  const door = dgram.createSocket('udp4')
+  /** The latest to speak comes last. */
+  const senders = new Map<string, Sender>()
+
+  const forget = (key: string): void => {
+    const sender = senders.get(key)
+    if (!sender) return
+    senders.delete(key)
+    clearTimeout(sender.timer)
+    sender.socket.close()
+  }
+
+  const senderFor = ({ address: host, port: from }: dgram.RemoteInfo): Sender => {
+    const key = `${host}:${from}`
+    const known = senders.get(key)
+    const socket = known?.socket ?? dgram.createSocket('udp4')
+    if (known) clearTimeout(known.timer)
+    else {
+      socket.on('error', () => forget(key))
+      socket.on('message', (message) => door.send(message, from, host, () => undefined))
+    }
+    const sender = { socket, timer: setTimeout(() => forget(key), idleMs).unref() }
+    senders.delete(key)
+    senders.set(key, sender)
+    const [oldest] = senders.keys()
+    if (senders.size > mostSenders && oldest !== undefined) forget(oldest)
+    return sender
+  }
+
+  let isClosed = false
+  door.on('message', (message, from) => {
+    address()
+      .then((guest) => {
+        if (guest !== undefined && !isClosed) senderFor(from).socket.send(message, guestPort, guest, () => undefined)
+      })
+      .catch(() => undefined)
+  })
+
+  return new Promise((resolve, reject) => {
+    door.once('error', reject)
+    door.bind({ address: ip, port, exclusive: true }, () => {
+      door.removeAllListeners('error').on('error', () => undefined)
+      resolve({
+        close: () =>
+          new Promise((closed) => {
+            isClosed = true
+            for (const key of [...senders.keys()]) forget(key)
+            door.close(() => closed())
+          }),
+      })
+    })
+  })
+}

@@ -1,0 +1,317 @@
+// One VM of tart on this host: its process found or started, its ports held open, its changes told. What is true is on the
+// disk and in the process; an object of this class can be dropped and made anew at any time.
+import fs from 'node:fs/promises'
+import { failpoint } from '../../platform/failpoint.ts'
+import { hostBootId, type ProcessId } from '../../platform/processes.ts'
+import type { Capture, Observed, Started, StopOptions, VmSpec } from '../driver.ts'
+import { exclusively } from '../qemu/exclusive.ts'
+import { AddressBook } from './address.ts'
+import { cloneMachine, findCapture, recordCapture, releaseCapture } from './captures.ts'
+import { endProcess, flushGuest, holdStill } from './ending.ts'
+import { createForwarder } from './forwarder.ts'
+import { bringUp, launchOf, notesOf } from './launch.ts'
+import {
+  createMachine,
+  isSuspendable,
+  isSuspended,
+  placeOf,
+  readConfig,
+  readMachine,
+  requireMachine,
+  shapeMachine,
+} from './machine.ts'
+import {
+  describeEnd,
+  exitCodeOf,
+  findProcess,
+  forgetRun,
+  isOfThisBoot,
+  lastOfLog,
+  type Run,
+  readRun,
+  waitForSupervisor,
+  writeRun,
+} from './run.ts'
+import type { Tart } from './tart.ts'
+import { Watch } from './watch.ts'
+
+interface Found {
+  readonly run: Run
+  readonly process: ProcessId
+}
+
+export interface CaptureWish {
+  readonly id: string
+  readonly withMemory: boolean
+}
+
+export class AppleVm {
+  readonly #folder: string
+  readonly #tart: Tart
+  readonly #addresses: AddressBook
+  readonly #forwarder
+  readonly #watch: Watch
+
+  constructor(folder: string, tart: Tart) {
+    this.#folder = folder
+    this.#tart = tart
+    this.#addresses = new AddressBook(tart, folder)
+    this.#forwarder = createForwarder(this.#addresses)
+    this.#watch = new Watch(folder, async () => (await this.#found())?.process)
+  }
+
+  follow(changed: () => void): () => void {
+    return this.#watch.add(changed)
+  }
+
+  async close(): Promise<void> {
+    this.#watch.close()
+    await this.#forwarder.close()
+  }
+
+  /** Alone: a VM that stands still for a capture is not taken for one that was suspended. */
+  inspect(): Promise<Observed> {
+    return this.#alone(() => this.#settle())
+  }
+
+  /** What no event tells, looked for every half minute: ports that could not be opened again. */
+  async lookAfter(): Promise<void> {
+    const found = await this.#found()
+    if (found && !found.run.isEnding) await this.#alone(() => this.#settle())
+  }
+
+  create(vm: VmSpec): Promise<void> {
+    return this.#alone(() => createMachine(this.#folder, vm, this.#tart))
+  }
+
+  async start(vm: VmSpec, signal: AbortSignal): Promise<Started> {
+    const started = await this.#alone(async () => {
+      signal.throwIfAborted()
+      const { state } = await this.#settle()
+      const launch = await launchOf(this.#folder, vm)
+      const run = await readRun(this.#folder)
+      if (state === 'running' && run?.isEnding) await this.#end({ graceSeconds: 0 })
+      else if (state === 'running' && run) {
+        await this.#forwarder.open(launch.doors)
+        await writeRun(this.#folder, { ...run, doors: launch.doors })
+        return {}
+      }
+      const machine = await requireMachine(this.#folder)
+      if (machine.base !== vm.image.digest) throw otherImage(vm, machine.base)
+      await this.#forwarder.open(launch.doors)
+      try {
+        if (run) await waitForSupervisor(this.#folder, run)
+        // What it was doing fits a machine of the same shape only.
+        if (!(await isSuspended(this.#folder, machine))) await shapeMachine(this.#folder, vm, this.#tart, signal)
+        return notesOf(vm, await this.#launch(launch, signal))
+      } catch (error) {
+        await this.#forwarder.close()
+        throw error
+      }
+    })
+    this.#watch.tell()
+    return started
+  }
+
+  async stop(options: StopOptions): Promise<void> {
+    await this.#alone(() => this.#end(options))
+    this.#watch.tell()
+  }
+
+  async destroy(): Promise<void> {
+    await this.#alone(async () => {
+      await this.#end({ graceSeconds: 0 })
+      await fs.rm(this.#folder, { recursive: true, force: true })
+    })
+    this.#watch.tell()
+  }
+
+  /** Work on the disk of a VM that does not run. One that is suspended has it in use. */
+  whileStopped<T>(work: () => Promise<T>): Promise<T> {
+    return this.#alone(async () => {
+      const { state } = await this.#settle()
+      if (state === 'running' || state === 'suspended') throw new Error('the VM runs: stop it first')
+      return work()
+    })
+  }
+
+  async suspend(): Promise<void> {
+    await this.#alone(async () => {
+      const { state } = await this.#settle()
+      if (state === 'suspended') return
+      const found = await this.#found()
+      if (!found) throw new Error('the VM does not run: it cannot be suspended')
+      const machine = await requireMachine(this.#folder)
+      if (!isSuspendable(await readConfig(this.#folder, machine)))
+        throw new Error('tart suspends macOS only, and this VM runs another system: stop it instead')
+      const { process: _, vnc: __, ...still } = found.run
+      if (await holdStill(this.#tart, this.#folder, found, 'suspend')) return writeRun(this.#folder, still)
+      const problem = `tart could not suspend it, and it has ended: ${await lastOfLog(this.#folder)}`
+      await writeRun(this.#folder, { ...still, problem })
+      throw new Error(problem)
+    })
+    this.#watch.tell()
+  }
+
+  async resume(): Promise<void> {
+    await this.#alone(async () => {
+      const { state } = await this.#settle()
+      if (state === 'running') return
+      const run = await readRun(this.#folder)
+      if (state !== 'suspended' || !run) throw new Error('the VM does not run: it cannot be resumed')
+      await this.#forwarder.open(run.doors)
+      await this.#launch(run, AbortSignal.timeout(resumeMs))
+    })
+    this.#watch.tell()
+  }
+
+  /** The files as they are while the VM stands still for a moment: macOS is suspended for it, other guests are restarted. */
+  async capture({ id, withMemory }: CaptureWish, signal: AbortSignal): Promise<Capture> {
+    const capture = await this.#alone(async () => {
+      const known = await findCapture(this.#folder, id)
+      if (known) return known
+      const observed = await this.#settle()
+      if (observed.state === 'absent') throw new Error('there is no VM to capture')
+      signal.throwIfAborted()
+      const found = await this.#found()
+      const clone = found ? await this.#whileStill(found, signal) : await cloneMachine(this.#folder, signal)
+      return recordCapture(this.#folder, { id, clone, note: withMemory ? noMemory : undefined })
+    })
+    this.#watch.tell()
+    return capture
+  }
+
+  release(id: string): Promise<void> {
+    return this.#alone(() => releaseCapture(this.#folder, id))
+  }
+
+  async #whileStill(found: Found, signal: AbortSignal): Promise<string> {
+    const machine = await requireMachine(this.#folder)
+    await flushGuest(this.#tart, this.#folder, machine.name, signal)
+    signal.throwIfAborted()
+    // From here on somebody else would let it go on, were we to die.
+    const still: Run = { ...found.run, isCaptured: true }
+    await writeRun(this.#folder, still)
+    failpoint('apple-capturing')
+    try {
+      const how = isSuspendable(await readConfig(this.#folder, machine)) ? 'suspend' : 'stop'
+      await holdStill(this.#tart, this.#folder, { ...found, run: still }, how)
+      failpoint('apple-still')
+      return await cloneMachine(this.#folder, signal)
+    } finally {
+      await this.#goOn(still)
+    }
+  }
+
+  /** Lets a VM go on that stood still for a capture. A failure is the VM's own, and is seen by whoever looks at it. */
+  async #goOn({ isCaptured: _, isEnding: __, process: ___, ...run }: Run): Promise<void> {
+    const found = await this.#found()
+    if (found) return writeRun(this.#folder, { ...run, process: found.process })
+    await this.#reopen(run)
+    await this.#launch(run, AbortSignal.timeout(resumeMs)).catch(async (error: unknown) => {
+      const problem = `it did not go on after it was captured: ${error instanceof Error ? error.message : error}`
+      await writeRun(this.#folder, { ...run, problem })
+    })
+    failpoint('apple-went-on')
+  }
+
+  async #launch(launch: Pick<Run, 'name' | 'options' | 'doors'>, signal: AbortSignal): Promise<Started> {
+    const { name, options, doors } = launch
+    const run: Run = { version: 1, bootId: await hostBootId(), name, options, doors }
+    this.#addresses.use(name)
+    return bringUp(this.#tart, this.#folder, run, {
+      signal,
+      ended: () => this.#watch.tell(),
+      giveUp: () => this.#giveUp(run),
+    })
+  }
+
+  /** A start that came to nothing. What was suspended and has not gone on stays so. */
+  async #giveUp(run: Run): Promise<void> {
+    const found = await this.#found()
+    if (found) await endProcess(this.#tart, this.#folder, found, { graceSeconds: 0 })
+    await waitForSupervisor(this.#folder, run)
+    if (await isSuspended(this.#folder, run)) await writeRun(this.#folder, run)
+    else await forgetRun(this.#folder)
+  }
+
+  async #end(options: StopOptions): Promise<void> {
+    const found = await this.#found()
+    if (found) await endProcess(this.#tart, this.#folder, found, options)
+    const run = found?.run ?? (await readRun(this.#folder))
+    if (run) await waitForSupervisor(this.#folder, run)
+    // What it was doing is given up with it.
+    const machine = await readMachine(this.#folder)
+    if (machine) await fs.rm(placeOf(this.#folder, machine, 'state'), { force: true })
+    await forgetRun(this.#folder)
+    await this.#forwarder.close()
+  }
+
+  /** Looks, alone, and notes what the end of a process means. */
+  async #settle(): Promise<Observed> {
+    const machine = await readMachine(this.#folder)
+    if (!machine) return { state: 'absent' }
+    const run = await readRun(this.#folder)
+    const suspended = await isSuspended(this.#folder, machine)
+    if (!run) return { state: suspended ? 'suspended' : 'stopped' }
+    if (run.problem !== undefined) return { state: 'failed', problem: run.problem }
+    const found = await this.#found()
+    if (found && run.isEnding) return { state: 'running' }
+    if (found && !run.process) return this.#adopt(found)
+    if (found) {
+      await this.#reopen(run)
+      return { state: 'running' }
+    }
+    if (run.isCaptured && (suspended || (await isOfThisBoot(run)))) {
+      await this.#goOn(run)
+      return this.#settle()
+    }
+    if (suspended) return { state: 'suspended' }
+    if (!(await isOfThisBoot(run))) return { state: run.isEnding ? 'stopped' : 'gone' }
+    await waitForSupervisor(this.#folder, run)
+    await this.#forwarder.close()
+    if (run.isEnding || !run.process || (await exitCodeOf(this.#folder)) === 0) {
+      await forgetRun(this.#folder)
+      return { state: 'stopped' }
+    }
+    const problem = await describeEnd(this.#folder)
+    await writeRun(this.#folder, { ...run, problem })
+    return { state: 'failed', problem }
+  }
+
+  /** Whoever started it died before it was up: it is one all the same. */
+  async #adopt({ run, process }: Found): Promise<Observed> {
+    await writeRun(this.#folder, { ...run, process })
+    await this.#reopen(run)
+    return { state: 'running' }
+  }
+
+  /** Ports of a VM that runs. What somebody else has meanwhile is tried again at the next look. */
+  async #reopen({ name, doors }: Run): Promise<void> {
+    this.#addresses.use(name)
+    if (!this.#forwarder.isOpen) await this.#forwarder.open(doors).catch(() => undefined)
+  }
+
+  async #found(): Promise<Found | undefined> {
+    const run = await readRun(this.#folder)
+    if (!run || run.problem !== undefined || !(await isOfThisBoot(run))) return undefined
+    const process = await findProcess(this.#folder, run)
+    return process && { run, process }
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    return exclusively(this.#folder, work)
+  }
+}
+
+/** A large memory takes its time to be read. */
+const resumeMs = 180_000
+
+const noMemory =
+  'its memory was not saved: what a Mac keeps of a suspended VM fits that Mac only, so the image boots from its disk'
+
+const otherImage = ({ image: { name, digest } }: VmSpec, base: string): Error =>
+  new Error(
+    `the image ${name} on this node (${digest}) is not the one that the disk of this VM stands on (${base}); ` +
+      'revert the VM, or put the image back',
+  )

@@ -1,0 +1,75 @@
+// Tells that a VM may have changed. There is no event for the end of a process that is not our child: the file that its
+// supervisor writes is one, and every two seconds somebody looks whether the process lives.
+import { type FSWatcher, watch } from 'node:fs'
+import { isAlive, type ProcessId } from '../../platform/processes.ts'
+import { runFiles } from './run.ts'
+
+const lookEveryMs = 2_000
+
+export class Watch {
+  readonly #folder: string
+  readonly #find: () => Promise<ProcessId | undefined>
+  readonly #listeners = new Set<() => void>()
+  #files: FSWatcher | undefined
+  #timer: NodeJS.Timeout | undefined
+  #isLooking = false
+  #last: ProcessId | undefined
+
+  constructor(folder: string, find: () => Promise<ProcessId | undefined>) {
+    this.#folder = folder
+    this.#find = find
+  }
+
+  add(changed: () => void): () => void {
+    this.#listeners.add(changed)
+    this.#begin()
+    return () => {
+      this.#listeners.delete(changed)
+      if (this.#listeners.size === 0) this.#end()
+    }
+  }
+
+  tell(): void {
+    this.#last = undefined
+    for (const changed of this.#listeners) changed()
+  }
+
+  close(): void {
+    this.#listeners.clear()
+    this.#end()
+  }
+
+  #begin(): void {
+    this.#timer ??= setInterval(() => void this.#look(), lookEveryMs).unref()
+    void this.#look()
+    try {
+      this.#files ??= watch(this.#folder, { persistent: false }, (_, name) => {
+        if (name === runFiles.exit) this.tell()
+      }).on('error', () => undefined)
+    } catch {
+      // Without it, the end of a process is seen a little later.
+    }
+  }
+
+  #end(): void {
+    clearInterval(this.#timer)
+    this.#files?.close()
+    this.#timer = undefined
+    this.#files = undefined
+    this.#last = undefined
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    try {
+      const last = this.#last
+      if (last && !(await isAlive(last))) this.tell()
+      this.#last = await this.#find()
+    } catch {
+      // The next look is soon.
+    } finally {
+      this.#isLooking = false
+    }
+  }
+}

@@ -1,0 +1,103 @@
+// macOS guests on amd64: what differs from any other machine. The boot loader (OpenCore) and the SMC key are the
+// operator's own, named in the node's configuration. The key is never in argv or a log: QEMU reads it from a file.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { writeFileAtomically } from '../../platform/files.ts'
+import type { VmSpec } from '../driver.ts'
+import type { Accelerator } from './accel.ts'
+
+/** What an operator gives a node so that it can run macOS. Either may lie inside the guest's own disk instead. */
+export interface MacosSettings {
+  /** A disk that the firmware starts first. It is never written to. */
+  readonly openCore?: { readonly file: string; readonly format: 'raw' | 'qcow2' }
+  /** 64 characters. */
+  readonly smcKey?: string
+  /** Instead of what `cpus` says. */
+  readonly cpu?: string
+}
+
+export const isMacos = ({ architecture, image }: Pick<VmSpec, 'architecture' | 'image'>): boolean =>
+  architecture === 'amd64' && image.os === 'macos'
+
+/**
+ * A processor that every macOS from 10.13 on knows, of Intel's make whatever the host's is. `invtsc` and
+ * `vmware-cpuid-freq` tell the guest how fast its clock is; without them it measures, and often wrongly.
+ */
+const cpus: Readonly<Record<Accelerator, string>> = {
+  kvm: 'Haswell-noTSX,vendor=GenuineIntel,kvm=on,+invtsc,vmware-cpuid-freq=on',
+  hvf: 'host,vendor=GenuineIntel,+invtsc,vmware-cpuid-freq=on',
+  // What emulation lacks is taken out, so that QEMU does not complain of it at every start.
+  tcg: 'Haswell-noTSX,vendor=GenuineIntel,-pcid,-x2apic,-tsc-deadline,-invpcid',
+}
+export const macosCpu = (accelerator: Accelerator, { cpu }: MacosSettings): string => cpu ?? cpus[accelerator]
+
+/** One socket: macOS takes several for a machine that it does not know. */
+export const macosCores = (cores: number): string => `${cores},sockets=1,cores=${cores},threads=1`
+
+/** Network devices on a bridge that may be unplugged are not the built-in ones that accounts and licences look for. */
+export const macosGlobals = ['-global', 'ICH9-LPC.acpi-pci-hotplug-with-bridge-support=off'] as const
+
+/** virtio is known since macOS 11, VMware's since 10.11, Intel's always. */
+export const macosNetworkDevice = ({ netBoost, legacyIO }: Pick<VmSpec, 'netBoost' | 'legacyIO'>): string =>
+  legacyIO ? 'e1000-82545em' : netBoost ? 'virtio-net-pci' : 'vmxnet3'
+
+const usual = { width: 1_920, height: 1_080 }
+
+/** Always there: without a screen and keys macOS stops at its first questions. The memory holds the whole picture. */
+export function macosScreen(screen: VmSpec['screen']): readonly string[] {
+  const { width, height } = screen ?? usual
+  const megabytes = Math.max(16, 2 ** Math.ceil(Math.log2((width * height * 4) / 2 ** 20)))
+  return [`VGA,edid=on,xres=${width},yres=${height},vgamem_mb=${megabytes}`, 'qemu-xhci', 'usb-kbd', 'usb-tablet']
+}
+
+/** What a Mac's firmware would tell of itself; OpenCore may tell something else later. */
+export const macosSerial = (serial: string): readonly string[] => [
+  ...['-smbios', `type=1,manufacturer=Apple Inc.,serial=${serial}`],
+  ...['-smbios', `type=2,manufacturer=Apple Inc.,serial=${serial}`],
+]
+
+/** Undefined: the disk has a boot loader of its own. */
+export function macosBootDisk({ openCore }: MacosSettings): Readonly<Record<string, unknown>> | undefined {
+  if (!openCore) return undefined
+  const { file, format } = openCore
+  return {
+    driver: format,
+    'read-only': true,
+    // Whatever its header says, nothing else is opened.
+    ...(format === 'qcow2' && { backing: null }),
+    file: { driver: 'file', filename: file, 'read-only': true },
+  }
+}
+
+const keyForm = /^[ !#-~]{64}$/
+/** What is wrong with a key, without telling it. */
+export const smcKeyProblem = (key: string): string | undefined =>
+  keyForm.test(key) ? undefined : `it has to be 64 printable characters without '"', and has ${key.length}`
+
+export const smcFile = (runtime: string): string => path.join(runtime, 'smc.conf')
+
+/** For QEMU to read when it starts; gone when it has. */
+export async function writeSmc(runtime: string, key: string | undefined): Promise<void> {
+  if (key === undefined) return
+  const problem = smcKeyProblem(key)
+  if (problem !== undefined) throw new Error(`the SMC key in this node's configuration cannot be used: ${problem}`)
+  await writeFileAtomically(smcFile(runtime), `[device "smc"]\n  driver = "isa-applesmc"\n  osk = "${key}"\n`)
+}
+
+export const removeSmc = (runtime: string): Promise<void> => fs.rm(smcFile(runtime), { force: true })
+
+/** A VM that would hang at its first screen is not started. */
+export async function requireMacos(settings: MacosSettings | undefined): Promise<MacosSettings> {
+  if (!settings)
+    throw new Error(
+      'this node is not set up for macOS: its operator names a boot disk and an SMC key under "macos" in agent.json, see docs/hosts-linux.md',
+    )
+  const { openCore } = settings
+  if (openCore)
+    await fs.access(openCore.file, fs.constants.R_OK).catch((error: NodeJS.ErrnoException) => {
+      throw new Error(
+        `the boot disk for macOS of this node, ${openCore.file}, cannot be read (${error.code}): its operator has to put it there`,
+      )
+    })
+  return settings
+}

@@ -1,0 +1,189 @@
+// Installing, upgrading and removing a service below a folder of the test's own: which files there are, who can read
+// them, what the supervisor is told, and that an upgrade that does not come up is taken back.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import {
+  type Installation,
+  type InstallRequest,
+  installedAs,
+  installSteps,
+  uninstallSteps,
+  upgrade,
+} from './install.ts'
+import { NotBuilt } from './program.ts'
+import { supervisors } from './supervisors.ts'
+
+const token = 'join-token-that-nobody-may-see'
+const request: InstallRequest = {
+  user: os.userInfo().username,
+  dataDir: '/var/lib/svc3-agent',
+  writes: [],
+  words: ['agent', '--data', '/var/lib/svc3-agent', '--join-token-file', '/var/lib/svc3-agent/join-token'],
+  secrets: [{ name: 'join-token', text: `${token}\n` }],
+}
+
+let folder: string
+let calls: string[]
+/** The supervisor's answer to each start: thrown where it is an error. */
+let starts: (Error | undefined)[]
+
+const at = (...parts: string[]): string => path.join(folder, 'root', ...parts)
+
+const target = (packageDir: string, platform: 'linux' | 'darwin' = 'linux'): Installation => {
+  const supervisor = supervisors[platform]
+  assert.ok(supervisor)
+  return {
+    kind: 'agent',
+    supervisor,
+    packageDir,
+    node: '/usr/bin/node',
+    root: at(),
+    isLive: true,
+    run: async (program, ...args) => {
+      if (program === 'id') return String(args[0] === '-u' ? process.getuid?.() : process.getgid?.())
+      if (program === 'getent') return 'kvm:x:104:'
+      calls.push([program, ...args].join(' '))
+      const isStart = args.includes('restart')
+      const fault = isStart ? starts.shift() : undefined
+      if (fault) throw fault
+      return program === 'journalctl' ? 'what it said last' : ''
+    },
+    say: (line) => calls.push(`said: ${line}`),
+  }
+}
+
+async function packaged(version: string): Promise<string> {
+  const dir = path.join(folder, `package-${version}`)
+  await fs.mkdir(path.join(dir, 'dist', 'cache'), { recursive: true })
+  await fs.mkdir(path.join(dir, 'bin'))
+  await fs.writeFile(path.join(dir, 'package.json'), JSON.stringify({ version }))
+  await fs.writeFile(path.join(dir, 'dist', 'svc3.mjs'), `// ${version}`, { mode: 0o600 })
+  await fs.writeFile(path.join(dir, 'dist', 'cache', 'compiled'), 'x')
+  await fs.writeFile(path.join(dir, 'bin', 'svc3'), '#!/bin/sh\n', { mode: 0o755 })
+  return dir
+}
+
+async function install(version: string): Promise<void> {
+  for (const step of await installSteps(target(await packaged(version)), request)) await step.run()
+}
+
+const modeOf = async (file: string): Promise<number> => (await fs.stat(file)).mode & 0o777
+const programNow = (): Promise<string> => fs.readFile(at('usr/local/lib/svc3/agent/current/dist/svc3.mjs'), 'utf8')
+
+beforeEach(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-install-'))
+  calls = []
+  starts = []
+})
+afterEach(() => fs.rm(folder, { recursive: true, force: true }))
+
+describe('installing', () => {
+  it('leaves files that everybody may read without a secret, and the secret where only the service reads it', async () => {
+    await install('3.0.0')
+    const unit = at('etc/systemd/system/svc3-agent.service')
+    assert.equal(await modeOf(unit), 0o644)
+    assert.equal(await modeOf(at('var/lib/svc3-agent')), 0o700)
+    assert.equal(await modeOf(at('var/lib/svc3-agent/join-token')), 0o600)
+    assert.equal(await fs.readFile(at('var/lib/svc3-agent/join-token'), 'utf8'), `${token}\n`)
+    const all = await fs.readdir(at(), { recursive: true, withFileTypes: true })
+    for (const entry of all.filter((each) => each.isFile() && each.name !== 'join-token'))
+      assert.ok(!(await fs.readFile(path.join(entry.parentPath, entry.name), 'utf8')).includes(token), entry.name)
+    const text = await fs.readFile(unit, 'utf8')
+    assert.match(text, /^ExecStart=\/usr\/bin\/node \/usr\/local\/lib\/svc3\/agent\/current\/dist\/svc3\.mjs agent /m)
+    assert.match(text, /^SupplementaryGroups=kvm$/m)
+    assert.deepEqual(calls, ['systemctl daemon-reload', 'systemctl enable svc3-agent', 'systemctl restart svc3-agent'])
+  })
+
+  it('copies the program so that its user can run it, without what this user compiled', async () => {
+    await install('3.0.0')
+    const current = at('usr/local/lib/svc3/agent/current')
+    assert.equal(await modeOf(path.join(current, 'dist/svc3.mjs')), 0o644)
+    assert.equal(await modeOf(path.join(current, 'bin/svc3')), 0o755)
+    await assert.rejects(fs.access(path.join(current, 'dist/cache')), { code: 'ENOENT' })
+    const installed = await installedAs(target('/nowhere'))
+    assert.deepEqual(installed, { version: '3.0.0', dataDir: request.dataDir, user: request.user })
+  })
+
+  it('tells what it would do, and does nothing until it is told to', async () => {
+    const steps = await installSteps(target(await packaged('3.0.0')), request)
+    const said = steps.map(({ says }) => says).join('\n')
+    assert.match(said, /\/etc\/systemd\/system\/svc3-agent\.service:\n {4}# Made by/)
+    assert.doesNotMatch(said, new RegExp(token))
+    await assert.rejects(fs.access(at()), { code: 'ENOENT' })
+  })
+
+  it('says what a service that does not come up said', async () => {
+    starts = [new Error('Job for svc3-agent.service failed')]
+    await assert.rejects(install('3.0.0'), /svc3-agent does not come up; it said:\nwhat it said last/)
+  })
+
+  it('refuses a package that is not built', async () => {
+    const dir = await packaged('3.0.0')
+    await fs.rm(path.join(dir, 'dist'), { recursive: true })
+    await assert.rejects(
+      async () => {
+        for (const step of await installSteps(target(dir), request)) await step.run()
+      },
+      (error) => error instanceof NotBuilt,
+    )
+  })
+
+  it('makes a property list on macOS', async () => {
+    const steps = await installSteps(
+      { ...target(await packaged('3.0.0'), 'darwin'), isLive: false },
+      { ...request, secrets: [] },
+    )
+    for (const step of steps) await step.run()
+    assert.match(await fs.readFile(at('Library/LaunchDaemons/io.svc3.agent.plist'), 'utf8'), /AbandonProcessGroup/)
+    assert.equal(await modeOf(at('Library/Logs/svc3-agent')), 0o700)
+  })
+})
+
+describe('upgrading', () => {
+  it('changes the program in one step, and starts the service again with the words it had', async () => {
+    await install('3.0.0')
+    const unit = await fs.readFile(at('etc/systemd/system/svc3-agent.service'), 'utf8')
+    calls = []
+    assert.deepEqual(await upgrade(target(await packaged('3.1.0'))), { from: '3.0.0', to: '3.1.0' })
+    assert.equal(await programNow(), '// 3.1.0')
+    assert.equal(await fs.readFile(at('etc/systemd/system/svc3-agent.service'), 'utf8'), unit)
+    assert.ok(calls.includes('systemctl restart svc3-agent'))
+    // The one before stays; older ones go.
+    await upgrade(target(await packaged('3.2.0')))
+    const kept = (await fs.readdir(at('usr/local/lib/svc3/agent'))).map((name) => name.replace(/-[0-9a-f]{12}$/, ''))
+    assert.deepEqual(kept.sort(), ['3.1.0', '3.2.0', 'current', 'install.json'])
+  })
+
+  it('goes back to what ran before where the new one does not come up', async () => {
+    await install('3.0.0')
+    const unit = at('etc/systemd/system/svc3-agent.service')
+    await fs.appendFile(unit, '# as it was\n')
+    starts = [new Error('failed'), undefined]
+    await assert.rejects(
+      upgrade(target(await packaged('3.1.0'))),
+      /svc3-agent 3\.1\.0 did not come up, and 3\.0\.0 runs again; it said:\nwhat it said last/,
+    )
+    assert.equal(await programNow(), '// 3.0.0')
+    assert.match(await fs.readFile(unit, 'utf8'), /# as it was\n$/)
+    assert.equal(calls.filter((call) => call === 'systemctl restart svc3-agent').length, 3)
+  })
+
+  it('says that there is nothing to upgrade', async () => {
+    await assert.rejects(upgrade(target(await packaged('3.1.0'))), /not installed here: run "svc3 agent install"/)
+  })
+})
+
+describe('removing', () => {
+  it('stops the service, and leaves its data', async () => {
+    await install('3.0.0')
+    calls = []
+    for (const step of uninstallSteps(target('/nowhere'))) await step.run()
+    assert.deepEqual(calls, ['systemctl disable --now svc3-agent', 'systemctl daemon-reload'])
+    assert.equal(await installedAs(target('/nowhere')), undefined)
+    await assert.rejects(fs.access(at('etc/systemd/system/svc3-agent.service')), { code: 'ENOENT' })
+    assert.deepEqual(await fs.readdir(at('var/lib/svc3-agent')), ['join-token'])
+  })
+})

@@ -1,0 +1,81 @@
+// The property list that launchd is given, read back by a parser that takes nothing but what such lists have.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { launchdList } from './launchd.ts'
+import type { ServiceDefinition } from './service.ts'
+
+const agent: ServiceDefinition = {
+  kind: 'agent',
+  command: ['/opt/homebrew/bin/node', '/usr/local/lib/svc3/agent/current/dist/svc3.mjs', 'agent', '--name', 'a<b>&"c"'],
+  user: 'admin',
+  groups: [],
+  dataDir: '/Users/admin/svc3',
+  writes: [],
+}
+
+type Value = string | number | boolean | Value[] | { [key: string]: Value }
+
+/** Strict: every element must be one of the known ones, properly nested, with nothing between them. */
+function parsePlist(text: string): Value {
+  const body =
+    /^<\?xml version="1\.0" encoding="UTF-8"\?>\n<!DOCTYPE plist [^>]*>\n<!--.*?-->\n<plist version="1\.0">\n([\s\S]*)\n<\/plist>\n$/.exec(
+      text,
+    )?.[1]
+  assert.ok(body !== undefined, 'it is no property list')
+  const tokens = [...body.matchAll(/<(string|key|integer)>([^<]*)<\/\1>|<(true|false)\/>|<(\/?(?:dict|array))>|(\S)/g)]
+  let at = 0
+  const plain = (raw: string): string => raw.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&')
+  function read(): Value {
+    const [whole, kind, content = '', word, bracket, stray] = tokens[at++] ?? []
+    assert.equal(stray, undefined, `"${whole}" is nothing that a property list has`)
+    if (kind === 'string') return plain(content)
+    if (kind === 'integer') return Number(content)
+    if (word !== undefined) return word === 'true'
+    if (bracket === 'array') {
+      const items: Value[] = []
+      while (tokens[at]?.[4] !== '/array') items.push(read())
+      at++
+      return items
+    }
+    assert.equal(bracket, 'dict', `"${whole}" where a value should be`)
+    const entries: [string, Value][] = []
+    while (tokens[at]?.[4] !== '/dict') {
+      const [, key, name = ''] = tokens[at++] ?? []
+      assert.equal(key, 'key')
+      entries.push([plain(name), read()])
+    }
+    at++
+    return Object.fromEntries(entries)
+  }
+  const value = read()
+  assert.equal(at, tokens.length, 'there is something behind its end')
+  return value
+}
+
+describe('the property list', () => {
+  it('has what keeps the agent running, and its VMs when it ends', () => {
+    const list = parsePlist(launchdList(agent)) as Record<string, Value>
+    assert.equal(list.Label, 'io.svc3.agent')
+    assert.deepEqual(list.ProgramArguments, agent.command)
+    assert.deepEqual(list.KeepAlive, { SuccessfulExit: false })
+    assert.equal(list.AbandonProcessGroup, true)
+    assert.equal(list.RunAtLoad, true)
+    assert.equal(list.UserName, 'admin')
+    assert.equal(list.WorkingDirectory, '/Users/admin/svc3')
+    assert.equal(list.Umask, 0o077)
+    assert.deepEqual(list.EnvironmentVariables, {
+      PATH: '/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin',
+      SVC3_LOG_FILE: list.StandardOutPath,
+    })
+  })
+
+  it('ends all of the server with it', () => {
+    const list = parsePlist(launchdList({ ...agent, kind: 'server' })) as Record<string, Value>
+    assert.equal(list.Label, 'io.svc3.server')
+    assert.equal(list.AbandonProcessGroup, undefined)
+  })
+
+  it('refuses what XML cannot hold', () => {
+    assert.throws(() => launchdList({ ...agent, command: ['a\u0000b'] }), /cannot be in a property list/)
+  })
+})

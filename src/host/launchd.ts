@@ -1,0 +1,62 @@
+// launchd's property list for a service of svc3, on macOS. `AbandonProcessGroup` leaves the agent's VMs alone when the
+// agent ends; `KeepAlive` starts it again when it fails. launchd rotates no logs: the program cuts its own (SVC3_LOG_FILE).
+import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames } from './service.ts'
+
+export const daemonFolder = '/Library/LaunchDaemons'
+export const labels: Readonly<Record<ServiceKind, string>> = { agent: 'io.svc3.agent', server: 'io.svc3.server' }
+export const logFolder = (kind: ServiceKind): string => `/Library/Logs/${serviceNames[kind]}`
+export const logFile = (kind: ServiceKind): string => `${logFolder(kind)}/${serviceNames[kind]}.log`
+
+type Value = string | number | boolean | readonly string[] | { readonly [key: string]: Value }
+
+/** Homebrew's programs (tart, QEMU) are not where launchd looks by itself. */
+const searchPath = '/opt/homebrew/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin'
+
+export function launchdList(service: ServiceDefinition): string {
+  const { kind, command, user, dataDir } = service
+  const value: Value = {
+    Label: labels[kind],
+    ProgramArguments: command,
+    UserName: user,
+    WorkingDirectory: dataDir,
+    RunAtLoad: true,
+    KeepAlive: { SuccessfulExit: false },
+    ThrottleInterval: 5,
+    ...(kind === 'agent' && { AbandonProcessGroup: true }),
+    ProcessType: 'Interactive',
+    ExitTimeOut: 60,
+    Umask: 0o077,
+    SoftResourceLimits: { NumberOfFiles: 65_536 },
+    EnvironmentVariables: { PATH: searchPath, SVC3_LOG_FILE: logFile(kind) },
+    StandardOutPath: logFile(kind),
+    StandardErrorPath: logFile(kind),
+  }
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<!-- Made by "svc3 ${kind} install"; what is changed here is lost at the next upgrade. -->
+<plist version="1.0">
+${element(value)}
+</plist>
+`
+}
+
+export const launchdFiles = (service: ServiceDefinition): readonly ServiceFile[] => [
+  { path: `${daemonFolder}/${labels[service.kind]}.plist`, text: launchdList(service), mode: 0o644 },
+]
+
+function element(value: Value): string {
+  if (typeof value === 'boolean') return `<${value}/>`
+  if (typeof value === 'number') return `<integer>${value}</integer>`
+  if (typeof value === 'string') return `<string>${escaped(value)}</string>`
+  if (isList(value)) return `<array>\n${value.map(element).join('\n')}\n</array>`
+  const entries = Object.entries(value).map(([key, each]) => `<key>${escaped(key)}</key>\n${element(each)}`)
+  return `<dict>\n${entries.join('\n')}\n</dict>`
+}
+
+const isList = (value: Value): value is readonly string[] => Array.isArray(value)
+
+function escaped(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
+  if (/[\x00-\x08\x0b-\x1f]/.test(text)) throw new Error(`${JSON.stringify(text)} cannot be in a property list`)
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}

@@ -1,0 +1,103 @@
+// The copy of the program that a service runs: `<folder>/<version>-<digest>/`, and a link `current` to one of them. The
+// link changes in one step, so that a start sees the old program or the new one; the one before stays, to go back to.
+import { createHash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+
+const link = 'current'
+/** What a service needs of the package. */
+const parts = ['package.json', 'bin', 'dist'] as const
+
+export interface Installed {
+  /** As the service is started: through the link. */
+  readonly program: string
+  readonly version: string
+  /** The name of the copy that `current` led to before; undefined at the first time. */
+  readonly before: string | undefined
+  readonly now: string
+}
+
+export class NotBuilt extends Error {
+  override readonly name = 'NotBuilt'
+}
+
+/** `folder` is where copies go; `seenAs` how the running host calls that folder. */
+export async function installProgram(packageDir: string, folder: string, seenAs: string): Promise<Installed> {
+  const { version } = JSON.parse(await fs.readFile(path.join(packageDir, 'package.json'), 'utf8')) as {
+    version: string
+  }
+  const now = `${version}-${await digestOf(path.join(packageDir, 'dist'))}`
+  await fs.mkdir(folder, { recursive: true, mode: 0o755 })
+  const target = path.join(folder, now)
+  const isThere = await fs.access(target).then(
+    () => true,
+    () => false,
+  )
+  if (!isThere) {
+    const draft = `${target}.${process.pid}.tmp`
+    await fs.rm(draft, { recursive: true, force: true })
+    try {
+      await fs.mkdir(draft, { mode: 0o755 })
+      for (const part of parts)
+        await fs.cp(path.join(packageDir, part), path.join(draft, part), {
+          recursive: true,
+          // What this user's Node compiled is no business of the service's.
+          filter: (source) => path.relative(packageDir, source) !== path.join('dist', 'cache'),
+        })
+      await openToAll(draft)
+      await fs.rename(draft, target)
+    } finally {
+      await fs.rm(draft, { recursive: true, force: true })
+    }
+  }
+  const before = await currentProgram(folder)
+  await pointTo(folder, now)
+  await removeOthers(folder, [now, before ?? now])
+  return { program: path.posix.join(seenAs, link, 'dist', 'svc3.mjs'), version, before, now }
+}
+
+export const currentProgram = (folder: string): Promise<string | undefined> =>
+  fs.readlink(path.join(folder, link)).catch(() => undefined)
+
+/** Makes `current` lead to another copy, in one step. */
+export async function pointTo(folder: string, name: string): Promise<void> {
+  const draft = path.join(folder, `${link}.${process.pid}.tmp`)
+  await fs.rm(draft, { force: true })
+  await fs.symlink(name, draft)
+  await fs.rename(draft, path.join(folder, link))
+}
+
+/** The version of a copy, by its name. */
+export const versionOf = (name: string): string => name.replace(/-[0-9a-f]{12}$/, '')
+
+async function removeOthers(folder: string, kept: readonly string[]): Promise<void> {
+  for (const entry of await fs.readdir(folder, { withFileTypes: true }))
+    if (entry.isDirectory() && /-[0-9a-f]{12}$/.test(entry.name) && !kept.includes(entry.name))
+      await fs.rm(path.join(folder, entry.name), { recursive: true, force: true })
+}
+
+async function digestOf(dist: string): Promise<string> {
+  const names = await fs.readdir(dist, { recursive: true, withFileTypes: true }).catch(() => [])
+  const files = names
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.relative(dist, path.join(entry.parentPath, entry.name)))
+    .filter((file) => !file.startsWith(`cache${path.sep}`))
+    .sort()
+  if (!files.includes('svc3.mjs')) throw new NotBuilt(`there is no built program in ${dist}`)
+  const hash = createHash('sha256')
+  for (const file of files) {
+    const bytes = await fs.readFile(path.join(dist, file))
+    hash.update(`${file}\0${bytes.length}\0`).update(bytes)
+  }
+  return hash.digest('hex').slice(0, 12)
+}
+
+/** Whatever the umask of who installs: the service's user has to read it. */
+async function openToAll(folder: string): Promise<void> {
+  await fs.chmod(folder, 0o755)
+  for (const entry of await fs.readdir(folder, { recursive: true, withFileTypes: true })) {
+    const file = path.join(entry.parentPath, entry.name)
+    const isProgram = entry.isDirectory() || ((await fs.stat(file)).mode & 0o100) !== 0
+    await fs.chmod(file, isProgram ? 0o755 : 0o644)
+  }
+}

@@ -1,0 +1,64 @@
+// The unit that systemd is given: judged by systemd itself, and looked at for what keeps VMs alive.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { exec } from '../platform/exec.ts'
+import type { ServiceDefinition } from './service.ts'
+import { quoted, systemdUnit } from './systemd.ts'
+
+const agent: ServiceDefinition = {
+  kind: 'agent',
+  command: [process.execPath, '/bin/true', 'agent', '--name', 'a "b" 50% $HOME'],
+  user: 'root',
+  groups: [],
+  dataDir: '/srv',
+  writes: ['/srv/images'],
+}
+const server: ServiceDefinition = { ...agent, kind: 'server', command: [process.execPath, 'server'] }
+
+describe('the unit', () => {
+  let folder: string
+  before(async () => {
+    folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-unit-'))
+  })
+  after(() => fs.rm(folder, { recursive: true }))
+
+  for (const service of [agent, server])
+    it(`of the ${service.kind} is one that systemd takes without a word`, async () => {
+      const file = path.join(folder, `svc3-${service.kind}.service`)
+      await fs.writeFile(file, systemdUnit(service))
+      // Recursive errors of the host's own units are not ours: only what is said of this file counts.
+      const { stdout, stderr } = await exec('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', file])
+      assert.deepEqual(
+        `${stdout}${stderr}`.split('\n').filter((line) => line.includes('svc3-')),
+        [],
+      )
+    })
+
+  it('is one of which systemd would complain if it were wrong', async () => {
+    const file = path.join(folder, 'svc3-wrong.service')
+    await fs.writeFile(file, systemdUnit(agent).replace('KillMode=process', 'KillMode=gently'))
+    const said = await exec('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', file]).then(
+      ({ stdout, stderr }) => `${stdout}${stderr}`,
+      (error: Error) => error.message,
+    )
+    assert.match(said, /svc3-wrong\.service.*gently/)
+  })
+
+  it('lets VMs live on when the agent ends, and has the next agent find them', () => {
+    const text = systemdUnit(agent)
+    for (const line of ['Type=notify', 'KillMode=process', 'SendSIGKILL=no', 'Restart=on-failure', 'PrivateTmp=no'])
+      assert.ok(text.includes(`\n${line}\n`), line)
+    assert.match(text, /^DeviceAllow=\/dev\/kvm rw$/m)
+    assert.match(text, /^ReadWritePaths=\/srv \/srv\/images \/tmp \/var\/tmp$/m)
+  })
+
+  it('keeps words as they are', () => {
+    assert.match(systemdUnit(agent), / --name "a \\"b\\" 50%% \$\$HOME"\n/)
+    assert.equal(quoted('https://svc3.example.com:8443'), 'https://svc3.example.com:8443')
+    assert.equal(quoted('C:\\x y'), '"C:\\\\x y"')
+    assert.throws(() => quoted('a\nExecStartPre=/bin/evil'), /cannot be in a unit/)
+  })
+})

@@ -1,0 +1,79 @@
+// What is clearly no raw disk, by its first bytes, its last sector and its size, with what to do about it. A raw disk has
+// nothing to be known by, so everything else is taken for one.
+import { sectorBytes } from './format.ts'
+
+/** So much of the beginning is looked at. */
+export const headBytes = 4_096
+
+interface Mark {
+  readonly what: string
+  readonly advice: string
+  readonly bytes: string
+  readonly at?: number
+  /** In the last sector, not from the start. */
+  readonly isLast?: boolean
+}
+
+const convert = 'convert it with qemu-img convert -O qcow2, and upload what comes out'
+const unpack = 'unpack it, and upload the disk that is inside'
+const wrong = 'is it the right file?'
+
+/** Latin 1, so that a character is a byte. */
+const marks: readonly Mark[] = [
+  { what: 'a VMDK disk', advice: convert, bytes: 'KDMV' },
+  { what: 'a VMDK disk', advice: convert, bytes: 'COWD' },
+  { what: 'the description of a VMDK disk', advice: convert, bytes: '# Disk DescriptorFile' },
+  { what: 'a VHDX disk', advice: convert, bytes: 'vhdxfile' },
+  { what: 'a VHD disk', advice: convert, bytes: 'conectix' },
+  { what: 'a VHD disk', advice: convert, bytes: 'conectix', isLast: true },
+  { what: 'a VDI disk', advice: convert, bytes: '\x7f\x10\xda\xbe', at: 64 },
+  { what: 'a QED disk', advice: convert, bytes: 'QED\0' },
+  { what: 'a Parallels disk', advice: convert, bytes: 'WithoutFreeSpace' },
+  { what: 'a Parallels disk', advice: convert, bytes: 'WithouFreSpacExt' },
+  {
+    what: 'a disk image of macOS (DMG)',
+    advice: 'convert it with hdiutil convert -format UDTO',
+    bytes: 'koly',
+    isLast: true,
+  },
+  { what: 'a sparse bundle or image of macOS', advice: 'convert it with hdiutil convert -format UDTO', bytes: 'sprs' },
+  { what: 'a sparse image of Android', advice: 'convert it with simg2img', bytes: ':\xff&\xed' },
+  { what: 'a ZIP archive', advice: unpack, bytes: 'PK\x03\x04' },
+  { what: 'a ZIP archive', advice: unpack, bytes: 'PK\x05\x06' },
+  { what: 'a 7z archive', advice: unpack, bytes: '7z\xbc\xaf\x27\x1c' },
+  { what: 'a RAR archive', advice: unpack, bytes: 'Rar!\x1a\x07' },
+  { what: 'a tar archive', advice: unpack, bytes: 'ustar', at: 257 },
+  { what: 'a xar archive', advice: unpack, bytes: 'xar!' },
+  { what: 'compressed by bzip2', advice: 'unpack it, or compress it with xz, gzip or zstd', bytes: '1AY&SY', at: 4 },
+  { what: 'compressed by LZ4', advice: 'unpack it, or compress it with xz, gzip or zstd', bytes: '\x04"M\x18' },
+  { what: 'a PDF document', advice: wrong, bytes: '%PDF-' },
+  { what: 'a PNG picture', advice: wrong, bytes: '\x89PNG\r\n\x1a\n' },
+  { what: 'a program', advice: wrong, bytes: '\x7fELF' },
+]
+
+const hasMark = (head: Buffer, lastSector: Buffer, { bytes, at = 0, isLast = false }: Mark): boolean =>
+  (isLast ? lastSector : head).toString('latin1', at, at + bytes.length) === bytes
+
+/** `head` is the first bytes of the file, as many as `headBytes`; `lastSector` its last 512. Undefined: it may be one. */
+export function whyNoDisk(head: Buffer, lastSector: Buffer, fileBytes: number): string | undefined {
+  const mark = marks.find((each) => hasMark(head, lastSector, each))
+  if (mark) return `it is ${mark.what}: ${mark.advice}`
+  if (isText(head)) return `it is text, or a page of a web server: ${wrong}`
+  if (fileBytes % sectorBytes !== 0)
+    return `it has ${fileBytes} bytes, which is no number of sectors of ${sectorBytes}: is all of it there, and is it a disk?`
+  return undefined
+}
+
+/** A disk begins with a boot sector, a table or zeros; none of them is made of letters alone. */
+function isText(head: Buffer): boolean {
+  // The last character may be cut in two.
+  for (let cut = 0; cut < 4 && cut < head.length; cut += 1) {
+    try {
+      const text = new TextDecoder('utf-8', { fatal: true }).decode(head.subarray(0, head.length - cut))
+      return !/[^\P{Cc}\t\r\n\f]/u.test(text)
+    } catch {
+      // Not here, or not at all.
+    }
+  }
+  return false
+}

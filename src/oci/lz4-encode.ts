@@ -1,0 +1,130 @@
+// Apple's framing of LZ4, written: blocks of 64 KiB, each compressed alone (`bv41`) or kept as it is where that does not
+// pay (`bv4-`), then the end (`bv4$`). The same bytes for the same bytes, every time: layers that did not change keep
+// their digest. A stream in, pieces out.
+import { setImmediate } from 'node:timers/promises'
+
+const rawBlockBytes = 65_536
+const sliceBytes = 2 ** 20
+const hashBits = 13
+/** Matches are of four bytes at least; none begins in the last twelve, and the last five are literals. */
+const leastMatch = 4
+const lastMatchStart = 12
+const lastLiterals = 5
+/** After so many misses in a row the search takes larger steps: what does not compress is passed quickly. */
+const skipShift = 6
+
+export async function* encodeAppleLz4(input: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const block = Buffer.allocUnsafe(rawBlockBytes)
+  const table = new Uint16Array(2 ** hashBits)
+  let used = 0
+  let sinceTurn = 0
+  for await (const piece of input) {
+    for (let at = 0; at < piece.length; ) {
+      const copied = piece.copy(block, used, at, at + rawBlockBytes - used)
+      used += copied
+      at += copied
+      if (used < rawBlockBytes) continue
+      yield frame(block, table)
+      used = 0
+      sinceTurn += rawBlockBytes
+      if (sinceTurn < sliceBytes) continue
+      sinceTurn = 0
+      await setImmediate() // Others have their turn.
+    }
+  }
+  if (used > 0) yield frame(block.subarray(0, used), table)
+  yield Buffer.from('bv4$')
+}
+
+const zeros = Buffer.alloc(rawBlockBytes)
+let zeroFrame: Buffer | undefined
+
+/** A new buffer: whoever takes it may keep it. */
+function frame(raw: Buffer, table: Uint16Array): Buffer {
+  const isZero = raw.length === rawBlockBytes && raw.equals(zeros)
+  if (isZero && zeroFrame) return zeroFrame
+  const head = 12
+  const out = Buffer.allocUnsafe(head + raw.length)
+  const bytes = encodeBlock(raw, out.subarray(head), table)
+  if (bytes === 0) {
+    const plain = Buffer.allocUnsafe(8 + raw.length)
+    plain.write('bv4-', 'latin1')
+    plain.writeUInt32LE(raw.length, 4)
+    raw.copy(plain, 8)
+    return plain
+  }
+  out.write('bv41', 'latin1')
+  out.writeUInt32LE(raw.length, 4)
+  out.writeUInt32LE(bytes, 8)
+  const framed = out.subarray(0, head + bytes)
+  if (isZero) zeroFrame = Buffer.from(framed)
+  return framed
+}
+
+/** How many bytes it came to; 0 where it is not less than it was. At most 64 KiB at once. */
+export function encodeBlock(raw: Uint8Array, out: Uint8Array, table: Uint16Array): number {
+  const end = raw.length
+  const limit = Math.min(out.length, end - 1)
+  table.fill(0)
+  let anchor = 0
+  let to = 0
+  let misses = 0
+  for (let at = 1; at < end - lastMatchStart; ) {
+    const key = word(raw, at)
+    const slot = Math.imul(key, 0x9e3779b1) >>> (32 - hashBits)
+    const found = table[slot] as number
+    table[slot] = at
+    if (found >= at || word(raw, found) !== key) {
+      at += 1 + (misses++ >> skipShift)
+      continue
+    }
+    misses = 0
+    let length = leastMatch
+    while (at + length < end - lastLiterals && raw[found + length] === raw[at + length]) length += 1
+    to = put(raw, anchor, at, out, to, limit, at - found, length)
+    if (to === 0) return 0
+    at += length
+    anchor = at
+  }
+  return put(raw, anchor, end, out, to, limit, 0, 0)
+}
+
+const word = (bytes: Uint8Array, at: number): number =>
+  (bytes[at] as number) |
+  ((bytes[at + 1] as number) << 8) |
+  ((bytes[at + 2] as number) << 16) |
+  ((bytes[at + 3] as number) << 24)
+
+/** One sequence: literals, and a match unless its distance is 0. Returns where it ends; 0 where there is no room. */
+function put(
+  raw: Uint8Array,
+  from: number,
+  literalEnd: number,
+  out: Uint8Array,
+  start: number,
+  limit: number,
+  distance: number,
+  length: number,
+): number {
+  const literals = literalEnd - from
+  const matched = distance === 0 ? 0 : length - leastMatch
+  const most = start + 1 + literals + Math.ceil((literals + 1) / 255) + 2 + Math.ceil((matched + 1) / 255)
+  if (most > limit) return 0
+  let to = start
+  out[to++] = (Math.min(literals, 15) << 4) | Math.min(matched, 15)
+  if (literals >= 15) to = putLength(out, to, literals - 15)
+  out.set(raw.subarray(from, literalEnd), to)
+  to += literals
+  if (distance === 0) return to
+  out[to++] = distance & 255
+  out[to++] = distance >>> 8
+  return matched >= 15 ? putLength(out, to, matched - 15) : to
+}
+
+function putLength(out: Uint8Array, start: number, value: number): number {
+  let to = start
+  let left = value
+  for (; left >= 255; left -= 255) out[to++] = 255
+  out[to++] = left
+  return to
+}

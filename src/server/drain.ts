@@ -1,0 +1,28 @@
+// Going away without a failed request: readiness is withdrawn first and streams are told to go elsewhere, requests are
+// answered on until load balancers have noticed, and every answer ends its connection.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../api/errors.ts'
+
+/** Once the service stops, whoever has a connection is to open the next one, which leads to another server. */
+export function closeConnections(app: FastifyInstance, stopping: AbortSignal): void {
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (stopping.aborted) reply.header('connection', 'close')
+    done(null, payload)
+  })
+}
+
+/** For what would not end by itself. */
+export function refuseWhenStopping(stopping: AbortSignal): void {
+  if (!stopping.aborted) return
+  throw new ApiError('ServiceUnavailable', 'this server is shutting down and begins no streams any more', {
+    hint: 'repeat: where there are several servers, another one takes over',
+    retryAfterSeconds: 1,
+  })
+}
+
+/** Until load balancers have noticed, or somebody is in a hurry. */
+export async function untilNoticed(noticeMs: number, hurry?: AbortSignal): Promise<void> {
+  if (noticeMs > 0 && !hurry?.aborted)
+    await sleep(noticeMs, undefined, hurry && { signal: hurry }).catch(() => undefined)
+}

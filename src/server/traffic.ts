@@ -1,0 +1,28 @@
+// How many bytes go through the service: what its connections have carried, asked of the system now and then, so that no
+// byte is touched for it. Uploads, downloads, what nodes fetch and send, and tunnels are all in it.
+import type { Server, Socket } from 'node:net'
+
+const everyMs = 5_000
+
+/** Returns what ends it. */
+export function countTraffic(server: Server, moved: (bytes: number) => void): () => void {
+  /** What of each open connection was counted already. */
+  const counted = new Map<Socket, number>()
+  const count = (socket: Socket): void => {
+    const total = socket.bytesRead + socket.bytesWritten
+    const more = total - (counted.get(socket) ?? 0)
+    counted.set(socket, total)
+    if (more > 0) moved(more)
+  }
+  server.on('connection', (socket: Socket) => {
+    counted.set(socket, 0)
+    socket.once('close', () => {
+      count(socket)
+      counted.delete(socket)
+    })
+  })
+  const timer = setInterval(() => {
+    for (const socket of counted.keys()) count(socket)
+  }, everyMs).unref()
+  return () => clearInterval(timer)
+}

@@ -1,0 +1,82 @@
+// Fills an empty store with the records of another one, or of a backup. Cut off anywhere, it is marked as unfinished: no
+// server starts on it, and the same again goes on where it was.
+import { failpoint } from '../platform/failpoint.ts'
+import { compareRevs, type Entry, isFault, type Rev, type Store, StoreError, zeroRev } from './store.ts'
+import { isPortable, type StoreState, stateKey, stateOf } from './store-state.ts'
+
+export interface Records {
+  /** What they are called in messages; the same for the same records. */
+  readonly source: string
+  /** The revision that they were read at: those of the filled store are later. */
+  readonly rev: Rev
+  entries(): Iterable<Pick<Entry, 'key' | 'value'>> | AsyncIterable<Pick<Entry, 'key' | 'value'>>
+}
+
+const atOnce = 64
+
+/** Throws, and changes nothing, where there is something already. Until `finishFilling` no server starts on it. */
+export async function fillStore(store: Store, records: Records, since: string): Promise<void> {
+  const isResumed = await beginFilling(store, records, since)
+  const { entries } = records
+  const keys = new Set<string>()
+  let batch: Promise<void>[] = []
+  for await (const { key, value } of entries()) {
+    keys.add(key)
+    batch.push(put(store, key, value))
+    if (batch.length < atOnce) continue
+    await Promise.all(batch)
+    batch = []
+  }
+  await Promise.all(batch)
+  if (isResumed) await removeOthers(store, keys)
+}
+
+export async function finishFilling(store: Store): Promise<void> {
+  const entry = await stateOf(store)
+  if (entry?.value.state === 'filling') await store.delete(stateKey, entry.rev)
+}
+
+/** Marks it as unfinished. Whether it was before, because an earlier try was cut off. */
+export async function beginFilling(
+  store: Store,
+  { source, rev }: Pick<Records, 'source' | 'rev'>,
+  since: string,
+): Promise<boolean> {
+  const found = (await stateOf(store))?.value
+  const { entries, rev: reached } = await store.list('', { limit: 1 })
+  const isOlder = compareRevs(reached, rev) < 0
+  if (found?.state === 'filling' && found.source === source && !isOlder) return true
+  if (found)
+    throw refused(
+      found.state === 'moved'
+        ? `its records have moved to ${found.to}`
+        : `it is being filled from ${found.source}, which was cut off or is under way`,
+    )
+  if (entries.length > 0) throw refused('it has records already')
+  if (isOlder) throw refused('it was in use before, and its revisions would go back')
+  await store.create(stateKey, { state: 'filling', source, since } satisfies StoreState)
+  return false
+}
+
+const refused = (why: string): StoreError =>
+  new StoreError('Unavailable', `the target cannot be filled: ${why}. Choose an empty folder, or another prefix`)
+
+async function put(store: Store, key: string, value: Entry['value']): Promise<void> {
+  try {
+    await store.create(key, value)
+    failpoint('store.fill')
+  } catch (error) {
+    if (!isFault(error, 'AlreadyExists')) throw error
+    // An earlier try got this far; the record may have changed since.
+    const entry = await store.get(key)
+    if (entry && JSON.stringify(entry.value) !== JSON.stringify(value)) await store.update(key, value, entry.rev)
+  }
+}
+
+async function removeOthers(store: Store, keys: ReadonlySet<string>): Promise<void> {
+  const { entries } = await store.list('')
+  for (const entry of entries) if (isPortable(entry) && !keys.has(entry.key)) await store.delete(entry.key, entry.rev)
+}
+
+/** Where a store that is to be filled begins to count. */
+export const startRevOf = (rev: Rev): number => Number(compareRevs(rev, zeroRev) > 0 ? rev : zeroRev)

@@ -1,0 +1,50 @@
+// How far a server is: revisions of every kind of record count, also of those that it does not look at.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { Horizon } from './horizon.ts'
+import { openMemory } from './memory.ts'
+import { isFault, type Store } from './store.ts'
+import { View } from './view.ts'
+
+let store: Store
+let views: View<unknown>[]
+beforeEach(async () => {
+  store = openMemory()
+  views = ['/a/', '/b/'].map((prefix) => new View(store, prefix, { retryMs: 1 }))
+  await Promise.all(views.map((view) => view.synced()))
+})
+afterEach(async () => {
+  await Promise.all(views.map((view) => view.close()))
+  await store.close()
+})
+
+describe('a horizon', () => {
+  it('waits for all views, though the change was in one of them, or in none', async () => {
+    const horizon = new Horizon(store, views)
+    for (const key of ['/a/x', '/b/x', '/c/x']) {
+      const { rev } = await store.create(key, 1)
+      assert.equal(await horizon.reached(rev, 10_000), true)
+      assert.ok(horizon.has(rev))
+      assert.ok(views.every((view) => Number(view.rev) >= Number(rev)))
+      assert.equal(horizon.rev, rev)
+    }
+  })
+
+  it('does not wait for a revision that the store never had', async () => {
+    const { rev } = await store.create('/a/x', 1)
+    const horizon = new Horizon(store, views)
+    assert.equal(horizon.has('1000'), false)
+    assert.equal(await horizon.reached('1000', 10_000), false)
+    assert.equal(await horizon.reached(rev, 10_000), true)
+  })
+
+  it('says that it is not there when a view does not follow', async () => {
+    const stuck = { rev: '0', reached: (_: string, signal?: AbortSignal) => stuckUntil(signal) }
+    const { rev } = await store.create('/a/x', 1)
+    const horizon = new Horizon(store, [...views, stuck])
+    await assert.rejects(horizon.reached(rev, 20), (error) => isFault(error, 'Unavailable'))
+  })
+})
+
+const stuckUntil = (signal?: AbortSignal): Promise<void> =>
+  new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason)))

@@ -1,0 +1,55 @@
+// How far this server is, where several share a store: whoever has seen a revision elsewhere waits here until it is seen
+// here as well. So a caller reads what they wrote, and never goes back, whichever server they come to.
+import { compareRevs, isFault, type Rev, type Store, StoreError, zeroRev } from './store.ts'
+import type { View } from './view.ts'
+
+type Seen = Pick<View<unknown>, 'rev' | 'reached'>
+
+export class Horizon {
+  readonly #store: Pick<Store, 'reached' | 'list'>
+  readonly #views: readonly Seen[]
+  /** Every view had this once, and views do not go back. */
+  #floor: Rev = zeroRev
+
+  constructor(store: Pick<Store, 'reached' | 'list'>, views: readonly Seen[]) {
+    this.#store = store
+    this.#views = views
+  }
+
+  /** No answer of this server shows or has made anything that is later. */
+  get rev(): Rev {
+    return this.#views.reduce((latest, { rev }) => (compareRevs(rev, latest) > 0 ? rev : latest), zeroRev)
+  }
+
+  /** Whether everything up to there is seen here. */
+  has(rev: Rev): boolean {
+    if (compareRevs(this.#floor, rev) >= 0) return true
+    const [first, ...others] = this.#views
+    this.#floor = others.reduce(
+      (least, view) => (compareRevs(view.rev, least) < 0 ? view.rev : least),
+      first?.rev ?? rev,
+    )
+    return compareRevs(this.#floor, rev) >= 0
+  }
+
+  /**
+   * Resolves when everything up to there is seen here: to false when the store itself has never been there, so that
+   * there is nothing to wait for (it was restored from a backup, say). Throws Unavailable when it takes too long.
+   */
+  async reached(rev: Rev, patienceMs: number): Promise<boolean> {
+    const signal = AbortSignal.timeout(patienceMs)
+    try {
+      await this.#store.reached(rev, signal)
+      await Promise.all(this.#views.map((view) => view.reached(rev, signal)))
+      return true
+    } catch (cause) {
+      // Compacted is said of what lies in the future, and of what this process is too far behind to see.
+      if (isFault(cause, 'Compacted') && compareRevs((await this.#newest()) ?? rev, rev) < 0) return false
+      throw new StoreError('Unavailable', `this server has not seen revision ${rev} yet`, { cause })
+    }
+  }
+
+  async #newest(): Promise<Rev | undefined> {
+    return (await this.#store.list('/store/', { limit: 1 }).catch(() => undefined))?.rev
+  }
+}

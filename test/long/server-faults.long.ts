@@ -1,0 +1,75 @@
+// A service on three members of etcd at the level of HTTP, for minutes: servers are killed 30 times under load, members
+// die and pause. Nothing acknowledged is lost, nothing happens twice, and writes go on within 3 s of a member's death.
+import assert from 'node:assert/strict'
+import { after, before, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openStore } from '../../src/store/open.ts'
+import { type DevServer, program, startDev } from '../support/dev-server.ts'
+import { eventually } from '../support/eventually.ts'
+import { startHttpLoad } from '../support/http-history.ts'
+import { type LoadBalancer, startLoadBalancer } from '../support/load-balancer.ts'
+import { type SharedServers, startShared, tokenFor } from '../support/shared-servers.ts'
+
+let shared: SharedServers
+let balancer: LoadBalancer
+let token: string
+const folders: string[] = []
+const servers: DevServer[] = []
+const portOf = ({ apiUrl }: DevServer): number => Number(new URL(apiUrl).port)
+
+async function start(n: number): Promise<void> {
+  const args = ['--plain-http', '--store', shared.storeAddress]
+  const env = { SVC3_MASTER_KEY: shared.masterKey }
+  const server = await startDev(folders[n] ?? '', { command: [program, 'server'], args, env })
+  servers[n] = server
+  balancer.add(portOf(server))
+  await eventually(async () => assert.ok(balancer.isUsed(portOf(server))), 60_000)
+}
+
+before(async () => {
+  ;[shared, balancer] = [await startShared({ size: 3 }), await startLoadBalancer()]
+  for (const n of [0, 1, 2]) {
+    folders[n] = await shared.folder()
+    await start(n)
+  }
+  token = await tokenFor(shared)
+})
+after(async () => {
+  for (const server of servers) await server[Symbol.asyncDispose]()
+  await balancer[Symbol.asyncDispose]()
+  await shared[Symbol.asyncDispose]()
+})
+
+it('servers die 30 times at random moments', { timeout: 900_000 }, async (t) => {
+  await using cleanup = new AsyncDisposableStack()
+  const store = await openStore(shared.storeAddress)
+  cleanup.defer(() => store.close())
+  const load = await startHttpLoad(balancer.url, token, store, 'kills')
+  for (let kill = 0; kill < 30; kill++) {
+    await sleep(Math.random() * 3_000)
+    const n = kill % 3
+    const server = servers[n] as DevServer
+    await server.kill('SIGKILL')
+    balancer.remove(portOf(server))
+    await start(n)
+  }
+  t.diagnostic(JSON.stringify(await load.finish()))
+})
+
+for (const round of [1, 2, 3])
+  it(`the leading member dies (${round})`, { timeout: 300_000 }, async (t) => {
+    await using cleanup = new AsyncDisposableStack()
+    const store = await openStore(shared.storeAddress)
+    cleanup.defer(() => store.close())
+    const load = await startHttpLoad(balancer.url, token, store, `leader${round}`)
+    await eventually(async () => assert.ok(load.acknowledged() > 50), 60_000)
+    const leader = await shared.etcd.leader()
+    load.takeLongestGapMs()
+    await leader.kill()
+    await sleep(6_000)
+    const gapMs = load.takeLongestGapMs()
+    await leader.start()
+    await sleep(2_000)
+    t.diagnostic(`no change for ${Math.round(gapMs)} ms; ${JSON.stringify(await load.finish())}`)
+    assert.ok(gapMs <= 3_000, `no change for ${Math.round(gapMs)} ms`)
+  })

@@ -1,0 +1,102 @@
+// What tart keeps of a VM, for its stand-in: a folder below $TART_HOME with config.json, disk.img and nvram.bin; and what the
+// stand-in adds: which process runs it, and an NVRAM that says what boots.
+import { createHash } from 'node:crypto'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+
+export class StandInError extends Error {
+  readonly exitCode: number
+  constructor(message: string, exitCode = 1) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+export interface VmConfig {
+  readonly version: 1
+  readonly os?: 'darwin' | 'linux'
+  readonly arch: 'arm64'
+  readonly cpuCountMin: number
+  readonly cpuCount: number
+  readonly memorySizeMin: number
+  readonly memorySize: number
+  readonly macAddress: string
+  readonly display: { readonly width: number; readonly height: number }
+  readonly ecid?: string
+  readonly hardwareModel?: string
+}
+
+export const vmsFolder = (): string => path.join(process.env.TART_HOME ?? path.join(os.homedir(), '.tart'), 'vms')
+export const vmFolder = (name: string): string => path.join(vmsFolder(), name)
+
+export function readConfig(name: string): VmConfig {
+  const file = path.join(vmFolder(name), 'config.json')
+  if (!fs.existsSync(file)) throw new StandInError(`the specified VM "${name}" does not exist`, 2)
+  const config = JSON.parse(fs.readFileSync(file, 'utf8')) as VmConfig
+  const isMac = config.os !== 'linux'
+  if (isMac && !(config.ecid && config.hardwareModel))
+    throw new StandInError('config.json has no ecid or hardwareModel')
+  if (!/^([0-9a-f]{2}:){5}[0-9a-f]{2}$/.test(config.macAddress)) throw new StandInError('config.json has no macAddress')
+  return config
+}
+
+export function writeConfig(name: string, config: VmConfig): void {
+  fs.writeFileSync(path.join(vmFolder(name), 'config.json'), `${JSON.stringify(config, undefined, 2)}\n`)
+}
+
+/** An address of its own for each VM, on which its ports can be reached from this machine. */
+export function addressOf(mac: string): string {
+  const [a = 0, b = 0, c = 0] = createHash('sha256').update(mac).digest()
+  return `127.${64 + (a % 64)}.${b}.${1 + (c % 254)}`
+}
+
+/** tart locks config.json; Node cannot, so the stand-in writes down who runs it. */
+const lockOf = (name: string): string => path.join(vmFolder(name), 'stand-in.pid')
+
+export function stateOf(name: string): { readonly state: 'running' | 'suspended' | 'stopped'; readonly pid: number } {
+  readConfig(name)
+  const pid = Number(fs.existsSync(lockOf(name)) ? fs.readFileSync(lockOf(name), 'utf8') : 0)
+  if (pid > 0 && isRunBy(pid, name)) return { state: 'running', pid }
+  const isSuspended = fs.existsSync(path.join(vmFolder(name), 'state.vzvmsave'))
+  return { state: isSuspended ? 'suspended' : 'stopped', pid: 0 }
+}
+
+export function lock(name: string, { macAddress }: VmConfig): void {
+  fs.writeFileSync(path.join(vmFolder(name), 'stand-in.address'), `${addressOf(macAddress)}\n`)
+  fs.writeFileSync(lockOf(name), `${process.pid}\n`)
+}
+
+function isRunBy(pid: number, name: string): boolean {
+  try {
+    const words = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    return words.includes('run') && words.includes(name)
+  } catch {
+    return false
+  }
+}
+
+export interface BootBundle {
+  readonly kernel: Buffer
+  readonly initrd?: Buffer
+  readonly commandLine: string
+}
+
+const magic = 'tart-stand-in boots\n'
+
+/** For the stand-in, a kernel is what a Mac's firmware is to macOS: without its NVRAM a VM does not boot. */
+export function bundleNvram({ kernel, initrd = Buffer.alloc(0), commandLine }: BootBundle): Buffer {
+  const head = JSON.stringify({ kernelBytes: kernel.length, initrdBytes: initrd.length, commandLine })
+  return Buffer.concat([Buffer.from(`${magic}${head}\n`), kernel, initrd])
+}
+
+/** Undefined: it is not one of these, and the disk boots by UEFI. */
+export function readNvram(name: string): BootBundle | undefined {
+  const bytes = fs.readFileSync(path.join(vmFolder(name), 'nvram.bin'))
+  if (!bytes.subarray(0, magic.length).equals(Buffer.from(magic))) return undefined
+  const end = bytes.indexOf('\n', magic.length)
+  const { kernelBytes, initrdBytes, commandLine } = JSON.parse(bytes.toString('utf8', magic.length, end))
+  const kernel = bytes.subarray(end + 1, end + 1 + kernelBytes)
+  const initrd = bytes.subarray(end + 1 + kernelBytes, end + 1 + kernelBytes + initrdBytes)
+  return { kernel, ...(initrdBytes > 0 && { initrd }), commandLine }
+}

@@ -1,0 +1,165 @@
+// A STAND-IN for tart, for tests on machines that are no Macs: tart's command line and folder layout, as far as our driver
+// uses them, on top of qemu-system-aarch64. It is not tart, and proves nothing about Apple's framework: docs/drivers.md.
+// Linux only. Its guests are reached on an address of their own in 127.0.0.0/8, where they have ports 22, 5900 and 8080.
+import fs from 'node:fs'
+import net from 'node:net'
+import path from 'node:path'
+import { parseArgs } from 'node:util'
+import {
+  addressOf,
+  readConfig,
+  StandInError,
+  stateOf,
+  type VmConfig,
+  vmFolder,
+  vmsFolder,
+  writeConfig,
+} from './folder.ts'
+import { runVm } from './run.ts'
+
+const version = '2.35.0-stand-in'
+const gigabyte = 1_000_000_000
+
+type Options = Readonly<Record<string, string | boolean | undefined>>
+type Command = (name: string, options: Options, rest: readonly string[]) => Promise<void> | void
+
+const commands: Readonly<Record<string, Command>> = {
+  run: (name, options) => runVm(name, options),
+
+  /** As tart: SIGINT ends the machine at once; there is nothing to ask a guest by. */
+  async stop(name, { timeout = '30' }) {
+    const { state, pid } = stateOf(name)
+    if (state === 'suspended') return fs.rmSync(path.join(vmFolder(name), 'state.vzvmsave'))
+    if (state === 'stopped') throw new StandInError(`VM "${name}" is not running`, 2)
+    process.kill(pid, 'SIGINT')
+    const untilMs = Date.now() + Number(timeout) * 1_000
+    while (stateOf(name).state === 'running') {
+      if (Date.now() > untilMs) return void process.kill(pid, 'SIGKILL')
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  },
+
+  suspend(name) {
+    const { state, pid } = stateOf(name)
+    if (state !== 'running') throw new StandInError(`VM "${name}" is not running`, 2)
+    process.kill(pid, 'SIGUSR1')
+  },
+
+  set(name, options) {
+    const config = readConfig(name)
+    writeConfig(name, {
+      ...config,
+      cpuCount: atLeast('CPU cores', options.cpu, config.cpuCount, config.cpuCountMin, config),
+      memorySize: atLeast('bytes of memory', options.memory, config.memorySize, config.memorySizeMin, config, 2 ** 20),
+      display: displayOf(options.display) ?? config.display,
+      ...(options['random-mac'] && { macAddress: randomMac() }),
+      ...(options['random-serial'] && config.os !== 'linux' && { ecid: randomText() }),
+    })
+    const bytes = Number(options['disk-size'] ?? 0) * gigabyte
+    const disk = path.join(vmFolder(name), 'disk.img')
+    if (bytes > 0 && bytes < fs.statSync(disk).size) throw new StandInError('the disk cannot be made smaller')
+    if (bytes > 0) fs.truncateSync(disk, bytes)
+  },
+
+  get(name) {
+    const { cpuCount, memorySize, display } = readConfig(name)
+    const { state } = stateOf(name)
+    const { size } = fs.statSync(path.join(vmFolder(name), 'disk.img'))
+    const shown = { CPU: cpuCount, Memory: memorySize / 2 ** 20, Disk: Math.floor(size / gigabyte), Display: display }
+    print({ ...shown, Running: state === 'running', State: state })
+  },
+
+  list() {
+    const names = fs.existsSync(vmsFolder()) ? fs.readdirSync(vmsFolder()) : []
+    print(names.map((name) => ({ Name: name, Source: 'local', State: stateOf(name).state })))
+  },
+
+  ip(name) {
+    const { state } = stateOf(name)
+    if (state !== 'running') throw new StandInError('no IP address found, is your VM running?')
+    process.stdout.write(`${addressOf(readConfig(name).macAddress)}\n`)
+  },
+
+  /** Linux only, as it needs no installer: an empty disk, and an NVRAM that says nothing. */
+  create(name, { linux, 'disk-size': gigabytes = '50' }) {
+    if (!linux) throw new StandInError('the stand-in has no macOS to install')
+    fs.mkdirSync(vmFolder(name), { recursive: true })
+    fs.writeFileSync(path.join(vmFolder(name), 'disk.img'), '')
+    fs.truncateSync(path.join(vmFolder(name), 'disk.img'), Number(gigabytes) * gigabyte)
+    fs.writeFileSync(path.join(vmFolder(name), 'nvram.bin'), Buffer.alloc(131_072))
+    const memory = 4_096 * 2 ** 20
+    const sizes = { cpuCountMin: 4, cpuCount: 4, memorySizeMin: memory, memorySize: memory }
+    const display = { width: 1_024, height: 768 }
+    writeConfig(name, { version: 1, os: 'linux', arch: 'arm64', ...sizes, macAddress: randomMac(), display })
+  },
+
+  delete: (name) => fs.rmSync(vmFolder(name), { recursive: true }),
+
+  /** The guest's agent knows how to flush, and nothing else. */
+  async exec(name, _, rest) {
+    if (rest.join(' ') !== 'sync') throw new StandInError('the guest agent of the stand-in knows "sync" only')
+    if (stateOf(name).state !== 'running') throw new StandInError(`VM "${name}" is not running`, 2)
+    process.chdir(vmFolder(name))
+    await flush()
+  },
+}
+
+/** Freeze and thaw in one message: nothing stays frozen, whoever dies. */
+function flush(): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const socket = net.connect('agent.sock')
+  const timer = setTimeout(() => socket.destroy(new Error('the guest agent does not answer')), 3_000)
+  let answers = 0
+  socket.on('error', reject)
+  socket.on('data', (text) => {
+    answers += text.toString('latin1').split('\n').length - 1
+    if (answers >= 2) socket.end(resolve)
+  })
+  socket.on('close', () => clearTimeout(timer))
+  socket.write('{"execute":"guest-fsfreeze-freeze"}\n{"execute":"guest-fsfreeze-thaw"}\n')
+  return promise
+}
+
+function atLeast(what: string, asked: unknown, now: number, least: number, { os }: VmConfig, unit = 1): number {
+  if (asked === undefined) return now
+  const wanted = Number(asked) * unit
+  if (os !== 'linux' && wanted < least)
+    throw new StandInError(
+      `LessThanMinimalResourcesError: VM should have ${least} ${what} at minimum (requested ${wanted})`,
+    )
+  return wanted
+}
+
+function displayOf(text: unknown): VmConfig['display'] | undefined {
+  const [, width, height] = /^(\d+)x(\d+)$/.exec(String(text)) ?? []
+  return width === undefined ? undefined : { width: Number(width), height: Number(height) }
+}
+
+const randomText = (): string => Buffer.from(crypto.randomUUID()).toString('base64')
+const randomMac = (): string => `02${crypto.randomUUID().slice(0, 8).replace(/../g, ':$&')}:01`
+const print = (value: unknown): void => void process.stdout.write(`${JSON.stringify(value)}\n`)
+
+const text = { type: 'string' } as const
+const flag = { type: 'boolean' } as const
+const known = {
+  ...{ 'no-graphics': flag, 'no-audio': flag, 'vnc-experimental': flag, vnc: flag, suspendable: flag, linux: flag },
+  ...{ cpu: text, memory: text, display: text, 'disk-size': text, 'random-mac': flag, 'random-serial': flag },
+  ...{ format: text, wait: text, resolver: text, source: text, disk: text },
+  timeout: { type: 'string', short: 't' },
+} as const
+
+try {
+  const [command = '', ...words] = process.argv.slice(2)
+  if (command === '--version') process.stdout.write(`${version}\n`)
+  else {
+    const run = commands[command]
+    if (!run) throw new StandInError(`the stand-in for tart does not know "${command}"`, 64)
+    const { values, positionals } = parseArgs({ args: words, options: known, allowPositionals: true })
+    const [name = '', ...rest] = positionals
+    if (name === '' && command !== 'list') throw new StandInError('missing the name of a VM', 64)
+    await run(name, values, rest)
+  }
+} catch (error) {
+  process.stderr.write(`${(error as Error).message}\n`)
+  process.exitCode = error instanceof StandInError ? error.exitCode : 1
+}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# The STAND-IN for tart: see main.ts, which does everything. What our driver asks for most often is answered here, in the
+# same words, because it takes a hundredth of the time. $SVC3_STAND_IN is Node and main.ts, set where this is installed.
+folder=${TART_HOME:-$HOME/.tart}/vms/$2
+pid=0
+[ ! -f "$folder/stand-in.pid" ] || read -r pid < "$folder/stand-in.pid"
+is_running() { [ "$pid" -gt 0 ] && tr '\0' ' ' < "/proc/$pid/cmdline" 2> /dev/null | grep -q " run $2 "; }
+case $1 in
+  --version) echo 2.35.0-stand-in; exit ;;
+  get) [ -f "$folder/config.json" ] && is_running "$@" && { echo '{"Running":true,"State":"running"}'; exit; } ;;
+  ip) is_running "$@" && cat "$folder/stand-in.address" && exit ;;
+  exec) [ -f "$folder/stand-in.agent" ] || { echo 'the guest has no guest agent' >&2; exit 1; } ;;
+  suspend) is_running "$@" && kill -USR1 "$pid" && exit ;;
+  stop)
+    is_running "$@" && [ "$3" = --timeout ] && {
+      kill -INT "$pid"
+      n=0
+      while is_running "$@"; do
+        [ $n -lt $(($4 * 20)) ] || { kill -KILL "$pid"; exit; }
+        n=$((n + 1))
+        sleep 0.05
+      done
+      exit
+    }
+    ;;
+esac
+exec $SVC3_STAND_IN "$@"
