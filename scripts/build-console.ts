@@ -53,7 +53,7 @@ export async function buildConsole(outDir: string, previous: string): Promise<vo
       chunkSizeWarningLimit: 1_000,
       // Directives of frameworks that render on servers mean nothing here.
       rolldownOptions: {
-        checks: { moduleLevelDirective: false },
+        checks: { moduleLevelDirective: false, bundlerTimings: false },
         // One file for what the first page and every other one share: left to itself it becomes thirty.
         output: { codeSplitting: { groups: [{ name: 'shared', test: isShared }] } },
       },

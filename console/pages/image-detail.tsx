@@ -18,7 +18,7 @@ import { Time } from '../ui/time.tsx'
 import { EventFeed } from './event-feed.tsx'
 import { type ImageKind, imageKinds } from './image-kind.ts'
 import { ImageMenu } from './image-menu.tsx'
-import { lineageOf } from './lineage.ts'
+import { isVersionOf, lineageOf } from './lineage.ts'
 import { LineageGraph } from './lineage-graph.tsx'
 import { vmPath } from './paths.ts'
 
@@ -80,7 +80,13 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
             </Card>
           )}
           <Card title={words.history}>
-            <EventFeed namespace={main} kind={kind.eventKind} name={image.name} empty={words.noHistory} />
+            <EventFeed
+              namespace={main}
+              kind={kind.eventKind}
+              name={image.name}
+              empty={words.noHistory}
+              also={(event) => isVersionOf(image, event, vms.items)}
+            />
           </Card>
         </div>
       </div>
@@ -103,7 +109,7 @@ function Details({ image }: { readonly image: Image }) {
           ? undefined
           : [
               words.checksum,
-              <span key="sum" className="line mono">
+              <span key="sum" className="copyable mono">
                 {image.checksum}
                 <Copy text={image.checksum} what={words.checksum} />
               </span>,

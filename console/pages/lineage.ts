@@ -1,4 +1,5 @@
 // Where an image comes from and who uses it, as a small graph: three columns, drawn by lineage.tsx. Pure.
+import type { Event } from '../../src/api/events.ts'
 import type { Image } from '../../src/api/images.ts'
 import type { Vm } from '../../src/api/vms.ts'
 import { imagePath, vmPath } from './paths.ts'
@@ -81,4 +82,11 @@ function originOf(
   if (parent && parent.name !== image.name)
     return { nodes: [nodeFor(parent, words.sources[parent.sourceType])], image: parent.name }
   return { nodes: [{ key: `source ${source}`, name: source, what: words.sources[sourceType] }], image: undefined }
+}
+
+/** Saves and commits are events of the VM: they made this image, or a version of it. */
+export function isVersionOf(image: Image, event: Event, vms: readonly Vm[]): boolean {
+  const { reason, message, involved } = event
+  if (reason === 'SaveVm') return message.includes(`imageName ${image.name})`)
+  return reason === 'CommitVm' && vms.some((vm) => vm.name === involved.name && vm.image === image.name)
 }

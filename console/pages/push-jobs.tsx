@@ -106,7 +106,7 @@ function Job({ job, onCancel }: { readonly job: PushJob; readonly onCancel: () =
             ? undefined
             : [
                 words.digest,
-                <span key="digest" className="line mono">
+                <span key="digest" className="copyable mono">
                   {digest}
                   <Copy text={digest} what={words.digest} />
                 </span>,

@@ -137,7 +137,7 @@ function Connections({ vm }: { readonly vm: Vm }) {
     <Facts
       facts={lines.map(([label, address]) => [
         label,
-        <span key={address} className="line mono">
+        <span key={address} className="copyable mono">
           {address}
           <Copy text={address} what={label} />
         </span>,
@@ -187,7 +187,7 @@ function Details({ vm }: { readonly vm: Vm }) {
         vm.metadataKeys.length === 0 ? undefined : [facts.metadata, vm.metadataKeys.join(', ')],
         [
           facts.uid,
-          <span key="uid" className="line mono">
+          <span key="uid" className="copyable mono">
             {vm.uid}
             <Copy text={vm.uid} what={facts.uid} />
           </span>,

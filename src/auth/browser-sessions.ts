@@ -55,7 +55,9 @@ const maxPerCaller = 50
 const earlySeconds = 300
 /** One server at a time asks the provider: what it is asked with is good for one use. */
 const claimMs = 20_000
+const lookAgainMs = 100
 const maxTickets = 100
+const ticketMs = 24 * 3_600_000
 
 export interface BrowserSessionsInput {
   readonly collections: Pick<Collections, 'browserSessions'>
@@ -75,7 +77,7 @@ type Fields = Omit<BrowserSessionRecord, 'sealed'>
 export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessions {
   const { secrets, tokens, isCurrent, clock } = input
   const sessions = input.collections.browserSessions
-  const tickets = new Map<string, Person>()
+  const tickets = new Map<string, { readonly principal: Person; readonly untilMs: number }>()
   /** A record is opened once, not with every request. */
   const opened = new WeakMap<Entry<BrowserSessionRecord>, string | null>()
   const renewals = new Map<string, Promise<void>>()
@@ -171,39 +173,48 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
     },
     openByProvider: ({ user, refreshToken }) => open(user, userTokenSeconds, refreshToken),
     async openByTicket(ticket) {
-      const principal = tickets.get(nameOf(ticket))
+      const found = tickets.get(nameOf(ticket))
       tickets.delete(nameOf(ticket))
-      if (principal && isCurrent(principal)) return open(principal, ticketSessionSeconds)
+      if (found && found.untilMs > nowMs() && isCurrent(found.principal))
+        return open(found.principal, ticketSessionSeconds)
       throw unauthorized(
-        'this link was used before, or the service was started again since',
+        'this link was used before, is a day old, or the service was started again since',
         'paste a token instead: svc3 user get-token prints one',
       )
     },
     issueTicket(principal) {
       const ticket = randomBytes(24).toString('base64url')
       if (tickets.size >= maxTickets) tickets.delete(tickets.keys().next().value as string)
-      tickets.set(nameOf(ticket), principal)
+      tickets.set(nameOf(ticket), { principal, untilMs: nowMs() + ticketMs })
       return ticket
     },
     async renewed(id, refresh) {
-      const entry = lasting(id)
-      if (!entry) return undefined
-      const { expiresAt, renewingUntil = 0 } = entry.value
-      const isDue = Date.parse(expiresAt) - nowMs() < earlySeconds * 1_000
-      if (!isDue || secretOf(entry) === '') return find(id)
-      const under = renewals.get(entry.key)
-      // Another server is at it: what was good until now is good for the moment.
-      if (!under && renewingUntil > nowMs()) return find(id)
-      const running =
-        under ??
-        renew(entry, refresh)
-          .catch((error: unknown) => {
-            if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
-          })
-          .finally(() => renewals.delete(entry.key))
-      renewals.set(entry.key, running)
-      await running
-      return find(id)
+      for (;;) {
+        const entry = lasting(id)
+        if (!entry) return undefined
+        const { expiresAt, renewingUntil = 0 } = entry.value
+        const isDue = Date.parse(expiresAt) - nowMs() < earlySeconds * 1_000
+        if (!isDue || secretOf(entry) === '') return find(id)
+        const under = renewals.get(entry.key)
+        if (!under && renewingUntil > nowMs()) {
+          // Another server is at it: what is good for the moment is good enough, what has run out waits for it.
+          const still = find(id)
+          if (still) return still
+          await new Promise((resolve) => setTimeout(resolve, lookAgainMs))
+          continue
+        }
+        const running = under ?? renew(entry, refresh).finally(() => renewals.delete(entry.key))
+        renewals.set(entry.key, running)
+        const isLost = await running.then(
+          () => false,
+          (error: unknown) => {
+            if (isFault(error, 'Conflict') || isFault(error, 'NotFound')) return true
+            throw error
+          },
+        )
+        // Another server was quicker, or somebody logged out: look again.
+        if (!isLost) return find(id)
+      }
     },
     async close(id, isEverywhere) {
       const entry = sessions.get('', nameOf(id))

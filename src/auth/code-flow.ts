@@ -93,7 +93,8 @@ export function createCodeFlow(door: ProviderDoor, identity: Pick<Identity, 'ver
     async refresh(refreshToken) {
       const granted = await ask({ grant_type: 'refresh_token', refresh_token: refreshToken })
       if (!granted) return undefined
-      const login = await loginOf(granted)
+      const login = await loginOf(granted).catch(asOver)
+      if (!login) return undefined
       // A provider that does not rotate it sends none: the old one stays good.
       return { ...login, refreshToken: login.refreshToken ?? refreshToken }
     },
@@ -104,6 +105,12 @@ export function createCodeFlow(door: ProviderDoor, identity: Pick<Identity, 'ver
       await door.post(revocation, new URLSearchParams(fields))
     },
   }
+}
+
+/** A provider that now names nobody whom we know has ended the login. */
+function asOver(error: unknown): undefined {
+  if (error instanceof ApiError && error.reason === 'Unauthorized') return undefined
+  throw error
 }
 
 function nonceOf(idToken: string): unknown {

@@ -3,13 +3,13 @@ import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
-import { type BrowserSessions, createBrowserSessions } from '../auth/browser-sessions.ts'
+import { createBrowserSessions } from '../auth/browser-sessions.ts'
 import { type Keyring, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
-import { createNodeKeys, type NodeKeys } from '../auth/node-keys.ts'
+import { createNodeKeys } from '../auth/node-keys.ts'
 import { createRoles } from '../auth/roles.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
-import { createTokens, type Tokens } from '../auth/tokens.ts'
+import { createTokens } from '../auth/tokens.ts'
 import { collectImages } from '../controllers/collect-images.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
 import { startLeadership } from '../controllers/leadership.ts'
@@ -17,9 +17,9 @@ import { replicateImages } from '../controllers/replicate-images.ts'
 import { roomsNow } from '../controllers/rooms.ts'
 import { collect } from '../images/collect.ts'
 import { openStore as openContent } from '../images/store.ts'
-import { type Clock, systemClock } from '../platform/clock.ts'
+import { systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
-import { createLog, type Log } from '../platform/log.ts'
+import { createLog } from '../platform/log.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { clusterState } from '../server/cluster-state.ts'
@@ -40,63 +40,24 @@ import { Remotes } from '../server/remotes.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
 import { Uploads } from '../server/uploads.ts'
-import { type Collections, openCollections, viewsOf } from '../store/collections.ts'
+import { openCollections, viewsOf } from '../store/collections.ts'
 import { Horizon } from '../store/horizon.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
 import { assertUsable } from '../store/store-state.ts'
 import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
-import { type IdentityPart, openIdentity } from './identity.ts'
+import { openIdentity } from './identity.ts'
 import { startLeaderLoops } from './leader-loops.ts'
 import { fulfilWish } from './operator-wishes.ts'
+import type { ControlPlane, ControlPlaneOptions } from './plane.ts'
 import { type Rotation, resealAll } from './reseal.ts'
-import type { RotationNote, Wish } from './rotation-note.ts'
 import { internalAddress, openSharing, present, replicasIn, settlePresence, sharedContent } from './sharing.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
 import { keepLegacyUsage, renewCertificate, tendSigningKeys, usageNotKept } from './upkeep.ts'
 import { version } from './version.ts'
 
-export interface ControlPlaneOptions {
-  readonly dataFolder: string
-  /** Where the records are, when that is not the data folder: an address for `openStore`. */
-  readonly storeAddress?: string | undefined
-  readonly host: string
-  readonly port: number
-  readonly environment: NodeJS.ProcessEnv
-  /** Serve plain HTTP beside HTTPS; the API is then known by its plain address. */
-  readonly plainHttp: boolean
-  /** Where clients reach the API, when that is not where it listens. */
-  readonly publicUrl?: string | undefined
-  /** Where other servers on the same store reach this one, when that is not where it listens. */
-  readonly internalUrl?: string | undefined
-  /** Paths of 2.4.x are answered unless the settings say otherwise. */
-  readonly legacy?: boolean | undefined
-  readonly clock?: Clock
-  /** How long load balancers take to notice, unless the settings say it. */
-  readonly noticeSeconds?: number | undefined
-}
-
-export interface ControlPlane {
-  readonly apiUrl: string
-  /** As `apiUrl`, for programs on this machine. */
-  readonly localUrl: string
-  readonly certificates: Certificates
-  readonly log: Log
-  readonly tokens: Tokens
-  readonly browserSessions: BrowserSessions
-  readonly nodeKeys: NodeKeys
-  readonly collections: Collections
-  readonly localUsers: IdentityPart['localUsers']
-  /** What a command of the operator asks for. */
-  fulfil(wish: Wish): Promise<NonNullable<RotationNote['answer']>>
-  /** Resolves when the store can never go on in this process: it has to be started again. */
-  readonly failed: Promise<Error>
-  /** Whether the controllers run here. */
-  isLeading(): boolean
-  /** Says that it is not ready, ends streams, serves on until that was noticed, lets requests finish, closes the store. */
-  stop(hurry?: AbortSignal): Promise<void>
-}
+export type { ControlPlane, ControlPlaneOptions } from './plane.ts'
 
 /** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
 const drainSeconds = { alone: 10, shared: 60 }
@@ -253,6 +214,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   return {
     apiUrl: services.apiUrl,
     localUrl,
+    consoleUrl: settings.console.enabled ? `${services.apiUrl}${settings.console.pathPrefix}/console/` : undefined,
     certificates,
     log,
     tokens,

@@ -46,7 +46,7 @@ async function backUp(options: BackupCommandOptions, address: string): Promise<B
 }
 
 export const runRestore = ({ dataDir, storeAddress = `sqlite:${dataDir}`, file }: RestoreCommandOptions) =>
-  told('no server starts on what is there until a restore has ended', async () => {
+  told('nothing is restored; what was begun, the same command goes on with', async () => {
     const environment = { ...process.env }
     const {
       head,

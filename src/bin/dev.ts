@@ -2,6 +2,7 @@
 // administrator, so that the command line beside it needs no login.
 import { randomBytes } from 'node:crypto'
 import { accountIdOf } from '../auth/local-users.ts'
+import type { User } from '../auth/principal.ts'
 import type { DevOptions } from '../cli/programs.ts'
 import { administrator, type Connection } from './connection.ts'
 import type { ControlPlane } from './control-plane.ts'
@@ -17,10 +18,27 @@ export const runDev = ({ dataDir, listen, driver, nodes, simulation, imageQuotaB
     legacy: true,
     note: adminNote(),
     beside: (plane) => startNodes(plane, { dataDir, driver, nodes, simulation, imageQuotaBytes }),
-    greet: async (plane) => nextSteps(dataDir, plane.localUsers && administrator),
+    greet: async (plane) =>
+      nextSteps({ dataDir, user: plane.localUsers && administrator, consoleLink: consoleLink(plane) }),
   })
 
 type Plane = Pick<ControlPlane, 'tokens' | 'localUsers' | 'log'>
+
+/** In the fragment, which browsers keep to themselves; and not the token, but good for one login. */
+function consoleLink(plane: Pick<ControlPlane, 'consoleUrl' | 'browserSessions' | 'localUsers'>): string | undefined {
+  const { consoleUrl, browserSessions, localUsers } = plane
+  const person = administratorOf(localUsers)
+  return consoleUrl === undefined || !person
+    ? consoleUrl
+    : `${consoleUrl}#ticket=${browserSessions.issueTicket(person)}`
+}
+
+/** An organisation's own provider knows no such user: this machine's owner is the administrator. */
+function administratorOf(localUsers: ControlPlane['localUsers']): User | undefined {
+  if (!localUsers) return { kind: 'user', name: administrator, admin: true }
+  const user = localUsers.list().find(({ email }) => email === administrator)
+  return user && { kind: 'user', name: user.email, admin: user.admin, uid: accountIdOf(user) }
+}
 
 /** The administrator's token for the connection file, as long as there is that user. */
 export function adminNote(): (plane: Plane) => Promise<Pick<Connection, 'adminToken'>> {
@@ -30,14 +48,10 @@ export function adminNote(): (plane: Plane) => Promise<Pick<Connection, 'adminTo
     if (isFirst) await ensureAdministrator(plane)
     isFirst = false
     const { tokens, localUsers, log } = plane
-    // An organisation's own provider knows no such user: this machine's owner is the administrator.
-    if (!localUsers)
-      return { adminToken: (await tokens.issue({ kind: 'user', name: administrator, admin: true })).token }
-    const user = localUsers.list().find(({ email }) => email === administrator)
+    const user = administratorOf(localUsers)
     if (user) {
       isTold = false
-      const { email: name, admin } = user
-      return { adminToken: (await tokens.issue({ kind: 'user', name, admin, uid: accountIdOf(user) })).token }
+      return { adminToken: (await tokens.issue(user)).token }
     }
     if (!isTold) log.warn(`there is no user ${administrator}: commands on this machine need a login (svc3 login)`)
     isTold = true

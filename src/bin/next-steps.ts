@@ -10,11 +10,18 @@ export function programLine(): string {
   return relative.startsWith('..') ? program : relative
 }
 
-/** `user` has no known password yet. */
-export function nextSteps(dataDir: string, user: string | undefined): string {
+export interface NextSteps {
+  readonly dataDir: string
+  /** Has no known password yet. */
+  readonly user: string | undefined
+  /** Logs in whoever opens it first. */
+  readonly consoleLink: string | undefined
+}
+
+export function nextSteps({ dataDir, user, consoleLink }: NextSteps): string {
   const svc3 = programLine()
   const isDefault = path.resolve(dataDir) === usualDataDir()
-  return `
+  return `${consoleLink === undefined ? '' : `\nOpen the console in a browser; this link logs you in, once:\n  ${consoleLink}\n`}
 Try in another terminal:
 ${isDefault ? '' : `  export SVC3_DATA=${path.resolve(dataDir)}\n`}  ${svc3} vm deploy demo --image tiny-amd64
   ${svc3} vm ssh demo

@@ -13,7 +13,16 @@ import { beginFilling, fillStore, finishFilling, startRevOf } from '../store/fil
 import { openStore } from '../store/open.ts'
 import type { Json, Rev } from '../store/store.ts'
 import { clusterKey } from './backup.ts'
-import { type BackupRecord, type Checked, checkBackup, folderFiles, names, recordsOf, textOf } from './backup-format.ts'
+import {
+  BackupError,
+  type BackupRecord,
+  type Checked,
+  checkBackup,
+  folderFiles,
+  names,
+  recordsOf,
+  textOf,
+} from './backup-format.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
 
 export interface RestoreOptions {
@@ -35,7 +44,10 @@ export interface RestoreReport {
 
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { file, dataDir, storeAddress, environment } = options
-  const handle = await fs.open(file, 'r')
+  const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') throw new BackupError(`there is no file ${file}`)
+    throw error
+  })
   try {
     const { head, sha256, contents } = await checkBackup(handle, file)
     await fs.mkdir(dataDir, { recursive: true, mode: 0o700 })

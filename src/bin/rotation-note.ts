@@ -7,7 +7,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rotated } from '../auth/signing-keys.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
-import { isAlive } from '../platform/lock-file.ts'
+import { isAlive, LockedError, withLockFile } from '../platform/lock-file.ts'
 import type { BackupReport } from './backup.ts'
 import { readConnection } from './connection.ts'
 import type { Rotation } from './reseal.ts'
@@ -56,22 +56,27 @@ export async function askServer<Name extends WishName>(
   if (!server || !isAlive(server.pid) || !(await answers(server.apiUrl))) {
     throw new NotDoneError(`a process has ${dataDir} open, but ${dataDir}/connection.json does not say which`)
   }
+  const asked = withLockFile(`${fileIn(dataDir)}.lock`, () =>
+    ask(dataDir, server.pid, wish as unknown as Wish, patienceMs),
+  )
+  return (await asked.catch((error: unknown) => {
+    if (!(error instanceof LockedError)) throw error
+    throw new NotDoneError(`the server is busy with what another command asked for (process ${error.pid})`)
+  })) as Wishes[Name]['answer']
+}
+
+async function ask(dataDir: string, pid: number, wish: Wish, patienceMs: number): Promise<Wishes[WishName]['answer']> {
   const id = randomUUID()
-  await writeRotation(dataDir, { id, wish: wish as unknown as Wish })
-  process.kill(server.pid, rotateSignal)
+  await writeRotation(dataDir, { id, wish })
+  process.kill(pid, rotateSignal)
   for (const end = performance.now() + patienceMs; performance.now() < end; await sleep(50)) {
     const note = await readRotation(dataDir)
-    if (note?.id === id && note.answer) return note.answer as Wishes[Name]['answer']
+    if (note?.id === id && note.answer) return note.answer
     if (note?.id === id && note.problem !== undefined) throw new NotDoneError(note.problem)
-    if (!isAlive(server.pid)) {
-      throw new NotDoneError(
-        `the server (process ${server.pid}) ended meanwhile; its next start finishes what it began`,
-      )
-    }
+    if (!isAlive(pid))
+      throw new NotDoneError(`the server (process ${pid}) ended meanwhile; its next start finishes what it began`)
   }
-  throw new NotDoneError(
-    `the server (process ${server.pid}) did not answer within ${patienceMs / 1_000} s; its log says why`,
-  )
+  throw new NotDoneError(`the server (process ${pid}) did not answer within ${patienceMs / 1_000} s; its log says why`)
 }
 
 /** A note left by a killed server may name a process that is somebody else's by now. */

@@ -26,7 +26,12 @@ export const runServer = ({
     noticeSeconds: storeAddress === undefined ? 0 : noticeSeconds,
     note: async () => ({}),
     greet: async (plane) =>
-      [plainHttp ? '' : await certificateLine(plane), addressLine(plane), firstUser(plane, dataDir)].join(''),
+      [
+        plainHttp ? '' : await certificateLine(plane),
+        addressLine(plane),
+        plane.consoleUrl === undefined ? '' : `The console is at ${plane.consoleUrl}\n`,
+        firstUser(plane, dataDir),
+      ].join(''),
   })
 
 async function certificateLine({ certificates }: ControlPlane): Promise<string> {

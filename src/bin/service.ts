@@ -104,7 +104,10 @@ async function requireHost({ name }: Supervisor): Promise<void> {
  */
 async function stableNode(): Promise<string> {
   const own = process.execPath
-  for (const folder of (process.env.PATH ?? '').split(':').filter((each) => path.isAbsolute(each))) {
+  // sudo may have taken Homebrew's folders out of the path.
+  const usual = ['/opt/homebrew/bin', '/usr/local/bin', '/usr/bin']
+  const searched = (process.env.PATH ?? '').split(':').filter((each) => path.isAbsolute(each))
+  for (const folder of [...searched, ...usual]) {
     const file = path.join(folder, 'node')
     const real = await fs.realpath(file).catch(() => undefined)
     if (real === own) return file

@@ -53,6 +53,10 @@ function write(file: string, kept: Kept): void {
     fs.writeFileSync(next, JSON.stringify(kept), { mode: 0o600 })
     fs.renameSync(next, file)
   } catch {
-    fs.rmSync(next, { force: true })
+    try {
+      fs.rmSync(next, { force: true })
+    } catch {
+      // There was no place for it in the first place.
+    }
   }
 }

@@ -124,8 +124,6 @@ export interface AgentOptions {
   readonly joinToken: (() => Promise<string>) | undefined
   /** Called when the node has joined: a token that was left for it is not needed any more. */
   readonly joined?: (() => Promise<void>) | undefined
-  /** What was given to join by, as it was given: a token, or a whole string. */
-  readonly joinText: (() => Promise<string>) | undefined
   /** Of the string that the host joins by: where servers are when no address was given, and by which key they are known. */
   readonly joinUrls: readonly string[]
   readonly pin: string | undefined

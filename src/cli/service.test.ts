@@ -45,6 +45,19 @@ describe('svc3 agent install', () => {
     assert.ok(!given.words.join(' ').includes('very-secret'))
   })
 
+  it('keeps what was given as it was given, and takes it one way only', async () => {
+    const typed = await run('agent install --join abc --api-url http://10.0.0.7'.split(' '))
+    assert.match(typed.stderr, /travels in clear[\s\S]*--join can be seen by others/)
+    const piped = await run('agent install --join-token-stdin'.split(' '), { input: 'abc' })
+    assert.equal(piped.stderr, '')
+    const two = await run('agent install --join a --join-token-stdin'.split(' '), { input: 'b' })
+    assert.deepEqual([two.exitCode, two.started], [2, []])
+    const missing = await run('agent install --join-token-file none.txt'.split(' '))
+    assert.equal(missing.exitCode, 2)
+    assert.match(missing.stderr, /\/nowhere\/else\/none\.txt \(ENOENT\)/)
+    assert.equal((await asked('agent install --join-token-stdin', { input: ' abc.def \n' })).joinToken, 'abc.def')
+  })
+
   it('refuses what the agent would refuse', async () => {
     for (const line of ['agent install --ip 300.1.1.1', 'agent install --api-url ftp://x', 'agent install --nope'])
       assert.equal((await run(line.split(' '))).exitCode, 2, line)

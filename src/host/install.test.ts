@@ -120,6 +120,19 @@ describe('installing', () => {
     await assert.rejects(install('3.0.0'), /svc3-agent does not come up; it said:\nwhat it said last/)
   })
 
+  it('does not take over the data of another user', async () => {
+    await fs.mkdir(at('var/lib/svc3-agent'), { recursive: true })
+    await fs.writeFile(at('var/lib/svc3-agent/node.json'), '{}')
+    const there = target(await packaged('3.0.0'))
+    const stranger: Installation = {
+      ...there,
+      run: async (program, ...args) => (program === 'id' ? '12345' : there.run(program, ...args)),
+    }
+    const [first] = await installSteps(stranger, request)
+    await assert.rejects(async () => first?.run(), /data folder of another user.*--user/)
+    await install('3.1.0')
+  })
+
   it('refuses a package that is not built', async () => {
     const dir = await packaged('3.0.0')
     await fs.rm(path.join(dir, 'dist'), { recursive: true })

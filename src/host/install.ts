@@ -77,6 +77,7 @@ export async function installSteps(target: Installation, request: InstallRequest
             says: `user ${user}: made if it is not there`,
             run: async () => {
               account = (await findAccount(user, run)) ?? (await createAccount(user, dataDir, run))
+              await requireOwn(place(target, dataDir), account, user, kind)
             },
           },
         ]
@@ -94,7 +95,8 @@ export async function installSteps(target: Installation, request: InstallRequest
       run: async () => {
         const file = place(target, path.join(dataDir, name))
         await writeFileAtomically(file, text, { mode: 0o600 })
-        await own(file)
+        // Not through a link: the folder is that user's.
+        if (account) await fs.lchown(file, account.uid, account.gid)
       },
     })),
     programStep(target),
@@ -102,6 +104,18 @@ export async function installSteps(target: Installation, request: InstallRequest
     ...fileSteps(target, definition),
     ...(isLive ? [startStep(target)] : []),
   ].map((step) => withName(step, supervisor))
+}
+
+/** In every folder that an agent or a server has worked in. */
+const marks: Readonly<Record<ServiceKind, string>> = { agent: 'node.json', server: 'master.key' }
+
+/** Data that another user made could not be read, and VMs that another user runs could not be stopped. */
+async function requireOwn(dataDir: string, { uid }: Account, user: string, kind: ServiceKind): Promise<void> {
+  const mark = await fs.lstat(path.join(dataDir, marks[kind])).catch(() => undefined)
+  if (!mark || mark.uid === uid) return
+  throw new Error(
+    `${dataDir} is the data folder of another user than "${user}" (number ${mark.uid}): install it with --user and that one's name, or stop everything that runs there and run 'chown -R ${user}: ${dataDir}'`,
+  )
 }
 
 /** Changes the program and the definition, starts the service again, and goes back to the old ones if it does not come up. */

@@ -62,14 +62,15 @@ export async function packLayer(
   const { signal, parallel = defaultParallel } = options
   const chunks: Chunk[] = []
   const zeroed: Extent[] = []
-  const packing = openPacking(parallel)
+  const packing = openPacking()
   const syncing = createSyncing()
   // While some are packed, others are stored.
   await eachAtOnce(
     fill(pieces, source, packing, zeroed, options),
     parallel + 2,
-    async ({ buffer, used, extents, index }) => {
-      const packed = await packing.pack(buffer, used, options.isUncompressed ?? false)
+    async ({ place, used, extents, index }) => {
+      place.isTaken = true
+      const packed = await packing.pack(place.buffer, used, options.isUncompressed ?? false)
       const { bytes, digest, compression, rawDigest, retain } = packed
       try {
         await store.put(bytes, { signal, digest, retain, syncing })
@@ -86,8 +87,14 @@ export async function packLayer(
 const dataBytes = (pieces: readonly Piece[]): number =>
   pieces.reduce((sum, { length, at }) => sum + (at === undefined ? 0 : length), 0)
 
-interface Filled {
+/** Whoever takes it gives the buffer back; otherwise the one who filled it does. */
+interface Place {
   readonly buffer: Buffer
+  isTaken: boolean
+}
+
+interface Filled {
+  readonly place: Place
   readonly used: number
   readonly extents: Extent[]
   readonly index: number
@@ -104,46 +111,50 @@ async function* fill(
   const scratch = before && Buffer.allocUnsafe(readBytes)
   let doneBytes = 0
   let index = 0
-  let buffer = await packing.buffer()
+  const room = async (): Promise<Place> => ({ buffer: await packing.buffer(), isTaken: false })
+  let place = await room()
   let used = 0
   let part = 0
   let extents: Extent[] = []
-  const filled = (): Filled => ({ buffer, used, extents, index })
+  const filled = (): Filled => ({ place, used, extents, index })
   const renew = async () => {
-    buffer = await packing.buffer()
+    place = await room()
     used = 0
     extents = []
     index += 1
   }
 
-  for (const { offset, length, at } of pieces) {
-    if (at === undefined) {
-      addExtent(zeroed, offset, length)
-      continue
-    }
-    for (let done = 0; done < length; ) {
-      signal?.throwIfAborted()
-      const place = offset + done
-      const isPastBorder = Math.floor(place / chunkBytes) !== part && used >= worthCutting(part, place)
-      if (used === chunkBytes || isPastBorder) {
-        yield filled()
-        await renew()
+  try {
+    for (const { offset, length, at } of pieces) {
+      if (at === undefined) {
+        addExtent(zeroed, offset, length)
+        continue
       }
-      part = Math.floor(place / chunkBytes)
-      const toBorder = chunkBytes - (place % chunkBytes)
-      const target = buffer.subarray(used, used + Math.min(readBytes, length - done, toBorder))
-      await source.read(target, at + done)
-      const old = scratch?.subarray(0, target.length)
-      if (old) await before?.read(old, place)
-      if (keepsZeros) addExtent(extents, place, target.length)
-      used += keepsZeros ? target.length : keepBlocks(target, old, place, extents, zeroed)
-      done += target.length
-      doneBytes += target.length
-      onProgress?.({ bytes: doneBytes, of })
+      for (let done = 0; done < length; ) {
+        signal?.throwIfAborted()
+        const start = offset + done
+        const isPastBorder = Math.floor(start / chunkBytes) !== part && used >= worthCutting(part, start)
+        if (used === chunkBytes || isPastBorder) {
+          yield filled()
+          await renew()
+        }
+        part = Math.floor(start / chunkBytes)
+        const toBorder = chunkBytes - (start % chunkBytes)
+        const target = place.buffer.subarray(used, used + Math.min(readBytes, length - done, toBorder))
+        await source.read(target, at + done)
+        const old = scratch?.subarray(0, target.length)
+        if (old) await before?.read(old, start)
+        if (keepsZeros) addExtent(extents, start, target.length)
+        used += keepsZeros ? target.length : keepBlocks(target, old, start, extents, zeroed)
+        done += target.length
+        doneBytes += target.length
+        onProgress?.({ bytes: doneBytes, of })
+      }
     }
+    if (used > 0) yield filled()
+  } finally {
+    if (!place.isTaken) packing.giveBack(place.buffer)
   }
-  if (used > 0) yield filled()
-  else packing.giveBack(buffer)
 }
 
 /** How much there must be of what lies in and before this part, when the next lies in another. */

@@ -2,6 +2,7 @@
 // again. What comes out can be held by somebody who still sends it; who wants one waits until one is free.
 import type { Compression } from './format.ts'
 import { type PackResult, packInThread } from './pack-threads.ts'
+import { defaultParallel } from './parallel.ts'
 import { createSlots } from './slots.ts'
 
 export interface PackedChunk {
@@ -25,12 +26,12 @@ export interface Packing {
 }
 
 /** Results that others may hold beside those that are being stored. */
-const heldMost = 4
+const heldMost = 3
+const sources = createSlots(defaultParallel + 2)
+const targets = createSlots(defaultParallel + 1 + heldMost)
+let held = 0
 
-export function openPacking(parallel: number): Packing {
-  const sources = createSlots(parallel + 1)
-  const targets = createSlots(parallel + 1 + heldMost)
-  let held = 0
+export function openPacking(): Packing {
   return {
     buffer: sources.take,
     giveBack: sources.give,

@@ -74,6 +74,10 @@ function restoreRaw(
   })
 }
 
+/** A chunk as it is stored takes one of each; shared by all that is restored at once. */
+const storedSlots = createSlots(Math.max(4, defaultParallel))
+const rawSlots = createSlots(Math.max(4, defaultParallel))
+
 async function writeSegments(
   file: fs.FileHandle,
   segments: readonly Segment[],
@@ -91,8 +95,6 @@ async function writeSegments(
   }
   const of = [...seen.keys()].reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   let bytes = 0
-  const storedSlots = createSlots(parallel)
-  const rawSlots = createSlots(parallel)
   const behind = flushBehind(file)
   const writeParts = async (raw: Buffer, parts: readonly Segment[]): Promise<void> => {
     for (const part of parts) {

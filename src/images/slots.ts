@@ -1,5 +1,6 @@
 // Buffers of the length of a chunk, in memory that threads share, used again and again: each that is let go makes Node look
-// through its whole heap. Who wants one waits until one is free.
+// through its whole heap. One pool for each purpose serves everything in the process, so that many at once take no more
+// memory than one; who wants one waits until one is free. What nobody has used for a while goes.
 import { chunkBytes } from './format.ts'
 
 export interface Slots {
@@ -7,13 +8,20 @@ export interface Slots {
   give(buffer: Buffer): void
 }
 
-/** So many, made when they are needed first. */
+const idleMs = 5_000
+
+/** At most so many, made when they are needed first. */
 export function createSlots(most: number): Slots {
   const idle: Buffer[] = []
   const waiting: ((buffer: Buffer) => void)[] = []
   let made = 0
+  let leaving: NodeJS.Timeout | undefined
+  const letGo = (): void => {
+    made -= idle.splice(0).length
+  }
   return {
     async take() {
+      clearTimeout(leaving)
       const known = idle.pop()
       if (known) return known
       if (made === most) return await new Promise((resolve) => waiting.push(resolve))
@@ -22,8 +30,10 @@ export function createSlots(most: number): Slots {
     },
     give(buffer) {
       const next = waiting.shift()
-      if (next) next(buffer)
-      else idle.push(buffer)
+      if (next) return next(buffer)
+      idle.push(buffer)
+      clearTimeout(leaving)
+      leaving = setTimeout(letGo, idleMs).unref()
     },
   }
 }

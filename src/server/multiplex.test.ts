@@ -120,6 +120,30 @@ describe('a connection of watches', () => {
     await eventually(() => assert.equal(watches.open, 0))
   })
 
+  it('ends a watch that has not begun yet, and takes its number again', async () => {
+    const connection = await withToken()
+    const { watches } = service.services.metrics
+    for (let round = 0; round < 20; round++) {
+      connection.say({ watch: 1, path: '/api/v1/namespaces' })
+      connection.say({ unwatch: 1 })
+    }
+    connection.say({ watch: 1, path: '/api/v1/namespaces' })
+    await connection.next(1, 'BOOKMARK')
+    // The connection, and the last of them.
+    await eventually(() => assert.equal(watches.open, 2))
+    connection.say({ watch: 1, path: '/api/v1/namespaces' })
+    assert.match((await connection.next(1, 'ERROR')).object.message, /under way/)
+  })
+
+  it('works under a prefix', async () => {
+    await service[Symbol.asyncDispose]()
+    service = await startService({ settings: { console: { pathPrefix: '/tools' } } })
+    url = `${await service.listen()}/tools`
+    const connection = await withToken()
+    connection.say({ watch: 1, path: '/api/v1/namespaces' })
+    await connection.next(1, 'BOOKMARK')
+  })
+
   const refused: Readonly<Record<string, readonly [object, string]>> = {
     'a path that is no list': [{ path: '/api/v1/nothing' }, 'NotFound'],
     'an operation that is no list': [{ path: '/api/v1/namespaces/svc-default/vms/x' }, 'NotFound'],

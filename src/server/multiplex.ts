@@ -48,7 +48,9 @@ const maxWatches = 200
 const batchChars = 65_536
 
 export function serveWatches(socket: Duplex, principal: Principal, { services, table, caller }: Multiplex): void {
-  const watches = new Map<number, Watched>()
+  const watches = new Set<Watched>()
+  /** By their numbers, also of those that are about to begin; one that was ended frees its number at once. */
+  const endings = new Map<number, AbortController>()
   const closed = new AbortController()
   const send = async (text: string): Promise<void> => {
     if (closed.signal.aborted || socket.write(text)) return
@@ -68,27 +70,27 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
     return send(JSON.stringify([{ watch, type: 'ERROR', object: refusal.toStatus('') }]))
   }
 
-  const begin = async ({ watch, path, query = {} }: Extract<WatchMessage, { watch: number }>): Promise<void> => {
-    if (watches.has(watch)) throw new ApiError('BadRequest', `watch ${watch} is under way`, { hint: 'choose another' })
-    if (watches.size >= maxWatches)
-      throw new ApiError('TooManyRequests', `${maxWatches} watches are open here`, { hint: 'end some' })
+  const begin = async (
+    { watch, path, query = {} }: Extract<WatchMessage, { watch: number }>,
+    ending: AbortController,
+  ): Promise<void> => {
     const now = await caller()
+    if (ending.signal.aborted) return
     if (!now) throw unauthorized()
     const found = find(path, now, services)
     const listing = (table[found.operation.id as keyof Handlers] as unknown as (call: Call<Operation>) => unknown)(
       found.call,
     ) as Listing<unknown>
-    const ending = new AbortController()
     const watched: Watched = { ...found, listing, sawRev: listing.visibleRev?.(), ending, reason: undefined }
     const key = callerKey(principal)
     checkRoom(key, services)
-    watches.set(watch, watched)
+    watches.add(watched)
     services.metrics.watches.enter(key)
     try {
       await follow(watch, watched, query)
     } finally {
       services.metrics.watches.leave(key)
-      watches.delete(watch)
+      watches.delete(watched)
     }
   }
 
@@ -105,7 +107,7 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
       batch = []
       chars = 0
       isDue = undefined
-      await send(text)
+      if (!ending.signal.aborted) await send(text)
     }
     for await (const text of source) {
       if (signal.aborted) break
@@ -123,13 +125,25 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
 
   const take = (message: unknown): void => {
     const told = parsed(message)
-    if ('unwatch' in told) watches.get(told.unwatch)?.ending.abort()
-    else void begin(told).catch((error: unknown) => fail(told.watch, error))
+    if ('unwatch' in told) {
+      endings.get(told.unwatch)?.abort()
+      endings.delete(told.unwatch)
+      return
+    }
+    const { watch } = told
+    const refusal = endings.has(watch) ? taken(watch) : endings.size >= maxWatches ? tooMany() : undefined
+    if (refusal) return void fail(watch, refusal)
+    // At once: it may be ended before it has begun.
+    const ending = new AbortController()
+    endings.set(watch, ending)
+    void begin(told, ending)
+      .finally(() => endings.get(watch) === ending && endings.delete(watch))
+      .catch((error: unknown) => fail(watch, error))
   }
 
   const recheck = setInterval(async () => {
     const now = await caller()
-    for (const watched of watches.values()) {
+    for (const watched of watches) {
       const { operation, namespace, listing, sawRev } = watched
       const isAllowed = now && mayCall(services.roles.roleOf(now, namespace || undefined), operation.allow)
       if (!isAllowed) watched.reason = now ? forbidden(operation, namespace) : unauthorized()
@@ -209,6 +223,12 @@ function json(message: unknown): unknown {
     return undefined
   }
 }
+
+const taken = (watch: number): ApiError =>
+  new ApiError('BadRequest', `watch ${watch} is under way`, { hint: 'choose another number' })
+
+const tooMany = (): ApiError =>
+  new ApiError('TooManyRequests', `${maxWatches} watches are open on this connection`, { hint: 'end some' })
 
 const tooSlow = (): ApiError =>
   new ApiError('Expired', 'the changes came faster than they were read', { hint: 'list again, and watch from there' })

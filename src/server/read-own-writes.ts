@@ -16,7 +16,7 @@ export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const wanted = request.headers[revisionHeader]
     if (typeof wanted !== 'string' || !isRevision(wanted) || horizon.has(wanted)) return done()
-    if (probes.has(request.routeOptions.config.operation ?? '')) return done()
+    if (probes.has(request.routeOptions.config?.operation ?? '')) return done()
     seenHere(horizon, wanted).then(() => done(), done)
   })
   app.addHook('onSend', (_request, reply, payload, done) => {

@@ -26,7 +26,8 @@ afterEach(async () => {
 })
 
 const vms = '/api/v1/namespaces/svc-default/vms'
-const signal = AbortSignal.timeout(20_000)
+// For all tests of this file together, also on a machine that is busy otherwise.
+const signal = AbortSignal.timeout(170_000)
 const connect = (path: string, token: string | undefined = service.adminToken) =>
   dialTunnel({ baseUrl: url, path, token, signal })
 

@@ -1,6 +1,6 @@
 // How far this server is, where several share a store: whoever has seen a revision elsewhere waits here until it is seen
 // here as well. So a caller reads what they wrote, and never goes back, whichever server they come to.
-import { compareRevs, isFault, type Rev, type Store, StoreError, zeroRev } from './store.ts'
+import { compareRevs, type Rev, type Store, StoreError, zeroRev } from './store.ts'
 import type { View } from './view.ts'
 
 type Seen = Pick<View<unknown>, 'rev' | 'reached'>
@@ -10,6 +10,8 @@ export class Horizon {
   readonly #views: readonly Seen[]
   /** Every view had this once, and views do not go back. */
   #floor: Rev = zeroRev
+  #asking: Promise<void> = Promise.resolve()
+  #next: Promise<Rev> | undefined
 
   constructor(store: Pick<Store, 'reached' | 'list'>, views: readonly Seen[]) {
     this.#store = store
@@ -39,17 +41,29 @@ export class Horizon {
   async reached(rev: Rev, patienceMs: number): Promise<boolean> {
     const signal = AbortSignal.timeout(patienceMs)
     try {
+      if (compareRevs(await this.#newest(), rev) < 0) return false
       await this.#store.reached(rev, signal)
       await Promise.all(this.#views.map((view) => view.reached(rev, signal)))
       return true
     } catch (cause) {
-      // Compacted is said of what lies in the future, and of what this process is too far behind to see.
-      if (isFault(cause, 'Compacted') && compareRevs((await this.#newest()) ?? rev, rev) < 0) return false
       throw new StoreError('Unavailable', `this server has not seen revision ${rev} yet`, { cause })
     }
   }
 
-  async #newest(): Promise<Rev | undefined> {
-    return (await this.#store.list('/store/', { limit: 1 }).catch(() => undefined))?.rev
+  /**
+   * The store's own revision, asked for after this was called. One question at a time, whoever comes meanwhile shares the
+   * next one: callers who make revisions up cost the store nothing.
+   */
+  #newest(): Promise<Rev> {
+    this.#next ??= this.#asking.then(() => {
+      this.#next = undefined
+      const page = this.#store.list('/store/', { limit: 1 })
+      this.#asking = page.then(
+        () => undefined,
+        () => undefined,
+      )
+      return page.then(({ rev }) => rev)
+    })
+    return this.#next
   }
 }

@@ -65,7 +65,7 @@ const consoleRule: Rule = {
     wouter: everywhere,
     '@tanstack/react-query': everywhere,
     '@tanstack/react-virtual': 'table.tsx',
-    '@novnc/novnc': 'screen.tsx',
+    '@novnc/novnc': /^(screen\.tsx|novnc\.d\.ts)$/,
     '@xterm/xterm': 'terminal.tsx',
     '@xterm/addon-fit': 'terminal.tsx',
     uplot: 'chart.tsx',

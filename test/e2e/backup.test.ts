@@ -74,6 +74,10 @@ describe('a server on SQLite', () => {
     assert.deepEqual([again.code, /is there already/.test(again.stderr)], [1, true], again.stderr)
     assert.ok(!(await fs.readFile(backup())).includes('planted-secret'))
     succeeded(await server(['backup', inWork('records.tar'), '--data', data, '--without-images']))
+    // The other thing that only the running server can do.
+    assert.match(succeeded(await server(['rotate-keys', '--data', data])), /signs tokens from 20.* on/)
+    const missing = await server(['restore', inWork('none.tar'), '--data', inWork('never')])
+    assert.match(missing.stderr, /there is no file .*none\.tar/)
     assert.ok((await fs.stat(inWork('records.tar'))).size < 1_000_000)
     await dev.kill('SIGTERM')
   })

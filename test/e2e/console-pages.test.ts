@@ -103,7 +103,7 @@ describe('the console', () => {
     })
   }
 
-  it('is given no token to keep, and says what is wrong with one', { timeout: 60_000 }, async () => {
+  it('is given no token to keep, and says what is wrong with one', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, undefined)
     const { page, context } = opened
     await page.getByLabel('Token').fill('not-a-token')
@@ -121,7 +121,7 @@ describe('the console', () => {
     assert.deepEqual([cookie?.httpOnly, cookie?.sameSite], [true, 'Strict'])
   })
 
-  it('logs in by the identity provider, and out in every tab', { timeout: 90_000 }, async () => {
+  it('logs in by the identity provider, and out in every tab', { timeout: 150_000 }, async () => {
     const words = ['server', 'users', 'add', 'ada@example.com', '--password-stdin', '--data', data]
     assert.equal((await svc3(words, { input: 'canary-password-1\n' })).code, 0)
     await using opened = await openConsole(browser, server, undefined)
@@ -137,7 +137,7 @@ describe('the console', () => {
     await other.getByLabel('Token').waitFor()
   })
 
-  it('shows markup as text', { timeout: 60_000 }, async () => {
+  it('shows markup as text', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page, complaints } = opened
     await go(page, server, '/images/copied')
@@ -146,7 +146,7 @@ describe('the console', () => {
     assert.deepEqual(complaints, [])
   })
 
-  it('shows a change within moments, in two tabs, without a reload', { timeout: 60_000 }, async () => {
+  it('shows a change within moments, in two tabs, without a reload', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page, context } = opened
     const other = await context.newPage()
@@ -161,7 +161,7 @@ describe('the console', () => {
     await row.waitFor({ state: 'detached' })
   })
 
-  it('says why an action may not be taken, and what would do the same', { timeout: 60_000 }, async () => {
+  it('says why an action may not be taken, and what would do the same', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/vms/svc-default/web')
@@ -181,7 +181,7 @@ describe('the console', () => {
     await page.getByText('node "sim-arm64-1" has').first().waitFor()
   })
 
-  it('asks for the name before it deletes', { timeout: 60_000 }, async () => {
+  it('asks for the name before it deletes', { timeout: 150_000 }, async () => {
     await call('POST', `${ns}/vms`, { name: 'doomed', image: 'tiny-amd64', cpu: 1 })
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
@@ -198,7 +198,7 @@ describe('the console', () => {
     assert.equal((await server.call('GET', `${ns}/vms/doomed`)).status, 404)
   })
 
-  it('stores credentials, and shows refusals where they belong', { timeout: 60_000 }, async () => {
+  it('stores credentials, and shows refusals where they belong', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/credentials')
@@ -217,7 +217,7 @@ describe('the console', () => {
     assert.ok(!(await page.content()).includes('canary-secret-77'))
   })
 
-  it('shows a token of a service account once', { timeout: 60_000 }, async () => {
+  it('shows a token of a service account once', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/accounts')
@@ -242,7 +242,7 @@ describe('the console', () => {
     assert.match(await remove.innerText(), /only .* or an administrator can delete it/)
   })
 
-  it('goes on after a restart of the server, with what was typed', { timeout: 90_000 }, async () => {
+  it('goes on after a restart of the server, with what was typed', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/vms?deploy')
@@ -260,7 +260,7 @@ describe('the console', () => {
     await page.locator('.page-head').getByText('running').waitFor()
   })
 
-  it('is used by keyboard alone', { timeout: 60_000 }, async () => {
+  it('is used by keyboard alone', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await page.keyboard.press('g')
@@ -284,7 +284,7 @@ describe('the console', () => {
     await page.getByRole('dialog').waitFor({ state: 'detached' })
   })
 
-  it('is not shown in a frame of another site, and takes no requests from there', { timeout: 60_000 }, async () => {
+  it('is not shown in a frame of another site, and takes no requests from there', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { context } = opened
     const html = `<iframe src="${server.apiUrl}/console/"></iframe>
@@ -307,7 +307,7 @@ describe('the console', () => {
     }
   })
 
-  it('draws only what is looked at of ten thousand VMs', { timeout: 90_000 }, async () => {
+  it('draws only what is looked at of ten thousand VMs', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     const { change } = await serveManyVms(page, 10_000)
@@ -331,7 +331,7 @@ describe('the console', () => {
     await page.getByRole('link', { name: 'vm-05999' }).waitFor()
   })
 
-  it('asks for at most 150 KB before it is shown', { timeout: 60_000 }, async () => {
+  it('asks for at most 150 KB before it is shown', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     const session = await page.context().newCDPSession(page)

@@ -101,7 +101,7 @@ describe('the console with real VMs', () => {
     }, 60_000)
   })
 
-  it('opens a terminal in it', { timeout: 120_000 }, async () => {
+  it('opens a terminal in it', { timeout: 170_000 }, async () => {
     await go(page, server, '/vms/svc-default/demo/terminal')
     await page.getByLabel('Password').fill('wrong')
     await page.getByRole('button', { name: 'Open terminal' }).click()
@@ -175,7 +175,7 @@ describe('the console with real VMs', () => {
     await screenshot(page, 'console-real-push')
   })
 
-  it('uploads a file that is dropped onto it, also over a cut connection', { timeout: 120_000 }, async () => {
+  it('uploads a file that is dropped onto it, also over a cut connection', { timeout: 170_000 }, async () => {
     await using proxy = await startTcpProxy(Number(new URL(server.apiUrl).port))
     const through = { apiUrl: `http://127.0.0.1:${proxy.port}` }
     await using own = await openConsole(browser, through, server.token)

@@ -25,8 +25,18 @@ describe('svc3 dev', () => {
     await using server = await startDev(data)
     assert.match(
       server.output(),
-      /^svc3 ready at http:\/\/127\.0\.0\.1:\d+\n\nTry in another terminal:\n( {2}.+\n){4}/m,
+      /^svc3 ready at http:\/\/127\.0\.0\.1:\d+\n\nOpen the console .*:\n {2}\S+\n\nTry in another terminal:\n( {2}.+\n){4}/m,
     )
+    const link = /http:\S+\/console\/#ticket=(\S+)/.exec(server.output())
+    const login = () =>
+      fetch(`${server.apiUrl}/console/session`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-svc3-console': '1' },
+        body: JSON.stringify({ ticket: link?.[1] }),
+      })
+    const entered = (await (await login()).json()) as { user: object }
+    assert.deepEqual(entered.user, { kind: 'user', name: 'admin@localhost', admin: true })
+    assert.equal((await login()).status, 401)
     const file = path.join(data, 'connection.json')
     assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
     assert.deepEqual(Object.keys(JSON.parse(await fs.readFile(file, 'utf8'))), ['apiUrl', 'adminToken', 'pid'])

@@ -38,8 +38,9 @@ it('a store without space is told as such, read on, and mended by the commands o
         break
       }
     const create = (name: string): Promise<Response> => ask(plane, 'POST', '/namespaces', { token, body: { name } })
+    let tries = 0
     await eventually(async () => {
-      const refused = await create('svc-full')
+      const refused = await create(`svc-full-${tries++}`)
       assert.equal(refused.status, 503)
       assert.ok(Number(refused.headers.get('retry-after')) > 0)
       assert.match(await refused.text(), /the store has no space left for changes; nothing was changed/)

@@ -32,7 +32,7 @@ describe('a console that stays open', () => {
           )
           const last = manyVm(0, { owner: `round-${round}@example.com` })
           change([last])
-          await page.getByText(last.owner).waitFor()
+          await page.getByRole('cell', { name: last.owner }).waitFor()
         }
       }
       await busy(20)

@@ -8,7 +8,7 @@ import { type DevServer, root } from './dev-server.ts'
 import { complaintsOf } from './login.ts'
 
 /** Machines in CI are slow: nothing here is about being fast. */
-const patienceMs = 30_000
+const patienceMs = 60_000
 
 export interface Opened extends AsyncDisposable {
   readonly context: BrowserContext

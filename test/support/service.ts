@@ -72,7 +72,14 @@ export interface Answer {
 }
 
 export async function startService(
-  options: { store?: Store; settings?: object; logLevel?: Level; plainHttp?: boolean; localIssuer?: LocalIssuer } = {},
+  options: {
+    store?: Store
+    settings?: object
+    logLevel?: Level
+    plainHttp?: boolean
+    localIssuer?: LocalIssuer
+    identity?: Identity
+  } = {},
 ): Promise<TestService> {
   const store = options.store ?? openMemory()
   const clock = { nowMs: Date.parse('2026-11-15T09:00:00Z'), now: () => new Date(clock.nowMs) }
@@ -111,7 +118,7 @@ export async function startService(
     roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
     history,
     roles: createRoles(collections),
-    identity: exampleIdentity,
+    identity: options.identity ?? exampleIdentity,
     ...(options.localIssuer && { localIssuer: options.localIssuer }),
     requestSecret: signingKeys.derive('requests'),
     peerTickets: createPeerTickets(signingKeys.derive('peers'), clock),

@@ -151,7 +151,6 @@ export const command = defineCommand({
       network: options.network,
       simulation: parseSimulation(options.simulate),
       joinToken: join?.token,
-      joinText: join?.given,
       joined: removal(dataDir, options['join-token-file'], host.workingDir),
       trust: await trustOf(host, apiUrls, options.ca, options.fingerprint),
       removeUnknown: options['remove-unknown'],
@@ -169,8 +168,6 @@ interface TokenSources {
 interface Join {
   /** Asked for only when the node has to join: a file may be gone by then. */
   readonly token: () => Promise<string>
-  /** As it was given. */
-  readonly given: () => Promise<string>
   /** What was given is a whole string, and not a token alone. */
   readonly text: JoinString | undefined
 }
@@ -188,7 +185,7 @@ async function joinFrom(context: Context, { token, file, fromStdin }: TokenSourc
   const keep = (value: string): Join => {
     const text = parsedJoin(value)
     for (const secret of [value, text?.token]) if (secret !== undefined) secrets.add(secret)
-    return { token: async () => text?.token ?? value, given: async () => value, text }
+    return { token: async () => text?.token ?? value, text }
   }
   if (fromStdin) return keep((await readPassword(context, 'Join token: ')).trim())
   if (file !== undefined) {
@@ -198,7 +195,7 @@ async function joinFrom(context: Context, { token, file, fromStdin }: TokenSourc
     const read = async (): Promise<string> => (await readFile(place, 'utf8')).trim()
     // One that is gone has done its work: the node has joined.
     const given = await read().catch(() => '')
-    return { token: async () => keep(await read()).token(), given: read, text: parsedJoin(given) }
+    return { token: async () => keep(await read()).token(), text: parsedJoin(given) }
   }
   // Not from the environment: it stays readable in /proc for as long as the agent runs.
   if (token !== undefined) note('--join can be seen by others on this machine; --join-token-file is safer.')

@@ -1,17 +1,18 @@
-// Where a guest is: asked of tart when somebody wants to reach it, by all who wait at once, and remembered until it leads
-// nowhere. And where tart serves its screen, which a restarted agent reads from the record of the run.
+// Where a guest is: asked of tart when somebody wants to reach it, by all who wait at once, and remembered for some seconds:
+// an address that a guest has given back may soon be another's. And where tart serves its screen, which a restarted agent reads from the record of the run.
 import type { Guest } from './forwarder.ts'
 import { printedVnc, readRun } from './run.ts'
 import { addressOf, type Tart } from './tart.ts'
 
 /** Not asked more often while there is none: each question is a process. */
 const pauseMs = 500
+const rememberedMs = 10_000
 
 export class AddressBook implements Guest {
   readonly #tart: Tart
   readonly #folder: string
   #name = ''
-  #known: string | undefined
+  #known: { readonly address: string; readonly untilMs: number } | undefined
   #asking: Promise<string | undefined> | undefined
 
   constructor(tart: Tart, folder: string) {
@@ -21,12 +22,12 @@ export class AddressBook implements Guest {
 
   /** What tart knows the VM by from now on. */
   use(name: string): void {
-    if (this.#name !== name) this.#known = undefined
+    this.#known = undefined
     this.#name = name
   }
 
   async address(): Promise<string | undefined> {
-    if (this.#known !== undefined) return this.#known
+    if (this.#known && performance.now() < this.#known.untilMs) return this.#known.address
     this.#asking ??= this.#ask()
     return this.#asking
   }
@@ -42,7 +43,8 @@ export class AddressBook implements Guest {
   async #ask(): Promise<string | undefined> {
     const name = this.#name
     const found = await addressOf(this.#tart, this.#folder, name)
-    if (found !== undefined && name === this.#name) this.#known = found
+    if (found !== undefined && name === this.#name)
+      this.#known = { address: found, untilMs: performance.now() + rememberedMs }
     const done = () => {
       this.#asking = undefined
     }

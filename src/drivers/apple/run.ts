@@ -45,6 +45,8 @@ export interface Run {
   readonly vnc?: string
   /** It was told to end: that it has ended is no failure. */
   readonly isEnding?: true
+  /** No process is to be looked for: it is suspended. */
+  readonly isSuspended?: true
   /** It was told to be still for a capture only: whoever finds it so starts it again. */
   readonly isCaptured?: true
   /** Why it ended without being told. */
@@ -108,22 +110,32 @@ export const isOfThisBoot = async (run: Run): Promise<boolean> =>
  * that is about to come is waited for, which is a matter of milliseconds; a supervisor that brings none is ended.
  */
 export async function findProcess(folder: string, run: Run, patienceMs = 10_000): Promise<ProcessId | undefined> {
+  if (run.isSuspended) return undefined
   if (run.process) return (await isAlive(run.process)) ? run.process : undefined
   const deadline = performance.now() + patienceMs
   for (let pauseMs = 5; ; pauseMs = Math.min(pauseMs * 2, 50)) {
-    const forerunners: ProcessId[] = []
     const { tart } = await readPids(folder)
-    for (const pid of await findByArgument(run.name)) {
-      const words = await argumentsOf(pid)
-      const startTime = await startTimeOf(pid)
-      if (startTime === undefined || !words.includes(run.name)) continue
-      if (words.includes(supervisorName)) forerunners.push({ pid, startTime })
-      else if (pid === tart) return { pid, startTime }
-    }
+    const startTime = await startTimeOf(tart)
+    const words = startTime === undefined ? [] : await argumentsOf(tart)
+    const isItself = words.includes(run.name) && !words.includes(supervisorName)
+    if (startTime !== undefined && isItself) return { pid: tart, startTime }
+    // What is to become tart shows its supervisor's arguments, or none for a moment.
+    const isComing = startTime !== undefined && (words.length === 0 || words.includes(run.name))
+    const forerunners = isComing ? [{ pid: tart, startTime }] : await supervisorsOf(run)
     if (forerunners.length === 0) return undefined
     if (performance.now() > deadline) return endAll(forerunners)
     await new Promise((resolve) => setTimeout(resolve, pauseMs))
   }
+}
+
+async function supervisorsOf({ name }: Run): Promise<readonly ProcessId[]> {
+  const found: ProcessId[] = []
+  for (const pid of await findByArgument(name)) {
+    const words = await argumentsOf(pid)
+    const startTime = await startTimeOf(pid)
+    if (startTime !== undefined && words.includes(supervisorName)) found.push({ pid, startTime })
+  }
+  return found
 }
 
 async function endAll(ids: readonly ProcessId[]): Promise<undefined> {

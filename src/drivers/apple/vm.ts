@@ -145,7 +145,8 @@ export class AppleVm {
       if (!isSuspendable(await readConfig(this.#folder, machine)))
         throw new Error('tart suspends macOS only, and this VM runs another system: stop it instead')
       const { process: _, vnc: __, ...still } = found.run
-      if (await holdStill(this.#tart, this.#folder, found, 'suspend')) return writeRun(this.#folder, still)
+      if (await holdStill(this.#tart, this.#folder, found, 'suspend'))
+        return writeRun(this.#folder, { ...still, isSuspended: true })
       const problem = `tart could not suspend it, and it has ended: ${await lastOfLog(this.#folder)}`
       await writeRun(this.#folder, { ...still, problem })
       throw new Error(problem)
@@ -231,7 +232,7 @@ export class AppleVm {
     const found = await this.#found()
     if (found) await endProcess(this.#tart, this.#folder, found, { graceSeconds: 0 })
     await waitForSupervisor(this.#folder, run)
-    if (await isSuspended(this.#folder, run)) await writeRun(this.#folder, run)
+    if (await isSuspended(this.#folder, run)) await writeRun(this.#folder, { ...run, isSuspended: true })
     else await forgetRun(this.#folder)
   }
 
@@ -288,8 +289,9 @@ export class AppleVm {
 
   /** Ports of a VM that runs. What somebody else has meanwhile is tried again at the next look. */
   async #reopen({ name, doors }: Run): Promise<void> {
+    if (this.#forwarder.isOpen) return
     this.#addresses.use(name)
-    if (!this.#forwarder.isOpen) await this.#forwarder.open(doors).catch(() => undefined)
+    await this.#forwarder.open(doors).catch(() => undefined)
   }
 
   async #found(): Promise<Found | undefined> {

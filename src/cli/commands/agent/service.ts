@@ -2,7 +2,9 @@
 import { type Command, defineCommand, type Options, printed, type Values } from '../../command.ts'
 import type { Context } from '../../context.ts'
 import type { Column } from '../../output.ts'
+import { readPassword } from '../../password.ts'
 import type { Programs, ServiceKind, ServiceStatus } from '../../programs.ts'
+import { UsageError } from '../../usage.ts'
 
 const placed = {
   root: {
@@ -32,7 +34,7 @@ interface Running {
 }
 
 /** What the program would have been given. */
-type Given<Kind extends ServiceKind> = Parameters<Programs[Kind]>[0]
+type Asked<Kind extends ServiceKind> = Parameters<Programs[Kind]>[0]
 
 export const installCommand = ({ kind, command, without, examples, description }: Running): Command =>
   defineCommand({
@@ -54,10 +56,14 @@ export const installCommand = ({ kind, command, without, examples, description }
     async run(context, values) {
       const { host } = context
       const path = process.getBuiltinModule('node:path')
-      const given = await judged(context, kind, command, values)
-      const { dataDir } = given
       const options = values.options as Readonly<Record<string, unknown>>
-      const joinToken = 'joinText' in given ? await given.joinText?.() : undefined
+      const joinToken = await joinText(context, options)
+      // It is given to the command as --join, whichever way it came: only where that is so, a word about it is due.
+      const note = (text: string): void => {
+        if (options.join !== undefined || !text.startsWith('--join ')) context.note(text)
+      }
+      const given = await judged({ ...context, note }, kind, command, withJoin(values, joinToken))
+      const { dataDir } = given
       const words = Object.entries(command.options).flatMap(([name, option]) =>
         without.includes(name) ? [] : wordsOf(name, option, options[name], host.workingDir),
       )
@@ -79,16 +85,41 @@ export const installCommand = ({ kind, command, without, examples, description }
     },
   })
 
+/** As it was given, whatever is in it besides the token: the agent is to read the same. */
+async function joinText(context: Context, options: Readonly<Record<string, unknown>>): Promise<string | undefined> {
+  const { join, 'join-token-file': file, 'join-token-stdin': fromStdin } = options
+  if ([join, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
+    throw new UsageError('--join, --join-token-file and --join-token-stdin exclude each other', 'give one of them')
+  if (fromStdin) return (await readPassword(context, 'Join token: ')).trim()
+  if (typeof file !== 'string') return typeof join === 'string' ? join.trim() : undefined
+  const { resolve } = process.getBuiltinModule('node:path')
+  const { readFile } = process.getBuiltinModule('node:fs/promises')
+  const place = resolve(context.host.workingDir, file)
+  const text = await readFile(place, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw new UsageError(
+      `the join token cannot be read from ${place} (${error.code})`,
+      'svc3 node join-token makes one',
+    )
+  })
+  return text.trim()
+}
+
+type Given = Values<Command['arguments'], Options>
+const withJoin = (values: Given, join: string | undefined): Given =>
+  join === undefined
+    ? values
+    : { ...values, options: { ...values.options, join, 'join-token-file': undefined, 'join-token-stdin': false } }
+
 /** Runs the command itself, with a program that only takes down what it is given: what that refuses is refused here. */
 async function judged<Kind extends ServiceKind>(
   context: Context,
   kind: Kind,
   command: Command,
-  values: Values<Command['arguments'], Options>,
-): Promise<Given<Kind>> {
+  values: Given,
+): Promise<Asked<Kind>> {
   const { host } = context
-  const taken: Given<Kind>[] = []
-  const take = async (options: Given<Kind>): Promise<number> => {
+  const taken: Asked<Kind>[] = []
+  const take = async (options: Asked<Kind>): Promise<number> => {
     taken.push(options)
     return 0
   }
