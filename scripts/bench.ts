@@ -8,6 +8,7 @@ import { imagesBench } from '../bench/images.ts'
 import { registryBench } from '../bench/registry.ts'
 import { resumeBench } from '../bench/resume.ts'
 import { meetsTarget, printRows } from '../bench/row.ts'
+import { serversBench } from '../bench/servers.ts'
 import { storeBench } from '../bench/store.ts'
 import { buildProgram } from './build.ts'
 
@@ -16,6 +17,7 @@ const rows = [
   ...(await httpBench()),
   ...(await storeBench()),
   ...(await etcdBench()),
+  ...(await serversBench()),
   ...(await cliBench()),
   ...(await fleetBench()),
   ...(await guestBench()),

@@ -53,42 +53,59 @@ const open = { anyone: undefined }
 const callers: Readonly<
   Record<string, { token: () => Promise<string | null>; namespace?: string; verdicts: Verdicts }>
 > = {
-  anonymous: { token: async () => null, verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401 } },
-  'bearer of an expired token': { token: expired, verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401 } },
-  'bearer of a forged token': { token: forged, verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401 } },
+  anonymous: {
+    token: async () => null,
+    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
+  },
+  'bearer of an expired token': {
+    token: expired,
+    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
+  },
+  'bearer of a forged token': {
+    token: forged,
+    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
+  },
   'developer of the namespace': {
     token: async () => service.devToken,
-    verdicts: { ...open, user: undefined, dev: undefined, admin: 403, agent: 403 },
+    verdicts: { ...open, user: undefined, dev: undefined, admin: 403, agent: 403, server: 403 },
   },
   'developer of another namespace': {
     token: async () => service.devToken,
     namespace: 'svc-other',
-    verdicts: { ...open, user: undefined, dev: 403, admin: 403, agent: 403 },
+    verdicts: { ...open, user: undefined, dev: 403, admin: 403, agent: 403, server: 403 },
   },
   'service account of the namespace': {
     token: () => accountToken('svc-default'),
-    verdicts: { ...open, user: undefined, dev: undefined, admin: 403, agent: 403 },
+    verdicts: { ...open, user: undefined, dev: undefined, admin: 403, agent: 403, server: 403 },
   },
   'service account of another namespace': {
     token: () => accountToken('svc-elsewhere'),
     namespace: 'svc-default',
-    verdicts: { ...open, user: undefined, dev: 403, admin: 403, agent: 403 },
+    verdicts: { ...open, user: undefined, dev: 403, admin: 403, agent: 403, server: 403 },
   },
   'agent of a node': {
     token: agentToken,
-    verdicts: { ...open, user: 403, dev: 403, admin: 403, agent: undefined },
+    verdicts: { ...open, user: 403, dev: 403, admin: 403, agent: undefined, server: 403 },
   },
   'agent of a node that was removed': {
     token: () => service.tokenFor({ kind: 'agent', name: 'gone', uid: 'gone' }),
-    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401 },
+    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
+  },
+  'another server': {
+    token: () => serverToken(),
+    verdicts: { ...open, user: 403, dev: 403, admin: 403, agent: 403, server: undefined },
+  },
+  'a server that is gone': {
+    token: () => service.tokenFor({ kind: 'server', name: 'gone', uid: 'gone' }),
+    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
   },
   'deleted service account': {
     token: deletedAccountToken,
-    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401 },
+    verdicts: { ...open, user: 401, dev: 401, admin: 401, agent: 401, server: 401 },
   },
   administrator: {
     token: async () => service.adminToken,
-    verdicts: { ...open, user: undefined, dev: undefined, admin: undefined, agent: 403 },
+    verdicts: { ...open, user: undefined, dev: undefined, admin: undefined, agent: 403, server: 403 },
   },
 }
 
@@ -108,6 +125,18 @@ async function agentToken(): Promise<string> {
   const record = { ...node, isCordoned: false, isReady: false, allocations: {} }
   await service.services.collections.nodes.create('', name, record)
   return service.tokenFor({ kind: 'agent', name, uid: node.uid })
+}
+
+async function serverToken(of = service): Promise<string> {
+  const { servers } = of.services.collections
+  const place = { internalUrl: 'https://127.0.0.1:1', apiUrl: 'https://127.0.0.1:1', version: '', startedAt: '' }
+  if (!servers.get('', 'other'))
+    await servers.create('', 'other', { id: 'other', run: 'run', ...place, leaseMs: 8_000, beat: 0 })
+  return of.tokenFor({ kind: 'server', name: 'other', uid: 'run' })
+}
+
+async function asServer(fresh: TestService): Promise<{ token: string }> {
+  return { token: await serverToken(fresh) }
 }
 
 async function deletedAccountToken(): Promise<string> {
@@ -316,6 +345,14 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   abandonUpload: withPartial,
   pullRemoteImage: withRemote('image', 'sonoma'),
   pullRemoteIso: withRemote('iso', 'ventura.iso'),
+  tellNode: asServer,
+  noteSeenNodes: asServer,
+  passGrowth: asServer,
+  findServerBlobs: asServer,
+  getServerBlob: async (fresh) => {
+    const { digest } = await fresh.services.ownContent.put(Buffer.from('a chunk'))
+    return { token: await serverToken(fresh), params: { digest } }
+  },
   getBlob: async (fresh) => {
     const { digest } = await fresh.services.content.put(Buffer.from('a chunk'))
     return { ...((await asAgent(fresh)) as object), params: { digest } }
@@ -420,7 +457,8 @@ describe('bad requests to every operation', () => {
     for (const [name, body] of Object.entries(cases)) {
       if (operation.bodyIsOptional && (name === 'null' || name === 'nothing')) continue
       it(`${operation.id} with ${name}: a clear 4xx and no change`, async () => {
-        const token = operation.allow === 'agent' ? await agentToken() : service.adminToken
+        const makers: Partial<Record<Allow, () => Promise<string>>> = { agent: agentToken, server: () => serverToken() }
+        const token = (await makers[operation.allow]?.()) ?? service.adminToken
         const { rev } = await service.services.store.list('/none/')
         const answer = await service.call(operation.method, urlOf(operation), { body, token })
         // Where no single field is required, an empty body can be read, and is refused for what it lacks.

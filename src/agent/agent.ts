@@ -6,6 +6,7 @@ import { backOff, wait } from '../client/retry.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
 import type { Log } from '../platform/log.ts'
+import { createAddresses } from './addresses.ts'
 import { type CapacityOptions, createCapacity, NoAddress } from './capacity.ts'
 import { captureServer } from './capture-server.ts'
 import { openCaptureStates } from './capture-states.ts'
@@ -58,6 +59,8 @@ export interface AgentOptions {
   readonly stopPatienceMs?: number
   readonly log: Log
   readonly trust?: Trust | undefined
+  /** By which the servers are known; kept for the next start. */
+  readonly pin?: string | undefined
 }
 
 export interface Agent {
@@ -80,13 +83,20 @@ const joinRetry = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 5_000, ma
 export async function startAgent(options: AgentOptions, signal = new AbortController().signal): Promise<Agent> {
   const release = await holdFolder(options.folder)
   try {
-    const identity = await openIdentity(options.folder, options.name)
-    const connection = createConnection({ ...options, identity })
+    const identity = await openIdentity(options.folder, options.name, options.pin)
+    const addresses = createAddresses(options.apiUrls, options.name)
+    const connection = createConnection({ ...options, addresses, identity })
     await joinPatiently(connection, options.log, signal)
     // Its own connections: large content must not hold up reports, for which the server would take the node for lost.
     // It never joins by itself; that is for the other one.
-    const content = createConnection({ ...options, joinToken: undefined, identity })
-    const agent = await runAgent(options, connection, content)
+    const content = createConnection({ ...options, addresses, joinToken: undefined, identity })
+    const learn = (urls: readonly string[]): void => {
+      if (!addresses.learn(connection.apiUrl, urls)) return
+      identity.remember(addresses.all).catch((error: unknown) => {
+        options.log.warn('cannot write down where servers are', { folder: options.folder, problem: reasonOf(error) })
+      })
+    }
+    const agent = await runAgent(options, connection, content, learn)
     return { ...agent, stop: () => agent.stop().finally(release) }
   } catch (error) {
     await release()
@@ -124,7 +134,12 @@ const peersOf =
   async (wanted, signal) =>
     (await content.call(findPeers, { body: { content: wanted } }, signal)).peers
 
-async function runAgent(options: AgentOptions, connection: Connection, content: Connection): Promise<Agent> {
+async function runAgent(
+  options: AgentOptions,
+  connection: Connection,
+  content: Connection,
+  learn: (urls: readonly string[]) => void,
+): Promise<Agent> {
   const { name, driver, folder, imageFolder, version, log } = options
   const durability = options.durability ?? 'synced'
   const ready = Promise.withResolvers<void>()
@@ -220,6 +235,7 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
       roster.hello(hello)
       if (hello.cache) pins.want(hello.cache)
       heartbeat.every(hello.heartbeatSeconds)
+      if (hello.servers) learn(hello.servers)
       captures.begin()
       reports.repeat()
       ready.resolve()
@@ -250,8 +266,8 @@ async function runAgent(options: AgentOptions, connection: Connection, content: 
   })
   const heartbeat = startHeartbeat({
     firstSeconds: firstHeartbeatSeconds,
+    look: () => stream.check(heartbeat.everyMs),
     beat: async (signal) => {
-      stream.check(heartbeat.everyMs)
       if (stream.isOpen) await reportSelf(signal)
     },
     failed: (error) => log.debug('a heartbeat failed', { node: name, problem: reasonOf(error) }),

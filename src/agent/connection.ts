@@ -9,6 +9,7 @@ import type { Trust } from '../client/tls.ts'
 import { ConnectionError, type TransportResponse } from '../client/transport.ts'
 import { dialTunnel } from '../client/tunnel.ts'
 import type { Log } from '../platform/log.ts'
+import type { Addresses } from './addresses.ts'
 import type { AgentToken, Identity } from './identity.ts'
 
 export interface Connection {
@@ -33,7 +34,7 @@ export interface Connection {
 }
 
 export interface ConnectionOptions {
-  readonly apiUrls: readonly string[]
+  readonly addresses: Addresses
   readonly identity: Identity
   readonly joinToken?: (() => Promise<string>) | undefined
   readonly trust?: Trust | undefined
@@ -44,16 +45,16 @@ export interface ConnectionOptions {
 const callTimeoutMs = 15_000
 
 export function createConnection(options: ConnectionOptions): Connection {
-  const { apiUrls, identity, joinToken, log } = options
+  const { addresses, identity, joinToken, log } = options
   // Each agent has its own, because its stream holds a connection.
   const transport = httpTransport({ maxSockets: 4, trust: options.trust })
   // Of all addresses together: the next server is not to know less than the last one did.
   const revision = createRevision()
-  let place = 0
+  let current = addresses.all[0] ?? ''
   let known: AgentToken | undefined
   let renewing: Promise<AgentToken> | undefined
 
-  const urlOf = (): string => apiUrls[place] ?? ''
+  const urlOf = (): string => current
   const clientWith = (token?: string): Client =>
     createClient({
       baseUrl: urlOf(),
@@ -138,7 +139,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       if (identity.uid === undefined) await join(signal)
     },
     turn() {
-      place = (place + 1) % apiUrls.length
+      current = addresses.after(current)
     },
   }
 }

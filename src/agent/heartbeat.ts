@@ -12,16 +12,19 @@ export interface Heartbeat {
 export interface HeartbeatOptions {
   readonly firstSeconds: number
   beat(signal: AbortSignal): Promise<void>
+  /** Called as often, also while a beat that nobody answers is still under way. */
+  look?(): void
   failed(error: unknown): void
 }
 
 /** Shorter ones would be a load, longer ones a node that nobody misses. */
 const bounds = { min: 1, max: 300 } as const
 
-export function startHeartbeat({ firstSeconds, beat, failed }: HeartbeatOptions): Heartbeat {
+export function startHeartbeat({ firstSeconds, beat, look, failed }: HeartbeatOptions): Heartbeat {
   const stopping = new AbortController()
   let everyMs = firstSeconds * 1000
   let timer: NodeJS.Timeout | undefined
+  let looking: NodeJS.Timeout | undefined
   let beating: Promise<void> | undefined
   let isAskedAgain = false
 
@@ -49,13 +52,24 @@ export function startHeartbeat({ firstSeconds, beat, failed }: HeartbeatOptions)
     if (!stopping.signal.aborted) timer = setTimeout(run, everyMs * (0.9 + Math.random() * 0.1))
   }
 
+  const watch = (): void => {
+    clearTimeout(looking)
+    if (!look || stopping.signal.aborted) return
+    looking = setTimeout(() => {
+      look()
+      watch()
+    }, everyMs)
+  }
+
   arm()
+  watch()
   return {
     nudge: run,
     every(seconds) {
       const askedMs = Math.min(Math.max(seconds, bounds.min), bounds.max) * 1000
       if (askedMs === everyMs) return
       everyMs = askedMs
+      watch()
       if (!beating) arm()
     },
     get everyMs() {
@@ -64,6 +78,7 @@ export function startHeartbeat({ firstSeconds, beat, failed }: HeartbeatOptions)
     async stop() {
       stopping.abort()
       clearTimeout(timer)
+      clearTimeout(looking)
       await beating
     },
   }

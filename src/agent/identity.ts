@@ -14,6 +14,8 @@ export interface Identity {
   readonly uid: string | undefined
   /** Takes up the node's place in the cluster. Again with the same key: fine. */
   join(client: Client, token: string, signal: AbortSignal): Promise<void>
+  /** Where servers are, for the next start. */
+  remember(apiUrls: readonly string[]): Promise<void>
   /** For the operations of agents. */
   issueToken(client: Client, signal: AbortSignal): Promise<AgentToken>
 }
@@ -31,6 +33,10 @@ interface NodeFile {
   readonly privateKey: string
   readonly uid?: string
   readonly apiUrl?: string
+  /** All that were known last. */
+  readonly apiUrls?: readonly string[]
+  /** By which the servers are known where no authority vouches for them. */
+  readonly pin?: string
 }
 
 export class IdentityError extends Error {
@@ -40,7 +46,7 @@ export class IdentityError extends Error {
 const callTimeoutMs = 15_000
 
 /** The identity in a folder; a new one when there is none. */
-export async function openIdentity(folder: string, wantedName: string): Promise<Identity> {
+export async function openIdentity(folder: string, wantedName: string, pin?: string): Promise<Identity> {
   await fs.mkdir(folder, { recursive: true, mode: 0o700 })
   const file = path.join(folder, 'node.json')
   const text = await readFileIfPresent(file)
@@ -61,7 +67,10 @@ export async function openIdentity(folder: string, wantedName: string): Promise<
     async join(client, token, signal) {
       const body = { token, name: node.name, publicKey: publicKeyOf(key) }
       const { uid } = await client.call(joinCluster, { body, signal, timeoutMs: callTimeoutMs })
-      node = await keep(file, { ...node, uid, apiUrl: client.baseUrl })
+      node = await keep(file, { ...node, uid, apiUrl: client.baseUrl, ...(pin !== undefined && { pin }) })
+    },
+    async remember(apiUrls) {
+      node = await keep(file, { ...node, apiUrls })
     },
     async issueToken(client, signal) {
       const at = timestamp(new Date())

@@ -76,6 +76,8 @@ export const AgentMessage = t.Union(
         eras: t.Optional(t.Array(t.Object({ uid: t.String(), since: t.String() }))),
       }),
       heartbeatSeconds: t.Integer(),
+      /** Where servers of the cluster are reached; absent where there is one. */
+      servers: t.Optional(t.Array(t.String())),
       /** Absent: a server that knows no cache. */
       cache: t.Optional(WantedCache),
     }),

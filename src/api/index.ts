@@ -17,6 +17,7 @@ import * as registryCredentials from './registry-credentials.ts'
 import * as remoteImages from './remote-images.ts'
 import * as remoteIsos from './remote-isos.ts'
 import * as roleBindings from './role-bindings.ts'
+import * as servers from './servers.ts'
 import * as service from './service.ts'
 import * as serviceAccounts from './service-accounts.ts'
 import * as terminals from './terminals.ts'
@@ -52,6 +53,7 @@ const nouns = {
   ...service,
   ...agent,
   ...captures,
+  ...servers,
 }
 
 type Operations<M> = { readonly [Name in keyof M as M[Name] extends Operation ? Name : never]: M[Name] & Operation }

@@ -210,14 +210,29 @@ export const createJoinToken = operation({
   summary: 'Make a token with which hosts join the cluster as nodes',
   involves: 'params.namespace',
   tells: ['duration'],
-  description: 'Several hosts may use it until it ends. Nodes come into the namespace of the path.',
+  description: 'Nodes come into the namespace of the path.',
   body: t.Object(
-    { duration: t.Optional(t.String({ minLength: 1, maxLength: 64, description: 'An hour when left out' })) },
+    {
+      duration: t.Optional(t.String({ minLength: 1, maxLength: 64, description: 'An hour when left out' })),
+      reusable: Flag('Several hosts may join by `join` until it ends'),
+    },
     { title: 'JoinTokenRequest' },
   ),
   bodyIsOptional: true,
   secretAnswer: true,
-  response: t.Object({ token: t.String(), expiresAt: Timestamp }, { title: 'JoinToken' }),
+  response: t.Object(
+    {
+      token: t.String({ description: 'Good for several hosts until it ends' }),
+      expiresAt: Timestamp,
+      join: t.Optional(
+        t.String({
+          description:
+            'One string for `svc3 agent --join`: addresses, the public key of the servers, and a secret for one host',
+        }),
+      ),
+    },
+    { title: 'JoinToken' },
+  ),
   refuses: ['NotFound', 'Invalid'],
   example: {
     params: { namespace: 'svc-default' },

@@ -8,9 +8,9 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 /**
  * Who may call an operation.
  * anyone: no token. user: any valid token of a person or a service account. dev: the role in the namespace of the path.
- * admin: cluster administrators. agent: the agent of a node, for its own node.
+ * admin: cluster administrators. agent: the agent of a node, for its own node. server: another server of the cluster.
  */
-export type Allow = 'anyone' | 'user' | 'dev' | 'admin' | 'agent'
+export type Allow = 'anyone' | 'user' | 'dev' | 'admin' | 'agent' | 'server'
 
 export interface Operation {
   readonly id: string

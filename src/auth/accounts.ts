@@ -8,7 +8,7 @@ export interface Accounts {
 
 /** `isCurrentUser` speaks for users of the built-in provider, who are known here by uid. */
 export function createAccounts(
-  { serviceAccounts, nodes }: Pick<Collections, 'serviceAccounts' | 'nodes'>,
+  { serviceAccounts, nodes, servers }: Pick<Collections, 'serviceAccounts' | 'nodes' | 'servers'>,
   isCurrentUser: (uid: string) => boolean,
 ): Accounts {
   return {
@@ -20,6 +20,8 @@ export function createAccounts(
           return serviceAccounts.get(principal.namespace, principal.name)?.value.uid === principal.uid
         case 'agent':
           return nodes.get('', principal.name)?.value.uid === principal.uid
+        case 'server':
+          return servers.get('', principal.name)?.value.run === principal.uid
       }
     },
   }

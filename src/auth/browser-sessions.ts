@@ -8,12 +8,12 @@ import { type Clock, timestamp } from '../platform/clock.ts'
 import type { BrowserSessionRecord, Collections } from '../store/collections.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Accounts } from './accounts.ts'
-import { type AgentPrincipal, callerKey, type Principal, type User } from './principal.ts'
+import { type AgentPrincipal, callerKey, type Principal, type ServerPrincipal, type User } from './principal.ts'
 import { SealError } from './seal.ts'
 import type { Secrets } from './secrets.ts'
 import { type Tokens, userTokenSeconds } from './tokens.ts'
 
-export type Person = Exclude<Principal, AgentPrincipal>
+export type Person = Exclude<Principal, AgentPrincipal | ServerPrincipal>
 
 export interface BrowserSession {
   readonly principal: Person
@@ -164,8 +164,8 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
     async openByToken(token) {
       const principal = await tokens.verify(token)
       if (!principal) throw unauthorized('the token is not valid here', 'svc3 user get-token prints one that is')
-      if (principal.kind === 'agent')
-        throw unauthorized('the token is a node’s', 'paste the token of a person or a service account')
+      if (principal.kind === 'agent' || principal.kind === 'server')
+        throw unauthorized('the token is a node’s or a server’s', 'paste the token of a person or a service account')
       const { exp } = decodeJwt(token)
       const seconds = exp === undefined ? longestSeconds : exp - Math.floor(nowMs() / 1_000)
       if (seconds <= 0) throw unauthorized('the token has run out', 'svc3 user get-token prints another')

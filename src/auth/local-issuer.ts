@@ -9,7 +9,7 @@ import type { IssuerKeys } from './issuer-keys.ts'
 import { accountIdOf, type LocalUser, type UserDirectory } from './local-users.ts'
 import type { LoginStorage } from './login-adapter.ts'
 import { loginPage, messagePage, pageHeaders, styleName, stylesheet } from './login-pages.ts'
-import { createLoginThrottle } from './login-throttle.ts'
+import { createLoginThrottle, type LoginThrottle } from './login-throttle.ts'
 import { PasswordsBusy } from './passwords.ts'
 import type { User } from './principal.ts'
 import type { ProviderKeys } from './provider-keys.ts'
@@ -39,6 +39,8 @@ export interface LocalIssuerOptions {
   readonly users: UserDirectory
   readonly keys: IssuerKeys
   readonly storage: LoginStorage
+  /** Counted in the memory of this process when left out. */
+  readonly throttle?: LoginThrottle
   readonly log: Log
 }
 
@@ -50,7 +52,7 @@ const maxFormBytes = 16_384
 
 export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
   const { apiUrl, users, keys, log } = options
-  const throttle = createLoginThrottle()
+  const throttle = options.throttle ?? createLoginThrottle()
   /** As browsers see it; requests arrive without the prefix. */
   const place = `${options.pathPrefix ?? ''}${mount}`
   let made: { readonly issuer: string; readonly provider: Promise<Provider> } | undefined
@@ -80,7 +82,7 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
   }
 
   const tryPassword = async (email: string, password: string, address: string): Promise<Tried> => {
-    const waitSeconds = throttle.begin(email, address)
+    const waitSeconds = await throttle.begin(email, address)
     if (waitSeconds > 0) {
       log.warn('login refused: too many wrong passwords', { remote: address, delayMs: waitSeconds * 1_000 })
       return {
@@ -94,7 +96,7 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
       return 'busy' as const
     })
     if (user === 'busy') {
-      throttle.unjudged(email)
+      await throttle.unjudged(email)
       log.warn('login refused: too many at once', { remote: address })
       return { status: 429, waitSeconds: 5, problem: 'The service is busy. Try again in a few seconds.' }
     }
@@ -103,7 +105,7 @@ export function createLocalIssuer(options: LocalIssuerOptions): LocalIssuer {
       log.warn('login refused: wrong e-mail or password', { remote: address })
       return { status: 401, problem: 'E-mail or password is wrong.' }
     }
-    throttle.right(email, address)
+    await throttle.right(email, address)
     log.info('logged in at the built-in identity provider', { actor: user.email, remote: address })
     return { user }
   }

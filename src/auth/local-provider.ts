@@ -51,7 +51,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       return show(ctx, messagePage(mount, 'Start again', 'This login has run out.', 'Run svc3 login --device again.'))
     }
     const takesCode = ctx.method === 'POST' && ctx.path === '/device'
-    const waitSeconds = takesCode ? throttle.beginCode(ctx.ip) : 0
+    const waitSeconds = takesCode ? await throttle.beginCode(ctx.ip) : 0
     if (waitSeconds > 0) {
       log.warn('login refused: too many wrong codes', { remote: ctx.ip, delayMs: waitSeconds * 1_000 })
       ctx.status = 429
@@ -59,7 +59,7 @@ export function createLocalProvider(options: LocalProviderOptions): Provider {
       return show(ctx, messagePage(mount, 'Too many wrong codes', `Try again in ${waitSeconds} seconds.`))
     }
     await next()
-    if (takesCode && ctx.state.isWrongCode !== true) throttle.rightCode(ctx.ip)
+    if (takesCode && ctx.state.isWrongCode !== true) await throttle.rightCode(ctx.ip)
     if (ctx.status === 404 && !ctx.body) {
       ctx.status = 404
       show(ctx, messagePage(mount, 'Not found', 'There is nothing here.', 'To log in, run svc3 login.'))

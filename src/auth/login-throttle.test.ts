@@ -1,10 +1,10 @@
 // Wrong passwords: how many are free, how the wait grows, what a right one forgives.
 import assert from 'node:assert/strict'
 import { beforeEach, describe, it } from 'node:test'
-import { createLoginThrottle, type LoginThrottle } from './login-throttle.ts'
+import { createLoginThrottle, type OwnThrottle } from './login-throttle.ts'
 
 let nowMs: number
-let throttle: LoginThrottle
+let throttle: OwnThrottle
 beforeEach(() => {
   nowMs = 0
   throttle = createLoginThrottle(() => nowMs)

@@ -4,13 +4,19 @@ import { networkOf } from '../rules/addresses.ts'
 
 export interface LoginThrottle {
   /** Seconds to wait before the next try, or 0 when this one may go on. A try counts as wrong until it is `right`. */
-  begin(email: string, address: string): number
-  right(email: string, address: string): void
+  begin(email: string, address: string): number | Promise<number>
+  right(email: string, address: string): void | Promise<void>
   /** The password of a try that began was not looked at: the account's owner does not pay for it. */
-  unjudged(email: string): void
+  unjudged(email: string): void | Promise<void>
   /** As `begin`, for a code that a device shows. */
+  beginCode(address: string): number | Promise<number>
+  rightCode(address: string): void | Promise<void>
+}
+
+/** Counted in the memory of one server. */
+export interface OwnThrottle extends LoginThrottle {
+  begin(email: string, address: string): number
   beginCode(address: string): number
-  rightCode(address: string): void
 }
 
 interface Tries {
@@ -19,13 +25,17 @@ interface Tries {
   atMs: number
 }
 
-const free = { account: 5, address: 20, code: 20 } as const
+export const free = { account: 5, address: 20, code: 20 } as const
 const longestWaitSeconds = 15 * 60
-const forgetMs = 60 * 60_000
+export const forgetMs = 60 * 60_000
 /** More than this at once are not told apart any better: the longest silent is forgotten. */
 const maxEntries = 20_000
 
-export function createLoginThrottle(nowMs: () => number = () => performance.now()): LoginThrottle {
+/** How long the next try has to wait after so many wrong ones. */
+export const waitSecondsAfter = (wrong: number, freeTries: number): number =>
+  wrong < freeTries ? 0 : Math.min(2 ** (wrong - freeTries), longestWaitSeconds)
+
+export function createLoginThrottle(nowMs: () => number = () => performance.now()): OwnThrottle {
   const tries = new Map<string, Tries>()
 
   const at = (key: string): Tries => {
@@ -36,7 +46,7 @@ export function createLoginThrottle(nowMs: () => number = () => performance.now(
   const count = (key: string, freeTries: number): void => {
     const now = nowMs()
     const wrong = at(key).wrong + 1
-    const waitSeconds = wrong < freeTries ? 0 : Math.min(2 ** (wrong - freeTries), longestWaitSeconds)
+    const waitSeconds = waitSecondsAfter(wrong, freeTries)
     tries.delete(key)
     if (tries.size >= maxEntries) tries.delete(tries.keys().next().value as string)
     tries.set(key, { wrong, freeAtMs: now + waitSeconds * 1_000, atMs: now })

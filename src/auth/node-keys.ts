@@ -1,6 +1,6 @@
 // How hosts become nodes: a join token, signed by the service, lets a host register its own key; from then on the key
 // speaks for the node. The service keeps the public half only.
-import { createPublicKey, type KeyObject, verify } from 'node:crypto'
+import { createPublicKey, type KeyObject, randomUUID, verify } from 'node:crypto'
 import { errors, jwtVerify, SignJWT } from 'jose'
 import type { Clock } from '../platform/clock.ts'
 import type { SigningKeys } from './signing-keys.ts'
@@ -12,20 +12,28 @@ const audience = 'svc3-join'
 /** A signature of a node is good for so long, so that one that was overheard is soon worth nothing. */
 const signatureSeconds = 300
 
+export interface JoinGrant {
+  readonly namespace: string
+  /** The id of a token that is good for one host. */
+  readonly onceId?: string
+  readonly expiresAt: Date
+}
+
 export interface NodeKeys {
-  issueJoinToken(namespace: string, seconds: number): Promise<{ token: string; expiresAt: Date }>
-  /** The namespace that a host may join; undefined for every token that is not good. */
-  joinedNamespace(token: string): Promise<string | undefined>
+  /** `once`: for one host; whoever takes it sees to that, by its id. */
+  issueJoinToken(namespace: string, seconds: number, once?: 'once'): Promise<{ token: string; expiresAt: Date }>
+  /** What a host may join by it; undefined for every token that is not good. */
+  openJoinToken(token: string): Promise<JoinGrant | undefined>
   /** Whether the node signed its name and that time, just now. */
   isSignedBy(publicKey: string, signed: { name: string; at: string; signature: string }): boolean
 }
 
 export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
   return {
-    async issueJoinToken(namespace, seconds) {
+    async issueJoinToken(namespace, seconds, once) {
       const nowSeconds = Math.floor(clock.now().getTime() / 1_000)
       const { kid, privateKey } = await keys.signer((nowSeconds + seconds + skewSeconds) * 1_000)
-      const token = await new SignJWT({ namespace })
+      const token = await new SignJWT({ namespace, ...(once && { once: true, jti: randomUUID() }) })
         .setProtectedHeader({ alg: 'EdDSA', kid, typ: 'JWT' })
         .setIssuer(issuer)
         .setAudience(audience)
@@ -34,7 +42,7 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
         .sign(privateKey)
       return { token, expiresAt: new Date((nowSeconds + seconds) * 1_000) }
     },
-    async joinedNamespace(token) {
+    async openJoinToken(token) {
       try {
         const { payload } = await jwtVerify(token, ({ kid }) => keys.publicKey(kid), {
           algorithms: ['EdDSA'],
@@ -44,7 +52,9 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
           clockTolerance: skewSeconds,
           currentDate: clock.now(),
         })
-        return typeof payload.namespace === 'string' ? payload.namespace : undefined
+        const { namespace, once, jti, exp = 0 } = payload
+        if (typeof namespace !== 'string' || (once === true && typeof jti !== 'string')) return undefined
+        return { namespace, expiresAt: new Date(exp * 1_000), ...(once === true && jti && { onceId: jti }) }
       } catch (error) {
         if (error instanceof errors.JOSEError || error instanceof TypeError) return undefined
         throw error

@@ -9,7 +9,7 @@ import type { User } from './principal.ts'
 import { ProviderUnavailable } from './provider-fetch.ts'
 import type { ProviderKeys } from './provider-keys.ts'
 import { skewSeconds } from './tokens.ts'
-import { createUsedTokens } from './used-tokens.ts'
+import { createUsedTokens, type UsedTokens } from './used-tokens.ts'
 
 export interface Identity {
   /** The provider's address; with the built-in provider known once the service listens. */
@@ -32,6 +32,8 @@ export interface IdentityOptions {
   readonly adminGroups: readonly string[]
   readonly keys: ProviderKeys
   readonly clock: Clock
+  /** Which tokens were exchanged; kept in the memory of this process when left out. */
+  readonly used?: UsedTokens
   /** The built-in provider's subjects → uid of the user, undefined when there is none any more. */
   readonly uidOf?: (subject: string) => string | undefined
 }
@@ -54,7 +56,7 @@ class Refused extends Error {
 
 export function createIdentity(options: IdentityOptions): Identity {
   const { clientId, keys, clock } = options
-  const used = createUsedTokens()
+  const used = options.used ?? createUsedTokens()
 
   const claimsOf = async (idToken: string): Promise<JWTPayload> => {
     // What cannot be good is refused before the provider is asked for anything.
@@ -74,12 +76,12 @@ export function createIdentity(options: IdentityOptions): Identity {
   const verified = async (idToken: string, accessToken: string | undefined): Promise<User> => {
     const claims = await claimsOf(idToken)
     const endSeconds = Math.min(claims.exp ?? 0, (claims.iat ?? 0) + maxAgeSeconds) + skewSeconds + 1
-    if (!used.take(idToken, endSeconds * 1_000, clock.now().getTime()))
+    if (!(await used.take(idToken, endSeconds * 1_000, clock.now().getTime())))
       throw new Refused('the ID token was exchanged before')
     try {
       return userOf(claims, await moreAbout(claims, accessToken, options), options)
     } catch (error) {
-      used.giveBack(idToken)
+      await used.giveBack(idToken)
       throw error
     }
   }

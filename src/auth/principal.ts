@@ -24,7 +24,16 @@ export interface AgentPrincipal {
   readonly uid: string
 }
 
-export type Principal = User | ServiceAccountPrincipal | AgentPrincipal
+/** Another server of the cluster. */
+export interface ServerPrincipal {
+  readonly kind: 'server'
+  /** Its id. */
+  readonly name: string
+  /** Of its process. */
+  readonly uid: string
+}
+
+export type Principal = User | ServiceAccountPrincipal | AgentPrincipal | ServerPrincipal
 
 /** How a caller stands in records (`updatedBy`, `owner`) and in the log. */
 export const displayName = (principal: Principal): string => names[principal.kind](principal as never)
@@ -33,6 +42,7 @@ const names: { readonly [Kind in Principal['kind']]: (principal: Extract<Princip
   user: ({ name }) => name,
   serviceaccount: ({ namespace, name }) => `serviceaccount:${namespace}:${name}`,
   agent: ({ name }) => `agent:${name}`,
+  server: ({ name }) => `server:${name}`,
 }
 
 /** Tells callers apart where it matters (budgets, idempotency keys): names of different kinds never meet. */

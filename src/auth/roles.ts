@@ -2,7 +2,7 @@
 import { defaultNamespace, devRole } from '../rules/names.ts'
 import type { Role } from '../rules/permissions.ts'
 import type { Collections } from '../store/collections.ts'
-import type { AgentPrincipal, Principal } from './principal.ts'
+import type { AgentPrincipal, Principal, ServerPrincipal } from './principal.ts'
 
 export interface Roles {
   roleOf(principal: Principal, namespace: string | undefined): Role
@@ -11,14 +11,14 @@ export interface Roles {
 export function createRoles({ roleBindings }: Pick<Collections, 'roleBindings'>): Roles {
   return {
     roleOf: (principal, namespace) => {
-      if (principal.kind === 'agent') return 'agent'
+      if (principal.kind === 'agent' || principal.kind === 'server') return principal.kind
       if (principal.kind === 'user' && principal.admin) return 'admin'
       if (namespace === undefined) return 'none'
       return isDeveloper(principal, namespace) ? 'dev' : 'none'
     },
   }
 
-  function isDeveloper(principal: Exclude<Principal, AgentPrincipal>, namespace: string): boolean {
+  function isDeveloper(principal: Exclude<Principal, AgentPrincipal | ServerPrincipal>, namespace: string): boolean {
     const binding = roleBindings.get(namespace, devRole)?.value
     if (principal.kind === 'serviceaccount') {
       // By uid: an account of the same name made later has to be let in again.

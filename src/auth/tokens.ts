@@ -12,6 +12,7 @@ const defaultSeconds: Readonly<Record<Principal['kind'], number>> = {
   user: userTokenSeconds,
   serviceaccount: serviceAccountTokenSeconds,
   agent: 3_600,
+  server: 300,
 }
 /** Clocks of several servers differ; a token is judged with this much patience. */
 export const skewSeconds = 60
@@ -115,6 +116,6 @@ function principalOf({ sub, kind, admin, namespace, uid, exp }: JWTPayload): Pri
     return { kind, name: sub, admin, ...(isText(uid) && { uid }) }
   }
   if (kind === 'serviceaccount' && isText(namespace) && isText(uid)) return { kind, name: sub, namespace, uid }
-  if (kind === 'agent' && isText(uid) && exp !== undefined) return { kind, name: sub, uid }
+  if ((kind === 'agent' || kind === 'server') && isText(uid) && exp !== undefined) return { kind, name: sub, uid }
   return undefined
 }

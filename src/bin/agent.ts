@@ -13,7 +13,7 @@ import { createLog } from '../platform/log.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
 import { type AgentSettings, AgentSettingsError, agentSettingsFile, readAgentSettings } from './agent-settings.ts'
-import { rememberedUrls } from './remembered-urls.ts'
+import { remembered } from './remembered-urls.ts'
 import { version } from './version.ts'
 
 /** Returns the exit code, once the agent has stopped or could not start. */
@@ -23,12 +23,14 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stopping.abort())
   process.on('SIGHUP', () => process.stdin.isTTY && stopping.abort())
 
-  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : await rememberedUrls(options.dataDir)
+  const known = await remembered(options.dataDir)
+  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : [...new Set([...options.joinUrls, ...known.apiUrls])]
+  const pin = options.pin ?? (options.apiUrls.length > 0 ? undefined : known.pin)
   if (apiUrls.length === 0)
     return fail('no address of a service is known', 'name it with --api-url URL; the agent remembers it')
   let agent: Agent
   try {
-    agent = await start(options, apiUrls, await settingsOf(options), stopping.signal)
+    agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return 0
     return fail(...explain(error, options))
@@ -77,7 +79,8 @@ function start(
       joinToken,
       removeUnknown: options.removeUnknown,
       log: createLog(process.env.SVC3_DEBUG ? 'debug' : 'info'),
-      trust: trust(apiUrls),
+      trust: trust(apiUrls, options.pin),
+      pin: options.pin,
     },
     signal,
   )

@@ -11,19 +11,10 @@ import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys } from '../auth/signing-keys.ts'
 import { createTokens } from '../auth/tokens.ts'
 import { collectImages } from '../controllers/collect-images.ts'
-import { collectNamespaces } from '../controllers/collect-namespaces.ts'
-import { expireAnswers } from '../controllers/expire-answers.ts'
-import { expireEvents } from '../controllers/expire-events.ts'
-import { expireLogins } from '../controllers/expire-logins.ts'
-import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
 import { expireUploads } from '../controllers/expire-uploads.ts'
-import { expireVms } from '../controllers/expire-vms.ts'
 import { startLeadership } from '../controllers/leadership.ts'
-import { markNodes } from '../controllers/mark-nodes.ts'
-import { pullImages } from '../controllers/pull-images.ts'
+import { replicateImages } from '../controllers/replicate-images.ts'
 import { roomsNow } from '../controllers/rooms.ts'
-import { scheduleVms } from '../controllers/schedule-vms.ts'
-import { settleCaptures } from '../controllers/settle-captures.ts'
 import { collect } from '../images/collect.ts'
 import { openStore as openContent } from '../images/store.ts'
 import { systemClock } from '../platform/clock.ts'
@@ -36,7 +27,7 @@ import { Deliveries } from '../server/deliveries.ts'
 import { untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
 import { createHistory } from '../server/history.ts'
-import { createPulls, openPartialFolder } from '../server/image-pulls.ts'
+import { openPartialFolder } from '../server/image-pulls.ts'
 import { forgetUploads } from '../server/image-store.ts'
 import { LegacyUsage } from '../server/legacy/usage.ts'
 import { createLimits } from '../server/limits.ts'
@@ -57,9 +48,11 @@ import { assertUsable } from '../store/store-state.ts'
 import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
 import { openIdentity } from './identity.ts'
+import { startLeaderLoops } from './leader-loops.ts'
 import { fulfilWish } from './operator-wishes.ts'
 import type { ControlPlane, ControlPlaneOptions } from './plane.ts'
 import { type Rotation, resealAll } from './reseal.ts'
+import { internalAddress, openSharing, present, replicasIn, settlePresence, sharedContent } from './sharing.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
 import { keepLegacyUsage, renewCertificate, tendSigningKeys, usageNotKept } from './upkeep.ts'
 import { version } from './version.ts'
@@ -78,6 +71,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     environment,
     plainHttp,
     publicUrl,
+    internalUrl,
     legacy = false,
     clock = systemClock,
   } = options
@@ -108,12 +102,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const keySource = takeKeySource(dataFolder, environment)
   const secrets = new Secrets(await loadKeyring(keySource, sealedCount() === 0))
   await settleKeys()
-  await beginEra({ collections, clock })
   await ensureDefaultNamespace({ collections, clock })
-  const content = await openContent(path.join(dataFolder, 'content'))
+  const ownContent = await openContent(path.join(dataFolder, 'content'))
   const uploads = await Uploads.open(path.join(dataFolder, 'uploads'))
   const deliveries = new Deliveries()
-  await forgetUploads(collections)
   const remotes = await Remotes.open(settings.remotes, dataFolder)
   const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
   const partialUploads = new PartialUploads(partialFolder, clock)
@@ -135,8 +127,20 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
   const certificates = new Certificates({ collections, secrets, clock, log, names: ownNames(host, publicUrl) })
   if (!plainHttp) await certificates.current()
+  const peers = isShared(storeAddress)
+    ? await openSharing({ dataFolder, collections, tokens, certificates, clock, log })
+    : undefined
+  if (!peers) await beginEra({ collections, clock })
+  cleanup.defer(async () => {
+    await peers?.servers.stop()
+    peers?.calls.close()
+  })
+  const content = peers ? sharedContent(ownContent, peers, log) : ownContent
+  await forgetUploads(collections, (server) => peers === undefined || server === peers.servers.id)
   const stopping = new AbortController()
-  const fleetServices = cleanup.use(createFleetServices({ collections, secrets, log }))
+  const fleetServices = cleanup.use(
+    createFleetServices({ collections, secrets, log }, peers && { peers, store, clock }),
+  )
   const history = createHistory({ collections, clock })
   cleanup.defer(() => history.stop())
   const services: Services = {
@@ -153,7 +157,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     certificates,
     ...identity,
     ...fleetServices,
+    peers,
     content,
+    ownContent,
     uploads,
     deliveries,
     remotes,
@@ -179,12 +185,16 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   cleanup.defer(() => app.close())
   const localUrl = apiAddress(await app.listen({ host, port }), plainHttp)
   services.apiUrl = publicUrl ?? localUrl
+  await peers?.servers.start(
+    { internalUrl: internalAddress(internalUrl, host, localUrl), apiUrl: services.apiUrl },
+    () => settlePresence(services),
+  )
   // What is about the records of all runs where the leader is; what is about this server's own files runs here.
   const leading = isShared(storeAddress)
     ? startLeadership({
         store,
         name: 'controllers',
-        holder: `${host}:${port}/${randomUUID()}`,
+        holder: `${new URL(localUrl).host}/${randomUUID()}`,
         lead: startControllers,
         log,
       })
@@ -192,12 +202,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   metrics.tellState(clusterState({ store, collections, isLeading: () => leading.isLeading() }))
   const ownLoops = [
     collectImages(services, {
-      content: { collect: (manifests, options) => collect(content, manifests, options) },
+      content: { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
       sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
     }),
     expireUploads(services, partialUploads),
-    pullImages(services, createPulls(services)),
     keepLegacyUsage(services.legacyUsage, log),
+    ...(peers ? [replicateImages(services, replicasIn(content))] : []),
   ]
   const running = cleanup.move()
 
@@ -234,25 +244,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function startControllers(): () => Promise<void> {
-    const scheduler = scheduleVms(services, services.fleet)
-    const unsubscribe = services.fleet.subscribe(() => scheduler.nudge())
-    const loops = [
-      scheduler,
-      expireVms(services),
-      expirePushJobs(services),
-      markNodes(services, services.fleet),
-      expireAnswers(services),
-      expireEvents(services),
-      expireLogins(services),
-      collectNamespaces(services),
-      settleCaptures(services),
-      renewCertificate(certificates, log),
-      tendSigningKeys(signingKeys, log),
-    ]
-    return async () => {
-      unsubscribe()
-      await Promise.all(loops.map((loop) => loop.stop()))
-    }
+    return startLeaderLoops(services, [renewCertificate(certificates, log), tendSigningKeys(signingKeys, log)])
   }
 
   function sealedCount(): number {

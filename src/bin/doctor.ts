@@ -20,7 +20,7 @@ import type { DoctorCheck, DoctorOptions, DriverName } from '../cli/programs.ts'
 import { openDriver } from '../drivers/index.ts'
 import { exec } from '../platform/exec.ts'
 import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
-import { rememberedUrls } from './remembered-urls.ts'
+import { remembered } from './remembered-urls.ts'
 import { version } from './version.ts'
 
 /** What only one of them needs. */
@@ -40,7 +40,8 @@ const askPmset = async (): Promise<string> => (await exec('pmset', ['-g'], { tim
 export async function runDoctor(options: DoctorOptions): Promise<readonly DoctorCheck[]> {
   const { dataDir, network, signal } = options
   const driver = openDriver(options.driver, options.driver === 'qemu' ? { network } : {})
-  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : await rememberedUrls(dataDir)
+  const known = await remembered(dataDir)
+  const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : known.apiUrls
   try {
     return await examine(
       [

@@ -13,7 +13,9 @@ import { LocalUsers, type UserDirectory, usersFile } from '../auth/local-users.t
 import { createIdentity, type Identity } from '../auth/oidc.ts'
 import { remoteKeys } from '../auth/provider-keys.ts'
 import type { Secrets } from '../auth/secrets.ts'
+import { storedThrottle } from '../auth/stored-throttle.ts'
 import { StoredUsers } from '../auth/stored-users.ts'
+import { storedUsedTokens } from '../auth/used-tokens.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Settings } from '../server/settings.ts'
@@ -54,6 +56,7 @@ export async function openIdentity(input: IdentityInput): Promise<IdentityPart> 
       adminGroups,
       keys,
       clock,
+      used: storedUsedTokens(input.collections.used),
     })
     return { identity, isCurrentUser: () => false }
   }
@@ -66,7 +69,16 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   users.list()
   const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
   const storage = { logins: collections.logins, secrets, keys, clock }
-  const localIssuer = createLocalIssuer({ apiUrl, pathPrefix: settings.console.pathPrefix, users, keys, storage, log })
+  const throttle = storedThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
+  const localIssuer = createLocalIssuer({
+    apiUrl,
+    pathPrefix: settings.console.pathPrefix,
+    users,
+    keys,
+    storage,
+    throttle,
+    log,
+  })
   const identity = createIdentity({
     issuer: () => localIssuer.issuer,
     clientId: localClientId,
@@ -76,6 +88,7 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
     adminGroups: [localAdminGroup],
     keys: localIssuer.keys,
     clock,
+    used: storedUsedTokens(collections.used),
     uidOf: (subject) => users.byAccountId(subject) && subject,
   })
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }

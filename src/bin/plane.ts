@@ -20,6 +20,8 @@ export interface ControlPlaneOptions {
   readonly plainHttp: boolean
   /** Where clients reach the API, when that is not where it listens. */
   readonly publicUrl?: string | undefined
+  /** Where other servers on the same store reach this one, when that is not where it listens. */
+  readonly internalUrl?: string | undefined
   /** Paths of 2.4.x are answered unless the settings say otherwise. */
   readonly legacy?: boolean | undefined
   readonly clock?: Clock

@@ -17,7 +17,10 @@ const renewEveryMs = 60_000
 const lookMs = 250
 
 export interface ServeOptions
-  extends Pick<ControlPlaneOptions, 'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'noticeSeconds'> {
+  extends Pick<
+    ControlPlaneOptions,
+    'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'noticeSeconds' | 'internalUrl'
+  > {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }
   /** What the connection file tells beyond the address and the process; asked again every minute. */

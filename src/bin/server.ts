@@ -8,13 +8,21 @@ import { serve } from './serve.ts'
 /** Several times as long as load balancers usually take to ask again. */
 const noticeSeconds = 5
 
-export const runServer = ({ dataDir, listen, plainHttp, publicUrl, storeAddress }: ServerOptions): Promise<number> =>
+export const runServer = ({
+  dataDir,
+  listen,
+  plainHttp,
+  publicUrl,
+  storeAddress,
+  internalUrl,
+}: ServerOptions): Promise<number> =>
   serve({
     dataDir,
     listen,
     plainHttp,
     publicUrl,
     storeAddress,
+    internalUrl,
     noticeSeconds: storeAddress === undefined ? 0 : noticeSeconds,
     note: async () => ({}),
     greet: async (plane) =>

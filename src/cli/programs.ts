@@ -48,6 +48,8 @@ export interface ServerOptions {
   readonly publicUrl: string | undefined
   /** Where the records are, when that is not the data folder. */
   readonly storeAddress: string | undefined
+  /** Where other servers on the same records reach this one, when that is not where it listens. */
+  readonly internalUrl: string | undefined
 }
 
 export interface RotateKeyOptions {
@@ -122,8 +124,11 @@ export interface AgentOptions {
   readonly joinToken: (() => Promise<string>) | undefined
   /** Called when the node has joined: a token that was left for it is not needed any more. */
   readonly joined?: (() => Promise<void>) | undefined
-  /** How the certificates of these servers are judged. */
-  readonly trust: (apiUrls: readonly string[]) => Trust | undefined
+  /** Of the string that the host joins by: where servers are when no address was given, and by which key they are known. */
+  readonly joinUrls: readonly string[]
+  readonly pin: string | undefined
+  /** How the certificates of these servers are judged. `pin`: a key that is good though nobody vouches for it. */
+  readonly trust: (apiUrls: readonly string[], pin?: string) => Trust | undefined
 }
 
 export const serviceKinds = ['agent', 'server'] as const

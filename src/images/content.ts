@@ -45,6 +45,8 @@ export interface PutOptions extends Waiting {
 
 export interface ContentStore extends ContentSource {
   readonly folder: string
+  /** What is not in the folder is looked for on other servers. */
+  readonly isShared?: boolean
   /** The bytes may be overwritten by whoever has them once this is over. */
   put(content: Content, options?: PutOptions): Promise<Stored>
   /** Content from elsewhere: kept only when it is exactly what it was said to be. */

@@ -1,39 +1,82 @@
-// What serves nodes and those who wait for their VMs, put together once: streams, tunnels, wishes, waits.
+// What serves nodes and those who wait for their VMs, put together once: streams, presence, tunnels, wishes, waits.
+import type { Clock } from '../platform/clock.ts'
+import type { Store } from '../store/store.ts'
+import { createFarNodes, noFarNodes } from './far-nodes.ts'
 import { Fleet } from './fleet.ts'
 import { ImageUses } from './image-uses.ts'
 import { sendCaches } from './node-cache.ts'
-import type { Services } from './services.ts'
+import { ownPresence, SharedPresence } from './presence.ts'
+import type { Peers, Services } from './services.ts'
 import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
 import { sendWishes } from './wishes.ts'
 
-export type FleetServices = Pick<Services, 'fleet' | 'tunnels' | 'growth' | 'waits' | 'imageUses' | 'isoUses'>
+export type FleetServices = Pick<
+  Services,
+  'fleet' | 'presence' | 'farNodes' | 'tunnels' | 'growth' | 'waits' | 'imageUses' | 'isoUses'
+>
+
+/** Where other servers work on the same records. */
+export interface Shared {
+  readonly peers: Peers
+  readonly store: Pick<Store, 'watch'>
+  readonly clock: Clock
+}
 
 export function createFleetServices(
   services: Pick<Services, 'collections' | 'secrets' | 'log'>,
-): FleetServices & Disposable {
-  const { vms } = services.collections
+  shared?: Shared,
+): FleetServices & AsyncDisposable {
+  const { collections, log } = services
+  const { vms, nodes } = collections
   const fleet = new Fleet()
   const growth: Services['growth'] = new Map()
   const waits = new Waits(vms.view)
   const imageUses = new ImageUses(vms.view, ({ shape }) => shape.image)
   const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)
-  const stopWishes = sendWishes({ ...services, fleet, growth })
-  const stopCaches = sendCaches(services.collections, fleet)
+  const far = shared && new SharedPresence({ ...shared, collections, fleet, servers: shared.peers.servers, log })
+  const presence = far ?? ownPresence(fleet)
+  const farNodes = shared
+    ? createFarNodes({ id: shared.peers.servers.id, fleet, presence, calls: shared.peers.calls, log })
+    : noFarNodes(fleet)
+  const stops = [
+    sendWishes({ ...services, fleet, growth }),
+    sendCaches(collections, fleet),
+    // Whichever server a node was removed by: it is not one any more.
+    nodes.view.subscribe((changes) => {
+      for (const change of changes) {
+        const before = change.previous?.value
+        const isSame = change.type === 'put' && change.entry.value.uid === before?.uid
+        if (before && !isSame) fleet.drop(before.name)
+      }
+    }),
+    vms.view.subscribe((changes) => {
+      if (growth.size === 0) return
+      for (const change of changes) {
+        const record = change.type === 'put' ? change.entry.value : undefined
+        const held = record && growth.get(record.uid)
+        if (held && record.observed.generation >= held.generation) growth.delete(record.uid)
+      }
+    }),
+  ]
   return {
     fleet,
-    tunnels: new Tunnels(fleet),
+    presence,
+    farNodes,
+    tunnels: new Tunnels(farNodes),
     growth,
     waits,
     imageUses,
     isoUses,
-    [Symbol.dispose]: () => {
-      stopWishes()
-      stopCaches()
+    [Symbol.asyncDispose]: async () => {
+      for (const stop of stops) stop()
       waits.stop()
       imageUses.stop()
       isoUses.stop()
       fleet.close()
+      await farNodes.stop()
+      await far?.leave()
+      far?.stop()
     },
   }
 }

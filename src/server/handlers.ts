@@ -4,7 +4,7 @@ import type { Readable } from 'node:stream'
 import type { TSchema } from 'typebox'
 import type { OperationId, OperationTable } from '../api/index.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
-import type { AgentPrincipal, Principal } from '../auth/principal.ts'
+import type { AgentPrincipal, Principal, ServerPrincipal } from '../auth/principal.ts'
 import type { Collection } from '../store/collection.ts'
 import type { Entry } from '../store/store.ts'
 import type { Download } from './downloads.ts'
@@ -20,7 +20,9 @@ export interface Call<O extends Operation> {
     ? Principal | undefined
     : O['allow'] extends 'agent'
       ? AgentPrincipal
-      : Exclude<Principal, AgentPrincipal>
+      : O['allow'] extends 'server'
+        ? ServerPrincipal
+        : Exclude<Principal, AgentPrincipal | ServerPrincipal>
   readonly now: Date
   /** Set when the caller sent an Idempotency-Key: stamp it on what is created, recognise it when it is there. */
   readonly requestKey: string | undefined

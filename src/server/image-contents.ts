@@ -35,6 +35,8 @@ const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'u
 export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> & Pick<ImageRecord, 'os'>
 
 export interface ImageContents {
+  /** Some of it may be on another server. */
+  readonly isShared: boolean
   /** A disk without anything on it. */
   empty(architecture: Architecture, sizeBytes: number, boot: Pick<ImportOptions, 'firmware' | 'os'>): Promise<Imported>
   /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
@@ -78,6 +80,8 @@ export function openImageContents(store: ContentStore): ImageContents {
   }
 
   return {
+    isShared: store.isShared ?? false,
+
     empty: (architecture, sizeBytes, boot) => put(architecture, sizeBytes, [], boot),
 
     importFile: (file, options) => pack(file, options),

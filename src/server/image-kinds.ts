@@ -1,6 +1,6 @@
 // Images and ISOs side by side, for what is done with both in the same way.
 import { type ImageContents, openImageContents } from './image-contents.ts'
-import { ImageStore } from './image-store.ts'
+import { amongServers, ImageStore } from './image-store.ts'
 import type { Services } from './services.ts'
 
 export interface Kind {
@@ -15,16 +15,24 @@ export function imageKinds({
   imageUses,
   isoUses,
   content,
-}: Pick<Services, 'collections' | 'imageUses' | 'isoUses' | 'content'>): Readonly<Record<'image' | 'iso', Kind>> {
+  ...services
+}: Pick<Services, 'collections' | 'imageUses' | 'isoUses' | 'content' | 'store' | 'peers'>): Readonly<
+  Record<'image' | 'iso', Kind>
+> {
   const contents = openImageContents(content)
+  const among = amongServers({ collections, ...services })
   const images = { noun: 'images', word: 'image', command: 'image', collection: collections.images } as const
   const isos = { noun: 'isos', word: 'ISO', command: 'iso', collection: collections.isos } as const
   return {
     image: {
       noun: 'images',
-      store: new ImageStore({ ...images, uses: imageUses, contents }),
+      store: new ImageStore({ ...among, ...images, uses: imageUses, contents }),
       take: contents.importDisk,
     },
-    iso: { noun: 'isos', store: new ImageStore({ ...isos, uses: isoUses, contents }), take: contents.importFile },
+    iso: {
+      noun: 'isos',
+      store: new ImageStore({ ...among, ...isos, uses: isoUses, contents }),
+      take: contents.importFile,
+    },
   }
 }

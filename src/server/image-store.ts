@@ -6,6 +6,7 @@ import { timestamp } from '../platform/clock.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../rules/image-names.ts'
 import { diskSize, roughSize } from '../rules/sizes.ts'
+import { caughtUp, currentRev } from '../store/caught-up.ts'
 import type { Collection } from '../store/collection.ts'
 import type { Collections } from '../store/collections.ts'
 import { type ImageRecord, isReady } from '../store/fleet-records.ts'
@@ -27,6 +28,10 @@ export interface ImageStoreParts extends ImageKind {
   readonly collection: Collection<ImageRecord>
   readonly uses: ImageUses
   readonly contents: ImageContents
+  /** The id of this one, where several servers share the records. */
+  readonly server?: string | undefined
+  /** Resolves when what other servers have written until now is seen here. */
+  caughtUp?(): Promise<void>
 }
 
 /** Who asks, from where, when, and by which request. */
@@ -44,12 +49,27 @@ export interface Made {
   readonly isRepeated: boolean
 }
 
+/** What an image store needs to know where other servers change the same records. */
+export function amongServers({
+  peers,
+  store,
+  collections: { vms },
+}: Pick<Services, 'peers' | 'store' | 'collections'>): Pick<ImageStoreParts, 'server' | 'caughtUp'> {
+  if (!peers) return {}
+  return {
+    server: peers.servers.id,
+    caughtUp: async () => caughtUp(store, vms.view, await currentRev(store), AbortSignal.timeout(5_000)),
+  }
+}
+
 export const openImages = ({
   collections,
   imageUses,
   content,
-}: Pick<Services, 'collections' | 'imageUses' | 'content'>) =>
+  ...services
+}: Pick<Services, 'collections' | 'imageUses' | 'content' | 'store' | 'peers'>) =>
   new ImageStore({
+    ...amongServers({ collections, ...services }),
     noun: 'images',
     word: 'image',
     command: 'image',
@@ -107,7 +127,7 @@ export class ImageStore {
 
   /** Names are unique by the key of the record, whoever else creates one at the same time. */
   async create(record: NewImage, { namespace, owner, now, requestKey }: Asked): Promise<Made> {
-    const { collection } = this.#parts
+    const { collection, server } = this.#parts
     const at = timestamp(now)
     const whole: ImageRecord = {
       ...record,
@@ -116,6 +136,7 @@ export class ImageStore {
       updatedAt: at,
       sourceNamespace: namespace,
       ...(requestKey !== undefined && { requestKey }),
+      ...(record.sourceType === 'userUpload' && server !== undefined && { server }),
     }
     try {
       return { entry: await collection.create('', record.name, whole), isRepeated: false }
@@ -157,7 +178,8 @@ export class ImageStore {
     )
     failpoint('copy.recorded')
     // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
-    const isHeld = content === undefined || collection.get('', from)?.value.content === content
+    // What is on the disk of another server is brought here first, where nobody else's collector can take it.
+    const isHeld = content === undefined || (!contents.isShared && collection.get('', from)?.value.content === content)
     if (isHeld || (await contents.hold(content))) return made
     await collection.delete(made.entry).catch(ignoreLost)
     throw this.#conflict(from, 'was deleted while it was being copied', 'copy another one')
@@ -169,6 +191,9 @@ export class ImageStore {
 
   async remove(name: string): Promise<Status> {
     const { collection, uses, noun, word } = this.#parts
+    this.existing(name)
+    // A VM that another server has just written uses it, too.
+    await this.#parts.caughtUp?.()
     for (;;) {
       const entry = this.existing(name)
       const users = uses.of(name)
@@ -262,14 +287,17 @@ export const listed = (names: readonly string[]): string =>
     : `${names.slice(0, mostNamed).join(', ')} and ${names.length - mostNamed} more`
 
 /**
- * What a server that died was about to take in: its file is gone with it. Only one server works on a store, and this is
- * called before it takes requests.
+ * What a server that died was about to take in: its file is gone with it. A server does this for itself before it takes
+ * requests; for one that does not come back, the others do.
  */
-export async function forgetUploads({ images, isos }: Pick<Collections, 'images' | 'isos'>): Promise<void> {
+export async function forgetUploads(
+  { images, isos }: Pick<Collections, 'images' | 'isos'>,
+  isGone: (server: string | undefined) => boolean,
+): Promise<void> {
   for (const collection of [images, isos]) {
     for (const entry of collection.list()) {
-      const { state, sourceType, content } = entry.value
-      if (state === 'Updating' && sourceType === 'userUpload' && content === undefined)
+      const { state, sourceType, content, server } = entry.value
+      if (state === 'Updating' && sourceType === 'userUpload' && content === undefined && isGone(server))
         await collection.delete(entry).catch(ignoreLost)
     }
   }

@@ -47,20 +47,31 @@ export async function createInside<T>(
 }
 
 const keptEras = 100
+/** Servers that start within this time of each other start together, as after a power cut. */
+const togetherMs = 60_000
 
 /**
  * These data have a name of their own, and every start begins an era in them, at the revision that it found: nodes tell by
  * these whose word they obey, and whether the data went back, as after restoring a backup.
+ * Where servers share the data, this is for the first of them alone: with others there, the era goes on.
  */
-export async function beginEra({ collections, clock }: Pick<Services, 'collections' | 'clock'>): Promise<void> {
+export async function beginEra(
+  { collections, clock }: Pick<Services, 'collections' | 'clock'>,
+  server?: string,
+): Promise<void> {
   const { cluster } = collections
   for (;;) {
     const entry = cluster.get('', 'id')
-    const era = { uid: randomUUID(), since: cluster.view.rev }
+    const at = timestamp(clock.now())
+    const latest = entry?.value.eras?.at(-1)
+    const ageMs = clock.now().getTime() - Date.parse(latest?.at ?? '1970-01-01')
+    // Another one, that starts at the same time, has: what nodes hear of it is heard in its era.
+    if (server !== undefined && latest?.server !== server && Math.abs(ageMs) < togetherMs) return
+    const era = { uid: randomUUID(), since: cluster.view.rev, ...(server !== undefined && { server, at }) }
     const eras = [...(entry?.value.eras ?? []), era].slice(-keptEras)
     try {
       if (entry) await cluster.update(entry, { ...entry.value, eras })
-      else await cluster.create('', 'id', { uid: randomUUID(), createdAt: timestamp(clock.now()), eras })
+      else await cluster.create('', 'id', { uid: randomUUID(), createdAt: at, eras })
       return
     } catch (error) {
       if (!isFault(error, 'AlreadyExists')) ignoreLost(error)

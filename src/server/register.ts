@@ -10,6 +10,7 @@ import { type Answered, type Idempotency, requestKeyOf } from './idempotency.ts'
 import { listsFor } from './lists.ts'
 import { readForm } from './multipart.ts'
 import { missingNamespace } from './namespace.ts'
+import { mayBePassedOn, passOn, placeOf } from './passing-on.ts'
 import { refusalOf } from './refusals.ts'
 import { renderer } from './render.ts'
 import type { Services } from './services.ts'
@@ -31,6 +32,7 @@ export function registerOperation(
   const handler = table[operation.id as keyof Handlers] as unknown as AnyHandler
   const hasNamespace = operation.path.includes('{namespace}')
   const answer = answerOf(operation, handler, services, idempotency)
+  const isPlaced = services.peers !== undefined && mayBePassedOn(operation)
   const route: RouteOptions = {
     // HEAD of a file is answered by itself: otherwise all of it would be read to be thrown away.
     method: operation.isDownload ? ['GET', 'HEAD'] : operation.method,
@@ -49,7 +51,8 @@ export function registerOperation(
       if (hasNamespace && !services.collections.namespaces.get('', request.namespace))
         throw missingNamespace(request.namespace)
       reply.header('x-request-id', request.id)
-      return answer(request, reply)
+      const place = isPlaced ? placeOf(operation, request, services) : undefined
+      return place ? passOn(place, request, reply, services) : answer(request, reply)
     },
   }
   app.route(route)

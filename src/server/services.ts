@@ -17,6 +17,7 @@ import type { Horizon } from '../store/horizon.ts'
 import type { Store } from '../store/store.ts'
 import type { Certificates } from './certificates.ts'
 import type { Deliveries } from './deliveries.ts'
+import type { FarNodes } from './far-nodes.ts'
 import type { Fleet } from './fleet.ts'
 import type { History } from './history.ts'
 import type { ImageUses } from './image-uses.ts'
@@ -25,12 +26,21 @@ import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 import type { PartialUploads } from './partial-uploads.ts'
 import type { PeerTickets } from './peer-tickets.ts'
+import type { Presence } from './presence.ts'
 import type { Remotes } from './remotes.ts'
+import type { ServerCalls } from './server-calls.ts'
+import type { Servers } from './servers.ts'
 import type { Settings } from './settings.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Uploads } from './uploads.ts'
 import type { Waits } from './waits.ts'
 import type { Growth } from './wishes.ts'
+
+/** The other servers on the same records, and how they are reached. */
+export interface Peers {
+  readonly servers: Servers
+  readonly calls: ServerCalls
+}
 
 export interface Services {
   readonly store: Store
@@ -49,8 +59,13 @@ export interface Services {
   readonly localIssuer?: LocalIssuer
   readonly certificates: Certificates
   readonly nodeKeys: NodeKeys
-  /** The agents that are connected. */
+  /** The agents that are connected to this server. */
   readonly fleet: Fleet
+  /** Those that are connected to any. */
+  readonly presence: Presence
+  readonly farNodes: FarNodes
+  /** Only where servers share a store. */
+  readonly peers?: Peers | undefined
   readonly tunnels: Tunnels
   /** What the nodes of a namespace have free now, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]
@@ -63,6 +78,8 @@ export interface Services {
   readonly isoUses: ImageUses
   /** What images and ISOs are made of. */
   readonly content: ContentStore
+  /** The part of it that is on the disk of this server. */
+  readonly ownContent: ContentStore
   readonly uploads: Uploads
   /** What nodes are sending. */
   readonly deliveries: Deliveries

@@ -82,10 +82,10 @@ async function stream(
   return reply.type(type).header('cache-control', 'no-store').send(bytes)
 }
 
-/** Agents keep one stream each, as many as there are nodes. */
+/** Agents keep one stream each, as many as there are nodes; what servers pass on was counted where it came in. */
 export function admit(operation: Operation, request: FastifyRequest, services: Services): string {
   const caller = request.principal ? callerKey(request.principal) : request.ip
-  if (operation.allow !== 'agent') checkRoom(caller, services)
+  if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)
   return caller
 }
 

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream'
 import type { AgentMessage } from '../api/agent.ts'
 import { ApiError, notFound } from '../api/errors.ts'
 import type { VmRecord } from '../store/fleet-records.ts'
-import type { Fleet } from './fleet.ts'
+import type { FarNodes } from './far-nodes.ts'
 
 type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
 const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
@@ -31,11 +31,11 @@ interface Waiting {
 }
 
 export class Tunnels {
-  readonly #fleet: Pick<Fleet, 'tell'>
+  readonly #nodes: Pick<FarNodes, 'tell' | 'prefix'>
   readonly #waiting = new Map<string, Waiting>()
 
-  constructor(fleet: Pick<Fleet, 'tell'>) {
-    this.#fleet = fleet
+  constructor(nodes: Pick<FarNodes, 'tell' | 'prefix'>) {
+    this.#nodes = nodes
   }
 
   /** What to do with the caller's connection once it is open. Refuses before that what cannot work. */
@@ -70,6 +70,13 @@ export class Tunnels {
     return this.#dial(vm, { to: 'log', follow, ...(tail !== undefined && { tail }) })
   }
 
+  /** The id of the server where a tunnel ends, when that is another one. */
+  elsewhere(tunnel: string): string | undefined {
+    const { prefix } = this.#nodes
+    const at = tunnel.indexOf('.')
+    return prefix === '' || at < 0 || tunnel.startsWith(prefix) ? undefined : tunnel.slice(0, at)
+  }
+
   /** The agent comes for a tunnel that it was told about. */
   answer(node: string, tunnel: string): Accept {
     const waiting = this.#waiting.get(tunnel)
@@ -86,7 +93,7 @@ export class Tunnels {
       throw new ApiError('Conflict', `vm "${vm.name}" is on no node yet`, { ...about, hint: 'wait until it runs' })
     if (this.#waiting.size >= maxWaiting)
       throw new ApiError('TooManyRequests', 'too many connections are being opened', { retryAfterSeconds: 2 })
-    const tunnel = randomBytes(16).toString('hex')
+    const tunnel = this.#nodes.prefix + randomBytes(16).toString('hex')
     return new Promise((resolve, reject) => {
       const give = (error: ApiError): void => {
         clearTimeout(timer)
@@ -105,7 +112,10 @@ export class Tunnels {
         resolve(stream)
       }
       this.#waiting.set(tunnel, { node, take })
-      if (!this.#fleet.tell(node, { type: 'DIAL', tunnel, uid: vm.uid, ...how })) give(unavailable())
+      this.#nodes.tell(node, { type: 'DIAL', tunnel, uid: vm.uid, ...how }).then(
+        (isTold) => isTold || give(unavailable()),
+        () => give(unavailable()),
+      )
     })
   }
 }

@@ -3,7 +3,7 @@
 import http from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { createWebSocketStream, type WebSocket, WebSocketServer } from 'ws'
+import { createWebSocketStream, WebSocket, WebSocketServer } from 'ws'
 import { ApiError } from '../api/errors.ts'
 import type { Operation } from '../api/operation.ts'
 import { lostBy } from './authenticate.ts'
@@ -76,6 +76,24 @@ export async function upgrade(
     socket.off('close', accept.drop)
     watchOver(open, { operation, request, services, caller })
     accept.take(streamOf(open, accept.isFramed === true))
+  })
+}
+
+/** A WebSocket to another server, over a connection that was judged. Rejects when it is refused. */
+export function dialServer(socket: Duplex, path: string, token: string): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const open = new WebSocket(`ws://server${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+      perMessageDeflate: false,
+      handshakeTimeout: pingMs,
+      createConnection: (() => socket) as never,
+    })
+    open.once('open', () => resolve(streamOf(open, false)))
+    open.once('unexpected-response', (_request, { statusCode }) => {
+      open.terminate()
+      reject(new Error(`the other server answered ${statusCode}`))
+    })
+    open.on('error', reject)
   })
 }
 

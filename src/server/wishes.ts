@@ -58,6 +58,8 @@ const wantedCapture = (capture: VmCapture): WantedCapture => ({
 export function wishesFor(
   services: Needed,
   node: string,
+  /** How far the records are that this is made from; what the view says where nobody knows better. */
+  rev?: string,
 ): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds'> {
   const vms: WantedVm[] = []
   const kept: string[] = []
@@ -73,7 +75,8 @@ export function wishesFor(
   }
   const { cluster, vms: all } = services.collections
   const data = cluster.get('', 'id')?.value
-  const store = { uid: data?.uid ?? '', revision: all.view.rev, eras: [...(data?.eras ?? [])] }
+  const eras = (data?.eras ?? []).map(({ uid, since }) => ({ uid, since }))
+  const store = { uid: data?.uid ?? '', revision: rev ?? all.view.rev, eras }
   const cache = wantedCache(services.collections, services.collections.nodes.get('', node)?.value)
   return { vms, kept, store, cache }
 }

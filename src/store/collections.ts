@@ -2,6 +2,7 @@
 import { Collection } from './collection.ts'
 import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
 import type { PushJobRecord } from './push-jobs.ts'
+import type { LoginTriesRecord, PresenceRecord, ServerRecord, UploadPlaceRecord, UsedRecord } from './server-records.ts'
 import type { Store } from './store.ts'
 import { View } from './view.ts'
 
@@ -14,12 +15,20 @@ export interface NamespaceRecord {
   readonly isTerminating?: boolean
 }
 
+export interface EraRecord {
+  readonly uid: string
+  readonly since: string
+  /** Where servers share the data: which of them began it, and when. */
+  readonly server?: string
+  readonly at?: string
+}
+
 /** One record, `id`: these data and no others. */
 export interface ClusterRecord {
   readonly uid: string
   readonly createdAt: string
   /** The starts of servers on these data, the newest last, each with the revision that it found. */
-  readonly eras?: readonly { readonly uid: string; readonly since: string }[]
+  readonly eras?: readonly EraRecord[]
 }
 
 export interface ServiceAccountRecord {
@@ -175,6 +184,11 @@ const kinds = {
   pushJobs: kind<PushJobRecord>('/push-jobs/'),
   legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
   cluster: kind<ClusterRecord>('/cluster/'),
+  servers: kind<ServerRecord>('/servers/'),
+  presence: kind<PresenceRecord>('/presence/'),
+  uploadPlaces: kind<UploadPlaceRecord>('/upload-places/'),
+  used: kind<UsedRecord>('/used/'),
+  loginTries: kind<LoginTriesRecord>('/login-tries/'),
 }
 
 export type Collections = { readonly [Name in keyof typeof kinds]: ReturnType<(typeof kinds)[Name]> } & AsyncDisposable

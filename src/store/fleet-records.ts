@@ -200,6 +200,8 @@ export interface ImageRecord {
   readonly source?: string
   readonly sourceType?: Image['sourceType']
   readonly sourceNamespace?: string
+  /** Of an upload, where servers share the records: the one that takes it in. */
+  readonly server?: string
   /** What is on its way into it: the only one, and until it has come to its end the image is Updating. */
   readonly capture?: ImageCapture
   /** Set while it is being pulled: what from where. The next start goes on with it. */

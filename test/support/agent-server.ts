@@ -41,6 +41,8 @@ export class AgentServer implements AsyncDisposable {
   /** Answered as unknown. */
   readonly unknown = new Set<string>()
   heartbeatSeconds = 10
+  /** Where it says that servers are. */
+  servers: readonly string[] | undefined
   /** Its data, and how far they are: every wish is a revision. */
   store = { uid: 'store', revision: 1 }
   /** As a server of before there were revisions. */
@@ -322,7 +324,8 @@ export class AgentServer implements AsyncDisposable {
     const vms = [...this.wanted.values()]
     if (this.isOldFashioned) return { type: 'HELLO', vms: vms.map(({ revision: _, ...vm }) => vm), heartbeatSeconds }
     const place = { uid: store.uid, revision: String(store.revision) }
-    return { type: 'HELLO', vms, kept: [], store: place, heartbeatSeconds } satisfies AgentMessage
+    const servers = this.servers && { servers: [...this.servers] }
+    return { type: 'HELLO', vms, kept: [], store: place, heartbeatSeconds, ...servers } satisfies AgentMessage
   }
 
   #node(report: NodeReport): unknown {

@@ -97,10 +97,12 @@ export async function startService(
   const fleetServices = createFleetServices({ collections, secrets, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
   const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
+  const content = await openContent(path.join(folder, 'content'))
   const history = createHistory({ collections, clock })
   const services: Services = {
     ...fleetServices,
-    content: await openContent(path.join(folder, 'content')),
+    content,
+    ownContent: content,
     uploads: await Uploads.open(path.join(folder, 'uploads')),
     deliveries: new Deliveries(),
     remotes: await Remotes.open(settings.remotes, folder, 10),
@@ -166,7 +168,7 @@ export async function startService(
       stopping.abort()
       await app.close()
       history.stop()
-      fleetServices[Symbol.dispose]()
+      await fleetServices[Symbol.asyncDispose]()
       await collections[Symbol.asyncDispose]()
       await store.close()
       await fs.rm(folder, { recursive: true, force: true })

@@ -8,6 +8,10 @@ export type Loss = 'nothing' | 'requests' | 'answers'
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number
   lose(what: Loss): void
+  /** Everything arrives so much later, in order. */
+  delay(milliseconds: number): void
+  /** How many connections are open. */
+  readonly count: number
   /** New connections lead to this port, and so do those that wait because nobody listened at the one before. */
   aim(target: number): void
   /** Ends every connection; new ones are accepted. */
@@ -26,13 +30,15 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
   let target = first
   let loss: Loss = 'nothing'
   let isOpen = true
+  let delayMs = 0
   let lostBytes = 0
   let lostMore: () => void = () => undefined
   const join = (client: net.Socket, upstream: net.Socket): void => {
     const pipe = (from: net.Socket, to: net.Socket, kind: Loss): void => {
       sockets.add(from)
       from.on('data', (chunk) => {
-        if (loss !== kind) return void to.write(chunk)
+        if (loss !== kind && delayMs === 0) return void to.write(chunk)
+        if (loss !== kind) return void setTimeout(() => to.destroyed || to.write(chunk), delayMs)
         lostBytes += chunk.length
         lostMore()
       })
@@ -72,6 +78,12 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
     port: (server.address() as net.AddressInfo).port,
     lose: (what) => {
       loss = what
+    },
+    delay: (milliseconds) => {
+      delayMs = milliseconds
+    },
+    get count() {
+      return sockets.size / 2
     },
     aim: (port) => {
       target = port

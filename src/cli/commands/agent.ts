@@ -1,6 +1,7 @@
 // svc3 agent
-import type { Trust } from '../../client/tls.ts'
+import type { Peer } from '../../client/tls.ts'
 import { isLoopback } from '../../client/transport.ts'
+import { decodeJoinString, isJoinString, type JoinString } from '../../rules/join-string.ts'
 import { defineCommand } from '../command.ts'
 import { checkUrl } from '../connection.ts'
 import type { Context } from '../context.ts'
@@ -32,9 +33,9 @@ export const command = defineCommand({
     'join-token-stdin': { type: 'boolean', description: 'Read the join token from standard input' },
     join: {
       type: 'string',
-      value: 'TOKEN',
+      value: 'STRING',
       secret: true,
-      description: 'The join token; others can see it in the list of processes',
+      description: 'What "svc3 node join-token" printed; others can see it in the list of processes',
     },
     name: { type: 'string', value: 'NAME', defaultText: 'the name of this host', description: 'Name of the node' },
     data: {
@@ -94,8 +95,12 @@ export const command = defineCommand({
   },
   examples: [
     {
+      line: 'svc3 agent --join-token-file token.txt',
+      does: 'Join the cluster that the string in the file names, and run VMs; it is not needed again',
+    },
+    {
       line: 'svc3 agent --api-url https://svc3.example.com --join-token-file token.txt',
-      does: 'Join, and run VMs; the token is not needed again',
+      does: 'The same, by an address of your own',
     },
     { line: 'svc3 agent', does: 'Go on as the node that this host is' },
     {
@@ -121,8 +126,15 @@ export const command = defineCommand({
       const isClear = url.startsWith('http:') && !isLoopback(new URL(url).hostname)
       if (isClear) note(`the node's token travels in clear to ${url}, and who listens in can use it; https:// is safer`)
     }
+    const join = await joinFrom(context, {
+      token: options.join,
+      file: options['join-token-file'],
+      fromStdin: options['join-token-stdin'],
+    })
     const request: AgentOptions = {
       apiUrls,
+      joinUrls: join?.text?.urls ?? [],
+      pin: join?.text?.pin,
       dataDir,
       imageDir:
         options.images === undefined ? path.join(dataDir, 'images') : path.resolve(host.workingDir, options.images),
@@ -138,11 +150,7 @@ export const command = defineCommand({
       peerPort: options['peer-port'],
       network: options.network,
       simulation: parseSimulation(options.simulate),
-      joinToken: await joinTokenFrom(context, {
-        token: options.join,
-        file: options['join-token-file'],
-        fromStdin: options['join-token-stdin'],
-      }),
+      joinToken: join?.token,
       joined: removal(dataDir, options['join-token-file'], host.workingDir),
       trust: await trustOf(host, apiUrls, options.ca, options.fingerprint),
       removeUnknown: options['remove-unknown'],
@@ -157,24 +165,37 @@ interface TokenSources {
   readonly fromStdin: boolean
 }
 
-/** Asked for only when the node has to join: a file may be gone by then. */
-async function joinTokenFrom(
-  context: Context,
-  { token, file, fromStdin }: TokenSources,
-): Promise<(() => Promise<string>) | undefined> {
+interface Join {
+  /** Asked for only when the node has to join: a file may be gone by then. */
+  readonly token: () => Promise<string>
+  /** What was given is a whole string, and not a token alone. */
+  readonly text: JoinString | undefined
+}
+
+function parsedJoin(given: string): JoinString | undefined {
+  const text = decodeJoinString(given)
+  if (!text && isJoinString(given)) throw new UsageError('the join string is not whole', tokenAdvice)
+  return text
+}
+
+async function joinFrom(context: Context, { token, file, fromStdin }: TokenSources): Promise<Join | undefined> {
   const { host, note, secrets } = context
   if ([token, file, fromStdin || undefined].filter((source) => source !== undefined).length > 1)
     throw new UsageError('--join, --join-token-file and --join-token-stdin exclude each other', tokenAdvice)
-  const keep = (value: string) => {
-    secrets.add(value)
-    return async () => value
+  const keep = (value: string): Join => {
+    const text = parsedJoin(value)
+    for (const secret of [value, text?.token]) if (secret !== undefined) secrets.add(secret)
+    return { token: async () => text?.token ?? value, text }
   }
   if (fromStdin) return keep((await readPassword(context, 'Join token: ')).trim())
   if (file !== undefined) {
     const { resolve } = process.getBuiltinModule('node:path')
     const { readFile } = process.getBuiltinModule('node:fs/promises')
     const place = resolve(host.workingDir, file)
-    return async () => (await readFile(place, 'utf8')).trim()
+    const read = async (): Promise<string> => (await readFile(place, 'utf8')).trim()
+    // One that is gone has done its work: the node has joined.
+    const given = await read().catch(() => '')
+    return { token: async () => keep(await read()).token(), text: parsedJoin(given) }
   }
   // Not from the environment: it stays readable in /proc for as long as the agent runs.
   if (token !== undefined) note('--join can be seen by others on this machine; --join-token-file is safer.')
@@ -196,17 +217,20 @@ async function trustOf(
   apiUrls: readonly string[],
   ca: string | undefined,
   fingerprint: string | undefined,
-): Promise<(apiUrls: readonly string[]) => Trust | undefined> {
+): Promise<AgentOptions['trust']> {
   const { readAuthorities, trustFor } = await import('../trust.ts')
   const file = ca === undefined ? undefined : process.getBuiltinModule('node:path').resolve(host.workingDir, ca)
   if (file !== undefined) readAuthorities(file)
   const judge: Host = { ...host, env: { ...host.env, ...(fingerprint && { SVC3_FINGERPRINT: fingerprint }) } }
-  const make = (urls: readonly string[]): Trust | undefined => {
+  const make: AgentOptions['trust'] = (urls, pin) => {
     const byOrigin = new Map(
       urls.map((apiUrl) => [new URL(apiUrl).origin, trustFor(judge, { apiUrl, ca: file, source: '--api-url' })]),
     )
     const first = [...byOrigin.values()].find((trust) => trust !== undefined)
-    return first && { ca: first.ca, judge: (peer) => byOrigin.get(peer.origin)?.judge(peer) }
+    // Servers that were learned of later have the certificate of those that were known before.
+    const judgeOf = (peer: Peer) => (byOrigin.get(peer.origin) ?? first)?.judge(peer)
+    const isPinned = (peer: Peer): boolean => pin !== undefined && fingerprint === undefined && peer.fingerprint === pin
+    return first && { ca: first.ca, judge: (peer) => (isPinned(peer) ? undefined : judgeOf(peer)) }
   }
   make(apiUrls)
   return make

@@ -4,6 +4,7 @@ import type * as api from '../../api/agent.ts'
 import type { VmReport } from '../../api/agent.ts'
 import { ApiError, invalid, notFound } from '../../api/errors.ts'
 import type { NodeReport } from '../../api/node-report.ts'
+import { openServerTunnel } from '../../api/servers.ts'
 import { parseNodeKey } from '../../auth/node-keys.ts'
 import { digestPattern } from '../../images/format.ts'
 import { timestamp } from '../../platform/clock.ts'
@@ -14,16 +15,19 @@ import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../
 import type { Download } from '../downloads.ts'
 import { heartbeatSeconds } from '../fleet.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
+import { badJoinToken, joinOnce } from '../join-once.ts'
 import { checkNamespace } from '../namespace.ts'
 import { settledCache } from '../node-cache.ts'
 import { mergeReport } from '../reports.ts'
 import type { Services } from '../services.ts'
+import { splice } from '../tunnels.ts'
 import { wishesFor } from '../wishes.ts'
 
 const kind = 'nodes'
 
 export function agent(services: Services): HandlersOf<typeof api> {
-  const { collections, content, fleet, nodeKeys, peerTickets, tokens, tunnels, clock, log } = services
+  const { collections, content, fleet, farNodes, presence, peers, nodeKeys, peerTickets, tokens, tunnels, clock, log } =
+    services
 
   /** Nothing new: undefined. `removed` ends the record. */
   async function take(node: string, report: VmReport): Promise<boolean> {
@@ -44,11 +48,9 @@ export function agent(services: Services): HandlersOf<typeof api> {
 
   return {
     async joinCluster({ body: { token, name, publicKey }, now }) {
-      const namespace = await nodeKeys.joinedNamespace(token)
-      if (namespace === undefined)
-        throw new ApiError('Unauthorized', 'Unauthorized: the join token is not valid', {
-          hint: 'svc3 node join-token makes a new one',
-        })
+      const grant = await nodeKeys.openJoinToken(token)
+      if (!grant) throw badJoinToken('is not valid')
+      const { namespace } = grant
       checkNamespace(services, namespace)
       const causes = [
         ...(isNodeName(name) ? [] : [wrong('name', `"${name.slice(0, 100)}" is not a name for a node`)]),
@@ -68,8 +70,10 @@ export function agent(services: Services): HandlersOf<typeof api> {
         isReady: false,
         allocations: {},
       }
+      const joined = await joinOnce(services, grant, { name, publicKey })
       try {
         const entry = await collections.nodes.create('', name, record)
+        await joined()
         try {
           checkNamespace(services, namespace)
         } catch (error) {
@@ -80,7 +84,10 @@ export function agent(services: Services): HandlersOf<typeof api> {
       } catch (error) {
         const found = collections.nodes.get('', name)?.value
         if (!isFault(error, 'AlreadyExists') || !found) throw error
-        if (found.publicKey === publicKey) return new Answer(200, known(found), true)
+        if (found.publicKey === publicKey) {
+          await joined()
+          return new Answer(200, known(found), true)
+        }
         throw new ApiError('AlreadyExists', `a node "${name}" exists already, with another key`, {
           kind,
           name,
@@ -106,13 +113,20 @@ export function agent(services: Services): HandlersOf<typeof api> {
         record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
       )
       log.debug('an agent is connected', { node: name })
-      const hello = () => ({ type: 'HELLO' as const, ...wishesFor(services, name), heartbeatSeconds })
+      const claim = await presence.claim(name)
+      const hello = () => {
+        // The agent has gone on to another server meanwhile, and reads this no more.
+        if (!claim.isCurrent()) throw new ApiError('Conflict', `node "${name}" is elsewhere`, { kind, name })
+        const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
+        return { type: 'HELLO' as const, ...wishesFor(services, name, claim.rev), heartbeatSeconds, ...servers }
+      }
       return fleet.open(name, hello, signal)
     },
 
     async reportNode({ principal: { name }, body, now }) {
       fleet.seen(name)
-      const isOpen = fleet.isOpen(name)
+      farNodes.seen(name)
+      const isOpen = presence.isOpen(name)
       const changed = await changeNode(collections, name, (record) => {
         const isSame = record.report !== undefined && saysTheSame(record.report, body)
         const cache = settledCache(collections, record, body)
@@ -127,6 +141,7 @@ export function agent(services: Services): HandlersOf<typeof api> {
 
     async reportVms({ principal: { name }, body: { vms } }) {
       fleet.seen(name)
+      farNodes.seen(name)
       const known = await Promise.all(vms.map((report) => take(name, report)))
       return { unknown: vms.filter((_, index) => !known[index]).map(({ uid }) => uid) }
     },
@@ -134,7 +149,7 @@ export function agent(services: Services): HandlersOf<typeof api> {
     findPeers({ principal: { name }, body }) {
       const found = collections.nodes.view.range().flatMap(({ value: { name: node, uid, report } }) => {
         const hasIt = report?.cache?.some(({ key, state }) => key === body.content && state === 'Ready')
-        if (!hasIt || report?.peerPort === undefined || node === name || !fleet.isOpen(node)) return []
+        if (!hasIt || report?.peerPort === undefined || node === name || !presence.isOpen(node)) return []
         return [{ node, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, name) }]
       })
       return { peers: shuffled(found).slice(0, mostPeers) }
@@ -149,7 +164,18 @@ export function agent(services: Services): HandlersOf<typeof api> {
       return { name: digest, bytes, tag: digest, read }
     },
 
-    openTunnel: ({ principal: { name }, params: { tunnel } }) => tunnels.answer(name, tunnel),
+    async openTunnel({ principal: { name }, params: { tunnel } }) {
+      const server = tunnels.elsewhere(tunnel)
+      const found = server === undefined ? undefined : peers?.servers.find(server)
+      if (!peers || !found) return tunnels.answer(name, tunnel)
+      // Through a load balancer, a node comes to any server.
+      const path = openServerTunnel.path
+        .replace('{node}', encodeURIComponent(name))
+        .replace('{tunnel}', encodeURIComponent(tunnel))
+      const farSide = await peers.calls.dial(found, path).catch(() => undefined)
+      if (!farSide) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')
+      return { take: (nearSide) => splice(nearSide, farSide), drop: () => farSide.destroy() }
+    },
   }
 }
 

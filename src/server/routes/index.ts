@@ -20,6 +20,7 @@ import { checkCredential, registryCredentials } from './registry-credentials.ts'
 import { remoteImages } from './remote-images.ts'
 import { remoteIsos } from './remote-isos.ts'
 import { roleBindings } from './role-bindings.ts'
+import { servers } from './servers.ts'
 import { service } from './service.ts'
 import { serviceAccounts } from './service-accounts.ts'
 import { terminals } from './terminals.ts'
@@ -60,6 +61,7 @@ const tableOf = (services: Services, table: () => Handlers): Handlers => ({
   ...service(services),
   ...agent(services),
   ...captures(services),
+  ...servers(services),
 })
 
 /** Rules that are told together with what a schema finds, so that one answer names all faulty fields. */

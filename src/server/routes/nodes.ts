@@ -4,6 +4,7 @@ import type * as api from '../../api/nodes.ts'
 import type { Node } from '../../api/nodes.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { parseDuration } from '../../rules/durations.ts'
+import { encodeJoinString } from '../../rules/join-string.ts'
 import { isTag, realNamespace } from '../../rules/names.ts'
 import { nodeMemory } from '../../rules/sizes.ts'
 import type { NodeRecord } from '../../store/fleet-records.ts'
@@ -18,7 +19,7 @@ const joinTokenSeconds = 3_600
 const longestJoinSeconds = 30 * 86_400
 
 export function nodes(services: Services): HandlersOf<typeof api> {
-  const { collections, fleet, nodeKeys, settings } = services
+  const { collections, nodeKeys, settings } = services
   const missing = (namespace: string, name: string): ApiError =>
     notFound(kind, name, `svc3 node list -n ${namespace} shows what is there`)
   const existing = (namespace: string, name: string): Entry<NodeRecord> => {
@@ -99,7 +100,6 @@ export function nodes(services: Services): HandlersOf<typeof api> {
           if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
         }
       }
-      fleet.drop(name)
       return success(`node "${name}" removed`, { kind, name })
     },
 
@@ -108,9 +108,20 @@ export function nodes(services: Services): HandlersOf<typeof api> {
       const seconds = body?.duration === undefined ? joinTokenSeconds : parseDuration(body.duration)
       if (seconds === undefined || seconds < 60 || seconds > longestJoinSeconds) throw badDuration(body?.duration ?? '')
       const { token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds)
-      return { token, expiresAt: timestamp(expiresAt) }
+      const secret = body?.reusable ? token : (await nodeKeys.issueJoinToken(namespace, seconds, 'once')).token
+      const urls = services.peers?.servers.alive().map(({ apiUrl }) => apiUrl) ?? []
+      const pin = await pinOf(services)
+      const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl])], pin, token: secret })
+      return { token, expiresAt: timestamp(expiresAt), join }
     },
   }
+}
+
+/** An authority's certificate gets another key with the next one: what is pinned is what nobody else vouches for. */
+async function pinOf({ apiUrl, certificates }: Services): Promise<string | undefined> {
+  if (!apiUrl.startsWith('https:')) return undefined
+  const { selfSigned, publicKeyFingerprint } = (await certificates.current()).facts
+  return selfSigned ? publicKeyFingerprint : undefined
 }
 
 const allocationsOf = ({ allocations }: NodeRecord) => Object.entries(allocations)

@@ -15,6 +15,7 @@ import { refusalOf, takeIn } from '../image-intake.ts'
 import { imageKinds } from '../image-kinds.ts'
 import { problemsOf } from '../image-uploads.ts'
 import { type PartialUpload, PartialUploads } from '../partial-uploads.ts'
+import { leavePlace, takePlace } from '../passing-on.ts'
 import type { Services } from '../services.ts'
 import { diskFull } from '../uploads.ts'
 
@@ -110,6 +111,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
       const caller = callerKey(principal)
       const id = PartialUploads.idOf(caller, namespace, body)
       store.refuse([...store.nameProblems(body.name), ...problemsOf(body)], body.name, undefined)
+      await takePlace(services, id)
       const found = await partialUploads.find(id, caller)
       const isNew = !found || found.isDone
       if (isNew) await partialUploads.begin({ ...body, id, caller, namespace }).catch(noRoom)
@@ -151,6 +153,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
       await existing(id, namespace, principal)
       if (finishing.has(id)) throw notFound(noun, id, 'it is being made into an image, which can be deleted afterwards')
       await partialUploads.remove(id)
+      await leavePlace(services, id)
       return success(`upload "${id}" deleted`, { kind: noun, name: id })
     },
   }

@@ -25,7 +25,7 @@ const patienceMs = 10 * 60_000
 const deletePatienceMs = 60_000
 
 export function vms(services: Services): HandlersOf<typeof api> {
-  const { collections, waits, roles, growth, tunnels } = services
+  const { collections, farNodes, waits, roles, growth, tunnels } = services
   const images = openImages(services)
   const existing = (namespace: string, name: string): Entry<VmRecord> => {
     const entry = collections.vms.get(namespace, name)
@@ -147,20 +147,30 @@ export function vms(services: Services): HandlersOf<typeof api> {
       if (!isRepeated)
         checkSize(before, { size, user, password }, collections.nodes.get('', before.place?.node ?? '')?.value)
       const hasLogin = user !== undefined && password !== undefined
-      let generation: number | undefined
-      const entry = await act(
-        params,
-        'resize',
-        requestKey,
-        () => ({ diskGb: size }),
-        // Before the record is written: the wish goes out with it.
-        (next) => {
-          generation = next.wish.generation
-          if (hasLogin) growth.set(next.uid, { generation, user, password })
-          return next
-        },
-      ).finally(() => growth.get(before.uid)?.generation === generation && growth.delete(before.uid))
-      return resizeNote(shownVm(entry), hasLogin)
+      /** `ahead`: another server has the password already, for this generation and no other. */
+      const resize = (ahead: number | undefined): Promise<Entry<VmRecord>> => {
+        let generation: number | undefined
+        return act(
+          params,
+          'resize',
+          requestKey,
+          () => ({ diskGb: size }),
+          // Before the record is written: the wish goes out with it.
+          (next) => {
+            generation = next.wish.generation
+            if (ahead !== undefined && ahead !== generation) throw new MovedOn()
+            if (hasLogin) growth.set(next.uid, { generation, user, password })
+            return next
+          },
+        ).finally(() => growth.get(before.uid)?.generation === generation && growth.delete(before.uid))
+      }
+      for (;;) {
+        const { wish, uid, place } = existing(params.namespace, params.vm).value
+        const ahead = wish.generation + 1
+        const isFar = hasLogin && (await farNodes.grow(place?.node ?? '', uid, { generation: ahead, user, password }))
+        const entry = await resize(isFar ? ahead : undefined).catch(ifMovedOn)
+        if (entry) return resizeNote(shownVm(entry), hasLogin)
+      }
     },
 
     async saveVm({ params, body: { imageName, description }, principal, now, requestKey }) {
@@ -241,4 +251,13 @@ const forceIsForAdmins = (name: string): ApiError =>
 function badTtl(ttl: string): ApiError {
   const problem: Cause = { field: 'ttl', reason: 'FieldValueInvalid', message: `ttl "${ttl}" is not a duration` }
   return invalid(kind, [problem], 'write for example 2h, 30m or 1d, or 0 for never')
+}
+
+/** Another wish came in between. */
+class MovedOn extends Error {
+  override readonly name = 'MovedOn'
+}
+
+function ifMovedOn(error: unknown): undefined {
+  if (!(error instanceof MovedOn)) throw error
 }

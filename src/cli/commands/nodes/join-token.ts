@@ -6,8 +6,8 @@ import { UsageError } from '../../usage.ts'
 
 export const command = defineCommand({
   description:
-    'Prints a token with which hosts join as nodes of a namespace, and nothing else. It is stored nowhere.\n' +
-    'On such a host, "svc3 agent --join-token-stdin" reads it.',
+    'Prints one string with which a host joins as a node of a namespace, and nothing else: the addresses of the servers,\n' +
+    'the key they are known by, and a secret that is good once. On the host, "svc3 agent --join-token-stdin" reads it.',
   arguments: {},
   options: {
     duration: {
@@ -16,24 +16,27 @@ export const command = defineCommand({
       defaultText: 'an hour',
       description: 'How long hosts may use it, such as 30m or 7d',
     },
+    reusable: { type: 'boolean', description: 'Several hosts may join by it until it ends' },
     ...namespaced,
     ...printed,
   },
   examples: [
-    { line: 'svc3 node join-token -n svc-ios', does: 'For the hosts of a team, within the next hour' },
+    { line: 'svc3 node join-token -n svc-ios', does: 'For a host of a team, within the next hour' },
+    { line: 'svc3 node join-token --reusable --duration 1d', does: 'For as many hosts as are installed today' },
     { line: 'svc3 node join-token --duration 7d -o json', does: 'For a week, with its end' },
   ],
-  async run(context, { options: { duration } }) {
+  async run(context, { options: { duration, reusable } }) {
     if (duration !== undefined && !parseDuration(duration))
       throw new UsageError(`"${duration}" is not a duration`, 'write for example 30m or 7d')
     const { client, namespace } = await context.connect()
     const issued = await client.call(createJoinToken, {
       params: { namespace },
-      body: { ...(duration !== undefined && { duration }) },
+      body: { ...(duration !== undefined && { duration }), ...(reusable && { reusable }) },
       signal: context.signal,
     })
     if (context.format === 'json' || context.format === 'yaml') await context.done('', issued)
-    else context.host.stdout.write(`${issued.token}\n`)
+    // Servers of before there were such strings have the token alone.
+    else context.host.stdout.write(`${issued.join ?? issued.token}\n`)
     return 0
   },
 })

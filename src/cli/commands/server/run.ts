@@ -38,6 +38,12 @@ export const command = defineCommand({
       defaultText: 'where it listens',
       description: 'Address that clients use, for example behind a load balancer',
     },
+    'internal-url': {
+      type: 'string',
+      value: 'URL',
+      defaultText: 'where it listens',
+      description: 'Address that other servers on the same store use for this one',
+    },
     'plain-http': { type: 'boolean', description: 'Serve plain HTTP as well; only on a loopback address' },
   },
   examples: [
@@ -64,23 +70,24 @@ export const command = defineCommand({
     const dataDir = path.resolve(host.workingDir, options.data ?? (host.env.SVC3_DATA || defaultDataDir))
     const storeAddress = checkedStore(options.store ?? (host.env.SVC3_STORE || undefined))
     const publicUrl = checkedUrl(options.url, plainHttp)
-    return host.programs.server({ listen, dataDir, plainHttp, publicUrl, storeAddress })
+    const internalUrl = checkedUrl(options['internal-url'], false, '--internal-url')
+    return host.programs.server({ listen, dataDir, plainHttp, publicUrl, storeAddress, internalUrl })
   },
 })
 
-function checkedUrl(text: string | undefined, plainHttp: boolean): string | undefined {
+function checkedUrl(text: string | undefined, plainHttp: boolean, option = '--url'): string | undefined {
   if (text === undefined) return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url?.protocol === 'http:' && !plainHttp)
     throw new UsageError(
-      `--url "${text}" is plain HTTP, which this server does not serve`,
+      `${option} "${text}" is plain HTTP, which this server does not serve`,
       'write https://, or add --plain-http and listen on a loopback address',
     )
   const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:'
   if (url && isHttp && url.pathname === '/' && !url.username && !url.password && !url.search && !url.hash)
     return url.origin
   throw new UsageError(
-    `--url "${text}" is not of the form https://HOST[:PORT]`,
-    'for example --url https://svc3.example.com',
+    `${option} "${text}" is not of the form https://HOST[:PORT]`,
+    `for example ${option} https://svc3.example.com`,
   )
 }

@@ -1,0 +1,195 @@
+// Servers on etcd: how long a deployment takes, what a list of many VMs costs beside the same list on SQLite, and what a
+// thousand nodes with ten thousand VMs at rest cost a server. `node bench/servers.ts`; BENCH_NODES=100 for a smaller one.
+import { randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type ControlPlane, startControlPlane } from '../src/bin/control-plane.ts'
+import { openDriver } from '../src/drivers/index.ts'
+import type { VmRecord } from '../src/store/fleet-records.ts'
+import { startEtcd } from '../test/support/etcd.ts'
+import { type ServerProcess, ServersRig } from '../test/support/servers.ts'
+import { type BenchRow, median, printRows } from './row.ts'
+
+const vmsPath = '/namespaces/svc-default/vms'
+const nodeCount = Number(process.env.BENCH_NODES ?? 1_000)
+const vmsOfEach = 10
+const idleMs = 20_000
+
+const limit = (name: string, ours: number, reference: number, unit: string): BenchRow => ({
+  name: `${name} (reference: the limit)`,
+  ours,
+  reference,
+  unit,
+  ratio: ours / reference,
+  target: 1,
+  better: 'lower',
+})
+
+const agentOptions = (name: string) => ({
+  name,
+  driver: openDriver('simulated', { architectures: ['amd64'], persist: false }),
+  capacity: { architecture: 'amd64' as const, cpu: vmsOfEach, memoryMiB: 65_536 },
+  durability: 'memory' as const,
+})
+
+async function makeImage(server: ServerProcess): Promise<void> {
+  const { status } = await server.call('POST', '/namespaces/svc-default/images', { name: 'empty', size: '1G' })
+  if (status !== 202) throw new Error(`no image was made: ${status}`)
+}
+
+async function deployTimes(): Promise<BenchRow> {
+  await using rig = await ServersRig.start()
+  const server = await rig.server('one')
+  await makeImage(server)
+  for (let n = 0; n < 10; n++) await rig.agent([server.apiUrl], server.joinToken, agentOptions(`node-${n}`))
+  const times: number[] = []
+  for (let round = 0; round < 60; round++) {
+    const startMs = performance.now()
+    const { status } = await server.call('POST', vmsPath, { image: 'empty', cpu: 1, memory: 0.5 })
+    if (status !== 201) throw new Error(`a deployment was refused: ${status}`)
+    times.push(performance.now() - startMs)
+  }
+  return limit('POST to Running through etcd, simulated, p50', median(times.slice(10)), 100, 'ms')
+}
+
+const recordOf = (index: number): VmRecord =>
+  ({
+    name: `vm-${index}`,
+    namespace: 'svc-default',
+    uid: `uid-${index}`,
+    owner: 'admin@example.com',
+    createdAt: '2026-11-15T09:00:00Z',
+    labels: {},
+    metadataKeys: [],
+    reservedPorts: [],
+    conditions: [],
+    shape: {
+      image: 'empty',
+      architecture: 'amd64',
+      cpu: 2,
+      display: { width: 1, height: 1, dpi: 1 },
+      netBoost: true,
+      legacyIO: false,
+      gpuPassthrough: false,
+    },
+    wish: { power: 'running', generation: 1, diskGeneration: 1, action: 'deploy' },
+    observed: { generation: 1, power: 'running', hasRun: true },
+  }) as unknown as VmRecord
+
+/** All pages, after a change: nothing of the answer is at hand. */
+async function timeOfList(plane: ControlPlane, token: string, round: number): Promise<number> {
+  const entry = plane.collections.vms.get('svc-default', `vm-${round}`)
+  if (entry) await plane.collections.vms.update(entry, { ...entry.value, labels: { round: String(round) } })
+  const startMs = performance.now()
+  let count = 0
+  for (let next = ''; ; ) {
+    const url = `${plane.localUrl}/api/v1${vmsPath}?limit=1000${next && `&continue=${encodeURIComponent(next)}`}`
+    const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } })
+    const page = (await response.json()) as { items: unknown[]; continue?: string }
+    count += page.items.length
+    if (page.continue === undefined) break
+    next = page.continue
+  }
+  if (count !== 10_000) throw new Error(`the list had ${count} VMs`)
+  return performance.now() - startMs
+}
+
+async function lists(): Promise<BenchRow> {
+  await using etcd = await startEtcd()
+  await using cleanup = new AsyncDisposableStack()
+  const masterKey = randomBytes(32).toString('base64')
+  const start = async (storeAddress?: string) => {
+    const dataFolder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-bench-'))
+    cleanup.defer(() => fs.rm(dataFolder, { recursive: true, force: true }))
+    await fs.writeFile(path.join(dataFolder, 'config.json'), JSON.stringify({ logLevel: 'silent' }))
+    const plane = await startControlPlane({
+      dataFolder,
+      storeAddress,
+      host: '127.0.0.1',
+      port: 0,
+      environment: { SVC3_MASTER_KEY: masterKey },
+      plainHttp: true,
+    })
+    cleanup.defer(() => plane.stop())
+    const all = Array.from({ length: 10_000 }, (_, index) => recordOf(index))
+    await Promise.all(
+      Array.from({ length: 64 }, async () => {
+        for (let record = all.pop(); record; record = all.pop())
+          await plane.collections.vms.create(record.namespace, record.name, record)
+      }),
+    )
+    const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true })
+    return { plane, token, times: [] as number[] }
+  }
+  const ours = await start(`etcd://${new URL(etcd.urls[0] ?? '').host}/bench`)
+  const reference = await start()
+  for (let round = -3; round < 15; round++)
+    for (const { plane, token, times } of [ours, reference]) {
+      const took = await timeOfList(plane, token, round + 3)
+      if (round >= 0) times.push(took)
+    }
+  const [mine, theirs] = [median(ours.times), median(reference.times)]
+  return {
+    name: 'list of 10,000 VMs on etcd, against the same on SQLite',
+    ours: mine,
+    reference: theirs,
+    unit: 'ms',
+    ratio: mine / theirs,
+    target: 1.5,
+    better: 'lower',
+  }
+}
+
+const ticksOf = async (pid: number): Promise<number> => {
+  const fields = (await fs.readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
+  return Number(fields[11]) + Number(fields[12])
+}
+const memoryMb = async (pid: number): Promise<number> =>
+  Number(/VmRSS:\s+(\d+)/.exec(await fs.readFile(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1_024
+
+async function atRest(): Promise<BenchRow[]> {
+  await using rig = await ServersRig.start()
+  const server = await rig.server('one')
+  await makeImage(server)
+  const names = Array.from({ length: nodeCount }, (_, n) => `node-${n}`)
+  await eachOf(names, 32, async (name) => {
+    const agent = await rig.agent([server.apiUrl], server.joinToken, agentOptions(name))
+    await agent.ready
+  })
+  const vms = Array.from({ length: nodeCount * vmsOfEach }, (_, n) => `vm-${n}`)
+  await eachOf(vms, 64, async (name) => {
+    const body = { image: 'empty', name, cpu: 1, memory: 0.5 }
+    const { status } = await server.call('POST', `${vmsPath}?wait=false`, body)
+    if (status !== 202) throw new Error(`a deployment was refused: ${status}`)
+  })
+  for (;;) {
+    const { body } = await server.call('GET', `${vmsPath}?limit=1000&fieldSelector=status!=Running`)
+    if (body.items?.length === 0) break
+    await sleep(1_000)
+  }
+  const pid = server.child.pid ?? 0
+  await sleep(idleMs / 2)
+  const [before, startMs] = [await ticksOf(pid), performance.now()]
+  await sleep(idleMs)
+  const seconds = ((await ticksOf(pid)) - before) / 100
+  const share = (100 * seconds * 1_000) / (performance.now() - startMs)
+  const what = `${nodeCount} nodes, ${vms.length} VMs at rest on etcd`
+  return [
+    limit(`${what}: memory of the server`, await memoryMb(pid), 400, 'MB'),
+    limit(`${what}: of a core`, share, 10, '%'),
+  ]
+}
+
+async function eachOf<T>(items: T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+  const left = items.slice().reverse()
+  const workers = Array.from({ length: atOnce }, async () => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item)
+  })
+  await Promise.all(workers)
+}
+
+export const serversBench = async (): Promise<BenchRow[]> => [await deployTimes(), await lists(), ...(await atRest())]
+
+if (import.meta.main) printRows(await serversBench())

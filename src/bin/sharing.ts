@@ -1,0 +1,95 @@
+// A server among others on one store: who it is, whom it finds there, and what only the first of them does.
+import { randomUUID } from 'node:crypto'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import type { Tokens } from '../auth/tokens.ts'
+import type { Replicas } from '../controllers/replicate-images.ts'
+import type { ContentStore } from '../images/content.ts'
+import { chunksOf } from '../images/manifest.ts'
+import { eachAtOnce } from '../images/parallel.ts'
+import { readManifest } from '../images/stored-manifests.ts'
+import type { Clock } from '../platform/clock.ts'
+import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import type { Log } from '../platform/log.ts'
+import type { Certificates } from '../server/certificates.ts'
+import { beginEra } from '../server/namespace.ts'
+import { SharedPresence } from '../server/presence.ts'
+import { ServerCalls } from '../server/server-calls.ts'
+import { Servers } from '../server/servers.ts'
+import type { Peers, Services } from '../server/services.ts'
+import { shareContent } from '../server/shared-content.ts'
+import type { Collections } from '../store/collections.ts'
+import { version } from './version.ts'
+
+export interface SharingInput {
+  readonly dataFolder: string
+  readonly collections: Collections
+  readonly tokens: Tokens
+  readonly certificates: Certificates
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const askMs = 1_500
+const chunksAtOnce = 4
+
+export const sharedContent = (own: ContentStore, { servers, calls }: Peers, log: Log): ContentStore =>
+  shareContent({ own, others: () => servers.others(), calls, log })
+
+/** Those that are on this server, or can be brought here: what cannot, nothing on this disk belongs to. */
+export async function* present(content: ContentStore, manifests: Iterable<string>): AsyncGenerator<string> {
+  for (const digest of manifests) if (!content.isShared || (await content.size(digest)) !== undefined) yield digest
+}
+
+/** Reading the size of what is not here brings it. */
+export const replicasIn = (content: ContentStore): Replicas => ({
+  async bring(digest, signal) {
+    if ((await content.size(digest)) === undefined) return false
+    let isWhole = true
+    const chunks = new Set([...chunksOf(await readManifest(content, digest, signal))].map((chunk) => chunk.digest))
+    await eachAtOnce(chunks, chunksAtOnce, async (chunk) => {
+      signal.throwIfAborted()
+      if ((await content.size(chunk)) === undefined) isWhole = false
+    })
+    return isWhole
+  },
+})
+
+export const settlePresence = async ({ presence }: Pick<Services, 'presence'>): Promise<void> => {
+  if (presence instanceof SharedPresence) await presence.settle()
+}
+
+export async function openSharing({ dataFolder, collections, tokens, certificates, clock, log }: SharingInput) {
+  const self = { id: await identityOf(dataFolder), run: randomUUID(), version }
+  const servers = new Servers({ collections, self, clock, log })
+  const calls = new ServerCalls({ self, tokens, certificates })
+  const known = collections.servers.list().filter(({ value }) => value.id !== self.id)
+  const answers = await Promise.all(known.map(({ value }) => calls.answers(value, askMs)))
+  // With another one there, nodes are being told things already: what they hear belongs to the era that is.
+  if (!answers.includes(true) || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
+  return { servers, calls } satisfies Peers
+}
+
+/** The same as long as the folder is: what an earlier process left there, the next one knows for its own. */
+async function identityOf(dataFolder: string): Promise<string> {
+  const file = path.join(dataFolder, 'server.json')
+  const text = await readFileIfPresent(file)
+  const known: unknown = text === undefined ? undefined : JSON.parse(text)
+  if (typeof known === 'object' && known !== null && 'id' in known && typeof known.id === 'string') return known.id
+  const id = randomUUID()
+  await writeFileAtomically(file, `${JSON.stringify({ id }, null, 2)}\n`, { mode: 0o600 })
+  return id
+}
+
+/** Where other servers reach this one: what was given, or where it listens, or an address of this machine. */
+export function internalAddress(given: string | undefined, host: string, localUrl: string): string {
+  if (given !== undefined) return given
+  const { port } = new URL(localUrl)
+  const isEverywhere = host === '0.0.0.0' || host === '::'
+  const outward = Object.values(os.networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4')
+  const name = isEverywhere ? (outward?.address ?? '127.0.0.1') : host
+  return `https://${net.isIPv6(name) ? `[${name}]` : name}:${port || 443}`
+}

@@ -1,0 +1,48 @@
+// Where servers share records but not disks, each brings the content of every image to its own: one of them may be lost,
+// and no image is. What comes first is what was asked for; this brings the rest.
+import { type Loop, startLoop } from '../platform/loop.ts'
+import type { Controller } from './controller.ts'
+
+/** What this needs of the server. */
+export interface Replicas {
+  /** Whether all of an image is on this server now. */
+  bring(digest: string, signal: AbortSignal): Promise<boolean>
+}
+
+const everyMs = 60_000
+
+export function replicateImages({ collections: { images, isos }, log }: Controller, replicas: Replicas): Loop {
+  /** Known to be here: content of a name never changes, and what records name is not collected. */
+  let here = new Set<string>()
+  const loop = startLoop({
+    everyMs,
+    failed: (error) => log.error('replicate-images failed and will run again', {}, error),
+    run: async (signal) => {
+      const wanted = new Set([...images.list(), ...isos.list()].flatMap(({ value }) => value.content ?? []))
+      here = new Set([...here].filter((digest) => wanted.has(digest)))
+      for (const digest of wanted) {
+        if (signal.aborted) return
+        if (here.has(digest)) continue
+        if (await replicas.bring(digest, signal)) here.add(digest)
+      }
+    },
+  })
+  const unsubscribes = [images, isos].map(({ view }) =>
+    view.subscribe((changes) => {
+      const isNew = changes.some(
+        (change) =>
+          change.type === 'put' &&
+          change.entry.value.content !== undefined &&
+          change.entry.value.content !== change.previous?.value.content,
+      )
+      if (isNew) loop.nudge()
+    }),
+  )
+  return {
+    nudge: loop.nudge,
+    stop: async () => {
+      for (const unsubscribe of unsubscribes) unsubscribe()
+      await loop.stop()
+    },
+  }
+}

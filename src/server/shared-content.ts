@@ -1,0 +1,112 @@
+// The content of images where several servers share records: each server keeps what it has been sent or asked for, and
+// what it lacks it takes from another one. Content is named by its digest, so that a copy is as good as any other.
+import { findServerBlobs, getServerBlob } from '../api/servers.ts'
+import { type ContentStore, NoContentError } from '../images/content.ts'
+import type { Log } from '../platform/log.ts'
+import type { ServerRecord } from '../store/server-records.ts'
+import type { ServerCalls } from './server-calls.ts'
+
+export interface SharedContentOptions {
+  readonly own: ContentStore
+  readonly others: () => readonly ServerRecord[]
+  readonly calls: Pick<ServerCalls, 'call' | 'open'>
+  readonly log: Log
+}
+
+interface Found {
+  readonly server: ServerRecord
+  readonly bytes: number
+}
+
+const askMs = 10_000
+/** A chunk that does not come in this time is asked for again by whoever needs it. */
+const fetchMs = 5 * 60_000
+const mostAsked = 5_000
+
+export function shareContent({ own, others, calls, log }: SharedContentOptions): ContentStore {
+  const fetching = new Map<string, Promise<boolean>>()
+  let asked = new Map<string, PromiseWithResolvers<Found | undefined>>()
+
+  /** Questions of one turn go out together: a node asks about thousands of chunks at once. */
+  const find = (digest: string): Promise<Found | undefined> => {
+    const known = asked.get(digest)
+    if (known) return known.promise
+    if (asked.size === 0) setImmediate(() => void ask())
+    const question = Promise.withResolvers<Found | undefined>()
+    asked.set(digest, question)
+    if (asked.size >= mostAsked) void ask()
+    return question.promise
+  }
+
+  const ask = async (): Promise<void> => {
+    const questions = asked
+    asked = new Map()
+    for (const server of others()) {
+      if (questions.size === 0) return
+      try {
+        const body = { digests: [...questions.keys()] }
+        const { found } = await calls.call(server, findServerBlobs, body, AbortSignal.timeout(askMs))
+        for (const { digest, bytes } of found) {
+          questions.get(digest)?.resolve({ server, bytes })
+          questions.delete(digest)
+        }
+      } catch (error) {
+        log.warn('a server could not be asked for content', { name: server.id, problem: String(error) })
+      }
+    }
+    for (const question of questions.values()) question.resolve(undefined)
+  }
+
+  const fetch = async (digest: string): Promise<boolean> => {
+    if (others().length === 0) return false
+    const found = await find(digest)
+    if (!found) return false
+    const path = getServerBlob.path.replace('{digest}', digest)
+    const body = await calls.open(found.server.internalUrl, 'GET', path, undefined, AbortSignal.timeout(fetchMs))
+    await own.putExpected({ digest, bytes: found.bytes }, body)
+    return true
+  }
+
+  /** Whether it is here now. Once for all who wait. */
+  const bring = (digest: string): Promise<boolean> => {
+    const known = fetching.get(digest)
+    if (known) return known
+    const made = fetch(digest)
+      .catch((error: unknown) => {
+        log.warn('content could not be taken from another server', { name: digest, problem: String(error) })
+        return false
+      })
+      .finally(() => fetching.delete(digest))
+    fetching.set(digest, made)
+    return made
+  }
+
+  return {
+    folder: own.folder,
+    isShared: true,
+    put: (content, options) => own.put(content, options),
+    putExpected: (expected, content, options) => own.putExpected(expected, content, options),
+    has: (digest) => own.has(digest),
+    delete: (digest) => own.delete(digest),
+    deleteUnused: (digest, beforeMs) => own.deleteUnused(digest, beforeMs),
+    list: (page) => own.list(page),
+    async read(digest, mostBytes, signal) {
+      try {
+        return await own.read(digest, mostBytes, signal)
+      } catch (error) {
+        if (!(error instanceof NoContentError) || !(await bring(digest))) throw error
+        return own.read(digest, mostBytes, signal)
+      }
+    },
+    async size(digest) {
+      return (await own.size(digest)) ?? ((await bring(digest)) ? own.size(digest) : undefined)
+    },
+    async *open(digest, part) {
+      if ((await own.size(digest)) === undefined) await bring(digest)
+      yield* own.open(digest, part)
+    },
+    async touch(digest) {
+      return (await own.touch(digest)) || ((await bring(digest)) && own.touch(digest))
+    },
+  }
+}
