@@ -30,7 +30,9 @@ describe('the table of commands', () => {
   it('has every file that defines a command, once', async () => {
     const files = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
     const loaded = await Promise.all(all.map(({ leaf }) => leaf.load()))
-    const defined = files.filter((file) => fs.readFileSync(path.join(folder, file), 'utf8').includes('export const command ='))
+    const defined = files.filter((file) =>
+      fs.readFileSync(path.join(folder, file), 'utf8').includes('export const command ='),
+    )
     const modules = await Promise.all(
       defined.map((file) => import(path.join(folder, file)) as Promise<{ command: unknown }>),
     )
