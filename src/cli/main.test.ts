@@ -134,6 +134,7 @@ describe('programs', () => {
       plainHttp: false,
       publicUrl: undefined,
       storeAddress: undefined,
+      internalUrl: undefined,
     }
     assert.deepEqual((await run(['server'])).started, [plain])
     assert.deepEqual((await run(['server', '--quiet'], { env: { SVC3_DATA: '/d' } })).started, [
@@ -146,6 +147,7 @@ describe('programs', () => {
       plainHttp: true,
       publicUrl: 'https://svc3.example.com',
       storeAddress: undefined,
+      internalUrl: undefined,
     }
     assert.deepEqual((await run(words.split(' '))).started, [wanted])
     const storeAddress = 'etcd://a:1,b:2/here?ca=/ca.pem'

@@ -65,7 +65,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['node uncordon xeon-1', 0, /takes new VMs again/],
   ['node namespace xeon-1 svc-nowhere', 5, /^$/, /not found/],
   ['node delete xeon-1', 6, /^$/, /xeon-1/],
-  ['node join-token --duration 1h', 0, /^[\w-]+\.[\w-]+\.[\w-]+\n$/],
+  ['node join-token --duration 1h', 0, /^svc3-join-1-[\w-]+\n$/],
   ['vm delete demo nobody', 5, /^Successfully deleted vm demo\n$/, /"nobody" not found/],
   ['events --for vm/demo', 0, /DeployVm\tvms\/demo\t[\s\S]*DeleteVm\tvms\/demo\t/],
   [

@@ -68,7 +68,8 @@ async function makeCheckout(): Promise<string> {
   const isCache = (file: string): boolean => path.basename(file) === 'cache'
   await fs.cp(path.join(root, 'dist'), path.join(folder, 'dist'), { recursive: true, filter: (file) => !isCache(file) })
   await fs.copyFile(path.join(root, 'package.json'), path.join(folder, 'package.json'))
-  for (const name of ['.node', 'node_modules', 'scripts']) await fs.symlink(path.join(root, name), path.join(folder, name))
+  for (const name of ['.node', 'node_modules', 'scripts'])
+    await fs.symlink(path.join(root, name), path.join(folder, name))
   return folder
 }
 
