@@ -14,7 +14,8 @@ export async function runTests(patterns: readonly string[]): Promise<number> {
   const skips = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-test-')), 'skipped')
   const args = [
     '--test',
-    '--test-concurrency=2',
+    // One more than the cores that CI has: most tests wait for a guest, a browser or a disk now and then.
+    '--test-concurrency=3',
     '--test-timeout=180000',
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',

@@ -1,5 +1,5 @@
 // Both images, really built, also after a build that was killed, and really booted by plain QEMU without acceleration.
-// SVC3_TINY_CACHE names a folder where the downloaded packages are kept between runs.
+// The packages are where all tests of this machine have them.
 import assert from 'node:assert/strict'
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -9,12 +9,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
+import { tinyCache } from '../../../test/support/guest.ts'
 import { type Architecture, architectures, buildTiny, missingPrograms, type TinyImage, tinyImage } from './build.ts'
 import { fetchPackages } from './packages.ts'
 
 const { signal } = new AbortController()
 const work = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-tiny-'))
-const cache = process.env.SVC3_TINY_CACHE ?? path.join(work, 'cache')
+const cache = tinyCache
 const rootOffsetBytes = 16 * 1024 * 1024
 
 /** A folder to build in, which finds the packages in the cache. */
