@@ -2,7 +2,6 @@
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { createGunzip } from 'node:zlib'
 import { notFound } from '../../../api/errors.ts'
 
 export interface ScannedFile {
@@ -47,7 +46,8 @@ function file(name: string, whole: string, signal: AbortSignal): ScannedFile {
     chunks: () => {
       const bytes = createReadStream(whole, { highWaterMark: chunkBytes, signal })
       if (!isPacked) return bytes
-      const plain = createGunzip({ chunkSize: chunkBytes })
+      // Loaded here: at the top, every command would load it.
+      const plain = process.getBuiltinModule('node:zlib').createGunzip({ chunkSize: chunkBytes })
       bytes.on('error', (error) => plain.destroy(error)).pipe(plain)
       return plain
     },
