@@ -106,13 +106,15 @@ describe('an image written in the format of tart', () => {
   }
   const write = async (reference: string, name: string) => {
     const target = openLayout(path.join(folder, name))
-    const source = tartSource(store, { layerBytes: 4 * mebi })
+    const source = tartSource(store, { layerBytes: mebi })
     const { digest, progress } = await copy({ target: source, reference }, { target, reference: 'v1' })
     return { target, digest, progress, source }
   }
 
   it('is read again byte for byte, with its config and NVRAM', async () => {
-    const disk = Buffer.concat([texture(5 * mebi), Buffer.alloc(3 * mebi), randomBytes(2 * mebi), texture(mebi + 512)])
+    const kibi = 1_024
+    const parts = [texture(1_280 * kibi), Buffer.alloc(768 * kibi), randomBytes(512 * kibi), texture(256 * kibi + 512)]
+    const disk = Buffer.concat(parts)
     const { target } = await write(await imageOf(disk), 'again')
     const raw = await target.resolve('v1')
     const oci = parseOciManifest(raw)
@@ -135,12 +137,12 @@ describe('an image written in the format of tart', () => {
   })
 
   it('is the same each time, and after a change most of it is there already', async () => {
-    const disk = texture(12 * mebi, 3)
+    const disk = texture(3 * mebi, 3)
     const first = await write(await imageOf(disk), 'twice')
     const again = await write(await imageOf(disk), 'twice')
     assert.equal(again.digest, first.digest)
     assert.equal(again.progress.bytesSkipped, again.progress.bytesTotal)
-    disk.write('changed', 5 * mebi)
+    disk.write('changed', 1.25 * mebi)
     const changed = await write(await imageOf(disk), 'twice')
     assert.notEqual(changed.digest, first.digest)
     const layers = parseOciManifest(await changed.target.resolve('v1')).layers.filter(({ mediaType }) =>
@@ -151,7 +153,7 @@ describe('an image written in the format of tart', () => {
   })
 
   it('is accepted by skopeo', async () => {
-    const { digest } = await write(await imageOf(texture(6 * mebi, 5)), 'skopeo')
+    const { digest } = await write(await imageOf(texture(1.5 * mebi, 5)), 'skopeo')
     const place = `oci:${path.join(folder, 'skopeo')}:v1`
     const { stdout } = await exec('skopeo', ['inspect', '--format', '{{.Digest}} {{.Architecture}} {{.Os}}', place])
     assert.equal(stdout.trim(), `${digest} arm64 darwin`)
@@ -160,7 +162,7 @@ describe('an image written in the format of tart', () => {
     const target = openLayout(elsewhere)
     const read = await packTart(target, await target.resolve('v2'), store)
     await restoreDisk(read, store, path.join(folder, 'skopeo.raw'))
-    assert.ok((await fs.readFile(path.join(folder, 'skopeo.raw'))).equals(texture(6 * mebi, 5)))
+    assert.ok((await fs.readFile(path.join(folder, 'skopeo.raw'))).equals(texture(1.5 * mebi, 5)))
   })
 
   it('is refused for a VM that has nothing of what tart needs', async () => {
