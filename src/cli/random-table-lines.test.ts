@@ -18,6 +18,8 @@ before(async () => {
   service = await startFakeService()
   serve(service, {})
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-lines-'))
+  // "migrate scan .." would otherwise read all that others have left in the folder for temporary files.
+  fs.mkdirSync(path.join(folder, 'inside'))
 })
 after(async () => {
   fs.rmSync(folder, { recursive: true })
@@ -75,7 +77,7 @@ const exits = [0, 1, 2, 3, 5, 6]
 it('any 1,200 of them end well', async () => {
   const env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token, XDG_CONFIG_HOME: folder, PATH: '/nowhere' }
   const property = fc.asyncProperty(line, fc.string({ maxLength: 6 }), async (words, input) => {
-    const { exitCode, stdout, stderr } = await run(words, { env, input, workingDir: folder })
+    const { exitCode, stdout, stderr } = await run(words, { env, input, workingDir: path.join(folder, 'inside') })
     const lines = stderr.split('\n').slice(0, -1)
     assert.ok(exits.includes(exitCode), `exit code ${exitCode}: ${stderr}`)
     for (const text of lines) assert.match(text, said)
@@ -84,6 +86,5 @@ it('any 1,200 of them end well', async () => {
     // Where a service does not run, or a host is not fit, the table says so, and the code with it.
     assert.ok(exitCode === 0 || lines.length > 0 || (exitCode === 1 && stdout !== ''))
   })
-  // The same lines each time: among any there may be one that waits. SVC3_SEED looks for others.
-  await fc.assert(property, { numRuns: 1_200, seed: Number(process.env.SVC3_SEED ?? 3) })
+  await fc.assert(property, { numRuns: 1_200 })
 })
