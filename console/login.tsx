@@ -5,7 +5,7 @@ import { logIn, providerUrl, useSession } from './api/session.ts'
 import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
-import { TextField } from './ui/field.tsx'
+import { SecretField } from './ui/field.tsx'
 import { ErrorNote } from './ui/notes.tsx'
 
 const { login } = texts
@@ -79,14 +79,7 @@ function TokenForm({ isMain }: { readonly isMain: boolean }) {
   }
   return (
     <form className="stack" onSubmit={submit}>
-      <TextField
-        label={login.token}
-        hint={login.tokenHint}
-        type="password"
-        autoComplete="off"
-        value={token}
-        onValue={setToken}
-      />
+      <SecretField label={login.token} hint={login.tokenHint} onValue={setToken} />
       <ErrorNote error={error} />
       <Button type="submit" kind={isMain ? 'primary' : undefined} isBusy={isBusy}>
         {login.submit}

@@ -11,7 +11,7 @@ import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
 import { ActionDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
-import { CheckField, TextField } from '../ui/field.tsx'
+import { CheckField, SecretField, TextField } from '../ui/field.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { Empty } from '../ui/notes.tsx'
 import { Loaded, Page } from '../ui/page.tsx'
@@ -132,12 +132,10 @@ function Add({ namespace, onClose }: { readonly namespace: string; readonly onCl
           />
           <div className="fields">
             <TextField label={words.username} fault={faults.get('username')} value={username} onValue={setUsername} />
-            <TextField
+            <SecretField
               label={words.password}
-              type="password"
               autoComplete="new-password"
               fault={faults.get('password')}
-              value={password}
               onValue={setPassword}
             />
           </div>

@@ -13,7 +13,7 @@ import { pathOf } from '../teach/requests.ts'
 import { texts } from '../texts.ts'
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
-import { TextField } from '../ui/field.tsx'
+import { SecretField, TextField } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
 import { vmPath } from './paths.ts'
 
@@ -81,7 +81,7 @@ function LoginForm({ namespace, name, onOpen }: FormProps) {
       <p className="muted">{words.text}</p>
       <div className="fields">
         <TextField label={words.user} value={user} onValue={setUser} autoFocus />
-        <TextField label={words.password} type="password" value={password} onValue={setPassword} />
+        <SecretField label={words.password} onValue={setPassword} />
       </div>
       <div className="line">
         <Button type="submit" kind="primary">

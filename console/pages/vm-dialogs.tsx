@@ -6,7 +6,7 @@ import type { VmAction } from '../../src/rules/vm-actions.ts'
 import { useSession } from '../api/session.ts'
 import { texts } from '../texts.ts'
 import { ActionDialog } from '../ui/action-dialog.tsx'
-import { CheckField, TextField } from '../ui/field.tsx'
+import { CheckField, SecretField, TextField } from '../ui/field.tsx'
 
 export type VmDialogName = VmAction | 'extend' | 'delete'
 
@@ -91,7 +91,7 @@ function Resize({ vm, onClose }: DialogProps) {
           {vm.architecture === 'amd64' && (
             <div className="fields">
               <TextField label={resize.user} hint={resize.userHint} value={user} onValue={setUser} />
-              <TextField label={resize.password} type="password" value={password} onValue={setPassword} />
+              <SecretField label={resize.password} onValue={setPassword} />
             </div>
           )}
         </>

@@ -68,6 +68,26 @@ export function TextField({ label, hint, fault, value, onValue, offers, ...rest 
   )
 }
 
+type SecretProps = Around & {
+  readonly onValue: (value: string) => void
+  /** What a password store of the browser may do here. */
+  readonly autoComplete?: 'off' | 'new-password'
+}
+
+/** Not controlled: React would write the value into the page as an attribute, where style sheets and extensions read. */
+export function SecretField({ label, hint, fault, onValue, autoComplete = 'off' }: SecretProps) {
+  const { control, wrap } = useField({ label, hint, fault })
+  return wrap(
+    <input
+      {...control}
+      type="password"
+      autoComplete={autoComplete}
+      spellCheck={false}
+      onChange={(event) => onValue(event.target.value)}
+    />,
+  )
+}
+
 type AreaProps = Around & { readonly value: string; readonly onValue: (value: string) => void }
 
 export function AreaField({ label, hint, fault, value, onValue }: AreaProps) {
