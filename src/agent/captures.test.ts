@@ -15,7 +15,7 @@ import { ApiError } from '../api/errors.ts'
 
 const execute = promisify(execFile)
 
-describe('a chain of saves and commits', { timeout: 170_000 }, () => {
+describe('a chain of saves and commits', () => {
   it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
@@ -43,7 +43,7 @@ describe('a chain of saves and commits', { timeout: 170_000 }, () => {
   })
 })
 
-describe('a capture', { timeout: 170_000, concurrency: true }, () => {
+describe('a capture', { concurrency: true }, () => {
   it('of a VM that is deleted at once comes to its end first', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
@@ -101,13 +101,13 @@ describe('a capture', { timeout: 170_000, concurrency: true }, () => {
     await rig.write('a')
     const { id, wish } = rig.capture('a')
     await rig.server.fulfilled(wish)
-    await rig.server.goAway()
-    await rig.server.comeBack()
+    rig.server.goAway()
+    rig.server.comeBack()
     await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
   })
 })
 
-describe('a disk that is full', { timeout: 170_000 }, () => {
+describe('a disk that is full', () => {
   it('on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
     const script = path.resolve(import.meta.dirname, '../../test/support/full-disk-captures.ts')
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-full-'))
@@ -120,7 +120,7 @@ describe('a disk that is full', { timeout: 170_000 }, () => {
   })
 })
 
-describe('an agent that is killed while it captures', { timeout: 175_000, concurrency: 3 }, () => {
+describe('an agent that is killed while it captures', { concurrency: 3 }, () => {
   const points = [
     'agent.capture.capture',
     'captures.frozen',

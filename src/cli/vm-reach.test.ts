@@ -84,7 +84,7 @@ describe('vm connect', () => {
     assert.match(nobody.stderr, /cannot reach http:\/\/127\.0\.0\.1:1/)
   })
 
-  it('carries every byte in both directions, as a process', { timeout: 20_000 }, async () => {
+  it('carries every byte in both directions, as a process', async () => {
     const bytes = randomBytes(2_000_000)
     const hash = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
     const received = Promise.withResolvers<string>()
@@ -302,7 +302,7 @@ describe('known hosts', () => {
 })
 
 describe('vm vnc', () => {
-  it('serves several viewers on a loopback port until Ctrl-C', { timeout: 10_000 }, async () => {
+  it('serves several viewers on a loopback port until Ctrl-C', async () => {
     service.guest = (guest, port, count) => {
       guest.send(`${port} ${count} `)
       guest.on('message', (bytes: Buffer) => guest.send(bytes))

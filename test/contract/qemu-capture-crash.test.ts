@@ -72,7 +72,7 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
   return { root, vm, driver, handle, others }
 }
 
-describe('a capture by qemu after a kill -9 of the agent', { timeout: 170_000, concurrency: 2 }, () => {
+describe('a capture by qemu after a kill -9 of the agent', { concurrency: 2 }, () => {
   it('goes on at every step, and the capture comes about', async (t) => {
     const { root, vm, driver, handle } = await arrange(t)
     const qemus = await qemusOf(handle)

@@ -27,7 +27,7 @@ const points: readonly { step: 'start' | 'stop'; at: string; found: readonly str
   { step: 'stop', at: 'qemu-cleared', found: ['stopped'] },
 ]
 
-describe('the QEMU driver after a kill -9 of the agent', { timeout: 80_000 }, () => {
+describe('the QEMU driver after a kill -9 of the agent', () => {
   for (const { step, at, found } of points)
     it(`at ${at}`, async () => {
       const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))

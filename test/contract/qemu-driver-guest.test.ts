@@ -10,10 +10,11 @@ import type { Architecture, Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { buildTiny, tinyFolder, tinyImage } from '../../src/images/tiny/build.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { type Guest, greeting, openGuest, tinyCache } from '../support/guest.ts'
 import { blankImage, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { goesOnElsewhere } from './driver-resumes.ts'
-import { freePort, specify, within } from './driver-vm.ts'
+import { specify, within } from './driver-vm.ts'
 
 const gib = 2 ** 30
 const secret = 'canary-secret-"ü"-7f3a'
@@ -33,7 +34,7 @@ async function imageOf(architecture: Architecture): Promise<VmSpec['image']> {
   }
 }
 
-describe('a guest of qemu', { timeout: 170_000, concurrency: true }, () => {
+describe('a guest of qemu', { concurrency: true }, () => {
   for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
     describe(architecture, { concurrency: 1 }, () => {
       const driver = new QemuDriver()
@@ -171,7 +172,7 @@ describe('a guest of qemu', { timeout: 170_000, concurrency: true }, () => {
     })
 })
 
-describe('a VM of qemu that boots by UEFI', { timeout: 60_000 }, () => {
+describe('a VM of qemu that boots by UEFI', () => {
   for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
     it(`has its own variables, ${architecture}`, async () => {
       const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-uefi-'))

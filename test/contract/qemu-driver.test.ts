@@ -13,9 +13,10 @@ import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { driverContract } from './driver.ts'
 import { activeDisk, blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
-import { freePort, specify } from './driver-vm.ts'
+import { specify } from './driver-vm.ts'
 
 for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
   driverContract(`qemu, ${architecture}`, {
@@ -37,7 +38,7 @@ for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
     traces: tracesOf,
   })
 
-describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
+describe('the QEMU driver on its host', () => {
   const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
   const signal = () => AbortSignal.timeout(20_000)
 

@@ -66,7 +66,7 @@ const settled = (handle: Handle) =>
     assert.deepEqual(await openDisks(handle), layers.map(({ file }) => file).sort())
   }, 20_000)
 
-describe('many captures of a VM that runs', { timeout: 80_000, concurrency: 2 }, () => {
+describe('many captures of a VM that runs', { concurrency: 2 }, () => {
   it('leave a short disk with every byte, and so does each capture', async (t) => {
     const { root, vm, driver, handle, write, capture, letters } = await arrange(t)
     const qemus = await qemusOf(handle)

@@ -143,7 +143,7 @@ export class CaptureRig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
-    await this.server.goAway()
+    await this.server[Symbol.asyncDispose]()
     await fs.rm(path.dirname(this.folder), { recursive: true, force: true })
   }
 }

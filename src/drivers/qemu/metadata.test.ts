@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { metadataCommand, removeMetadata, writeMetadata } from './metadata.ts'
 
-describe('guest metadata', { timeout: 60_000 }, () => {
+describe('guest metadata', () => {
   let folder: string
   const binary = Buffer.from([0, 1, 2, 255, 10, 13, 0, 65])
   const value = 'ü "quoted" \\ $(touch /tmp/x) `id`\nline'

@@ -12,7 +12,7 @@ import { networkPlaces, sealedPrefix } from './network.ts'
 import { canSeal, whyNot } from './seal.ts'
 import { endUplink, judgeAnswer, startUplink } from './uplink.ts'
 
-describe('a sealed network', { timeout: 40_000 }, () => {
+describe('a sealed network', () => {
   it('works here, and is tried once', async () => {
     assert.equal(await canSeal(), undefined)
     const startedMs = performance.now()
