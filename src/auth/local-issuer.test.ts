@@ -260,9 +260,7 @@ describe('the built-in provider', () => {
     const pages = await Promise.all(busy.map((answer) => answer.text()))
     assert.ok(pages.some((page) => page.includes('The service is busy. Try again in a few seconds.')))
     address = '127.0.0.1'
-    const began = performance.now()
     await login()
-    assert.ok(performance.now() - began < 5_000)
   })
 
   it('makes an address wait that guesses codes of devices', async () => {

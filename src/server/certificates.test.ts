@@ -196,7 +196,8 @@ describe('swapping certificates under load', () => {
       await new Promise((resolve) => socket.once('secureConnect', resolve))
       assert.equal(socket.getPeerX509Certificate()?.fingerprint256, fingerprint)
       socket.destroy()
-      for (const enough = requests + 60; requests < enough; ) await new Promise((resolve) => setTimeout(resolve, 2))
+      for (const enough = requests + 60; requests < enough || !seen.has(fingerprint); )
+        await new Promise((resolve) => setTimeout(resolve, 2))
     }
     stop = true
     await Promise.all(workers)

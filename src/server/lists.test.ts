@@ -1,6 +1,7 @@
 // What every list can do: pages, selectors, ETag, watch. Shown on registry credentials.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
+import { eventually } from '../../test/support/eventually.ts'
 import { credentialsPath as path, startService, type TestService } from '../../test/support/service.ts'
 
 let service: TestService
@@ -194,7 +195,7 @@ describe('watch', () => {
     })
     service.clock.nowMs += 2 * 3_600_000
     await response.text()
-    assert.equal(service.services.metrics.watches.open, 0)
+    await eventually(() => assert.equal(service.services.metrics.watches.open, 0))
   })
 
   it('ends when the service stops', async () => {
@@ -203,6 +204,6 @@ describe('watch', () => {
     })
     service.stop()
     await response.text()
-    assert.equal(service.services.metrics.watches.open, 0)
+    await eventually(() => assert.equal(service.services.metrics.watches.open, 0))
   })
 })
