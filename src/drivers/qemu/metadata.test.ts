@@ -28,7 +28,7 @@ describe('guest metadata', () => {
   function ask(...pieces: readonly (string | Buffer)[]): Promise<Buffer> {
     const [program = '', ...args] = metadataCommand.split(' ')
     return new Promise((resolve, reject) => {
-      const child = spawn(program, args, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'], timeout: 20_000 })
+      const child = spawn(program, args, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'], timeout: 120_000 })
       const answer: Buffer[] = []
       child.stdout.on('data', (chunk: Buffer) => answer.push(chunk))
       child.stdin.on('error', () => undefined)

@@ -42,7 +42,7 @@ describe('QMP', () => {
   }))
     it(`ends the connection at ${what}, and says so`, async () => {
       await using server = await pretend(() => answer)
-      const qmp = await connectQmp(server.socket, 5_000)
+      const qmp = await connectQmp(server.socket, 120_000)
       await assert.rejects(qmp.execute('query-status'), QmpGarbled)
       await qmp.closed
       await assert.rejects(qmp.execute('query-status'), QmpGarbled)
