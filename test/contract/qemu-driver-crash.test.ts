@@ -35,7 +35,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
       const vm = await specify({ architecture: 'amd64', image }, root)
       const driver = new QemuDriver()
       const handle = await driver.create(vm, path.join(root, 'vm'))
-      if (step === 'stop') await driver.start(handle, vm, AbortSignal.timeout(20_000))
+      if (step === 'stop') await driver.start(handle, vm, AbortSignal.timeout(120_000))
       await driver.close()
       try {
         await dieAt(root, step, at, handle, vm)
@@ -46,7 +46,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
         assert.equal((await qemusOf(handle)).length, state === 'running' ? 1 : 0)
         const [before] = await qemusOf(handle)
 
-        await next.start(handle, vm, AbortSignal.timeout(20_000))
+        await next.start(handle, vm, AbortSignal.timeout(120_000))
         const [after, ...more] = await qemusOf(handle)
         assert.deepEqual(more, [], 'one process, not two')
         if (step === 'start' && state === 'running') assert.equal(after, before, 'it is taken over, not replaced')
@@ -75,7 +75,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
     const driver = new QemuDriver()
     const handle = await driver.create(vm, path.join(root, 'vm'))
     try {
-      await driver.start(handle, vm, AbortSignal.timeout(20_000))
+      await driver.start(handle, vm, AbortSignal.timeout(120_000))
       for (const { pid, program } of await processesOf(handle)) if (program === 'sh') process.kill(pid, 'SIGKILL')
       await killQemu(handle)
       await driver.close()
@@ -99,8 +99,8 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
     try {
       await dieAt(root, 'revert', 'disk-made', handle, newer)
       assert.equal(await driver.reverting.base(handle), 'sha256:first')
-      await assert.rejects(driver.start(handle, newer, AbortSignal.timeout(20_000)), /put the image back/)
-      await driver.start(handle, vm, AbortSignal.timeout(20_000))
+      await assert.rejects(driver.start(handle, newer, AbortSignal.timeout(120_000)), /put the image back/)
+      await driver.start(handle, vm, AbortSignal.timeout(120_000))
       await driver.stop(handle, { graceSeconds: 0 })
       await dieAt(root, 'revert', 'disk-made', handle, newer)
       await driver.reverting.revert(handle, newer)
@@ -126,7 +126,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
     const driver = new QemuDriver({ network: 'sealed' })
     const handle = await driver.create(vm, path.join(root, 'vm'))
     try {
-      await driver.start(handle, vm, AbortSignal.timeout(20_000))
+      await driver.start(handle, vm, AbortSignal.timeout(120_000))
       const qemus = await qemusOf(handle)
       const told = Promise.withResolvers<void>()
       driver.follow(handle, () => told.resolve())
@@ -137,7 +137,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
         await eventually(async () => assert.equal((await processesOf(handle)).length, 2))
       }
       await endUplinks()
-      await within(told.promise, 10_000)
+      await within(told.promise, 120_000)
       assert.deepEqual(await driver.inspect(handle), { state: 'running' })
       await reach(vm)
       assert.deepEqual(await qemusOf(handle), qemus)
@@ -148,8 +148,8 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
       const { promise: toldLater, resolve: tell } = Promise.withResolvers<void>()
       later.follow(handle, tell)
       await endUplinks()
-      await later.probe(AbortSignal.timeout(20_000))
-      await within(toldLater, 10_000)
+      await later.probe(AbortSignal.timeout(120_000))
+      await within(toldLater, 120_000)
       assert.deepEqual(await later.inspect(handle), { state: 'running' })
       await reach(vm)
       await later.close()

@@ -32,7 +32,7 @@ describe('the macOS profile on a real guest', () => {
   after(() => fs.rm(root, { recursive: true, force: true }))
 
   it('is booted by the boot disk, from firmware with variables of its own, and has the serial number', {
-    timeout: 240_000,
+    timeout: 600_000,
   }, async () => {
     const file = path.join(root, 'boot-disk.img')
     const bytes = await bootDisk(image.disk)
@@ -49,7 +49,7 @@ describe('the macOS profile on a real guest', () => {
     const folder = path.join(root, 'vm')
     const handle = await driver.create(vm, folder)
     try {
-      await driver.start(handle, vm, AbortSignal.timeout(60_000))
+      await driver.start(handle, vm, AbortSignal.timeout(120_000))
       const runtime = runtimeFolder(folder)
       assert.equal((await exec('ps', ['-eo', 'args', '-ww'])).stdout.includes(smcKey), false)
       await assert.rejects(fs.access(smcFile(runtime)), { code: 'ENOENT' })
@@ -82,7 +82,7 @@ describe('the macOS profile on a real guest', () => {
     await assert.rejects(unable.start(handle, vm, AbortSignal.timeout(30_000)), /not set up for macOS/)
     const driver = new QemuDriver({ macos: { smcKey } })
     try {
-      await driver.start(handle, vm, AbortSignal.timeout(60_000))
+      await driver.start(handle, vm, AbortSignal.timeout(120_000))
       await driver.close()
       const qmp = await connectQmp(path.join(runtimeFolder(folder), 'qmp'), 10_000)
       const key = await qmp.execute('qom-get', { path: '/machine/peripheral/smc', property: 'osk' })
