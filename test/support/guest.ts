@@ -49,15 +49,16 @@ export interface SshPlace {
 export async function openGuest(
   { ip, ssh }: SshPlace,
   login: { user?: string; password?: string } = {},
-  patienceMs = 60_000,
+  patienceMs = 150_000,
 ): Promise<Guest> {
   const { user = 'admin', password = user } = login
   const untilMs = performance.now() + patienceMs
-  for (;;) {
+  // A try that began before the guest listened may hang; a guest that is slow needs more time for one: each gets more.
+  for (let readyTimeout = 15_000; ; readyTimeout *= 1.5) {
     try {
-      const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout: 15_000 })
+      const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout })
       return {
-        run: (command, timeoutMs = 30_000) => run(client, command, timeoutMs),
+        run: (command, timeoutMs = 120_000) => run(client, command, timeoutMs),
         [Symbol.dispose]: () => client.destroy(),
       }
     } catch (error) {
@@ -77,9 +78,13 @@ function connect(options: Parameters<Client['connect']>[0]): Promise<Client> {
   })
 }
 
-function run(client: Client, command: string, timeoutMs: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`"${command}" took longer than ${timeoutMs} ms`)), timeoutMs)
+async function run(client: Client, command: string, timeoutMs: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const timer = setTimeout(() => reject(new Error(`"${command}" took longer than ${timeoutMs} ms`)), timeoutMs)
+  // No word comes of a command in a guest that is gone.
+  const closed = (): void => reject(new Error(`the connection was closed during "${command}"`))
+  client.once('close', closed)
+  try {
     client.exec(command, (error, channel) => {
       if (error) return reject(error)
       let output = ''
@@ -90,16 +95,22 @@ function run(client: Client, command: string, timeoutMs: number): Promise<string
         output += chunk
       })
       channel.on('close', (code: number) => {
-        clearTimeout(timer)
         if (code === 0) resolve(output.trim())
         else reject(new Error(`"${command}" ended with ${code}: ${output}`))
       })
     })
-  })
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    client.off('close', closed)
+  }
 }
 
-/** The first bytes that a server at a port says; undefined when nobody listens. */
-export function greeting(ip: string, port: number, timeoutMs = 3_000): Promise<string | undefined> {
+/**
+ * The first bytes that a server at a port says; undefined when nobody listens. Who expects silence says how long to listen:
+ * a word that is expected takes as long as it takes.
+ */
+export function greeting(ip: string, port: number, timeoutMs = 60_000): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = net.connect(port, ip)
     const done = (text?: string): void => {
