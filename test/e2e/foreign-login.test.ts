@@ -45,7 +45,7 @@ async function login(name: string) {
   return process.ended
 }
 
-describe('svc3 login with an organisation’s own provider', { timeout: 90_000 }, () => {
+describe('svc3 login with an organisation’s own provider', { timeout: 400_000 }, () => {
   it('takes e-mail and groups from it, and renews with it', async () => {
     provider.groupsOf.set('ada', ['staff'])
     assert.equal((await login('ada')).stdout, `Logged in to ${server.apiUrl} as ada@corp.example.\n`)

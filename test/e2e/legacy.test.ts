@@ -29,7 +29,7 @@ function runScript(file: string, env: Record<string, string>): Promise<Ran> {
   })
 }
 
-describe('a script of 2.4.x on a real VM', { timeout: 170_000 }, () => {
+describe('a script of 2.4.x on a real VM', { timeout: 500_000 }, () => {
   let dev: DevServer
   let data: string
   before(async () => {
@@ -91,7 +91,7 @@ describe('a script of 2.4.x on a real VM', { timeout: 170_000 }, () => {
   })
 })
 
-describe('the gateway', { timeout: 60_000 }, () => {
+describe('the gateway', { timeout: 300_000 }, () => {
   it('serves simulated VMs as well, and knows after a restart who called', async () => {
     const data = await makeFolder()
     const args = ['--driver', 'simulated', '--nodes', 'amd64=1']
