@@ -22,7 +22,7 @@ const runJourney = (dev: DevServer): Promise<Ran> =>
 
 function runScript(file: string, env: Record<string, string>): Promise<Ran> {
   return new Promise((resolve) => {
-    const options = { env: { ...process.env, ORKA_BASE_IMAGE: 'tiny-amd64', ...env }, timeout: 150_000 }
+    const options = { env: { ...process.env, ORKA_BASE_IMAGE: 'tiny-amd64', ...env }, timeout: 400_000 }
     execFile('sh', [inFixtures(file)], options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
     )

@@ -17,7 +17,7 @@ let dev: DevServer
 
 before(async () => {
   data = await makeFolder()
-  await buildTiny({ architecture: 'amd64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  await buildTiny({ architecture: 'amd64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
   await fs.writeFile(path.join(data, 'agent.json'), JSON.stringify({ macos: { smcKey } }), { mode: 0o600 })
   dev = await startDev(data, { args: ['--nodes', 'amd64=1,arm64=0'] })
 })

@@ -17,7 +17,7 @@ let disk: string
 
 before(async () => {
   data = await makeFolder()
-  await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
   disk = path.join(tinyFolder(tinyCache, 'arm64'), 'disk.raw')
   dev = await startDev(data)
 })

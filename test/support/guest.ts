@@ -29,7 +29,7 @@ function recipeHash(): string {
 export async function seedTiny(imageFolder: string, architectures: readonly Architecture[]): Promise<void> {
   await fs.mkdir(imageFolder, { recursive: true })
   for (const architecture of architectures) {
-    await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+    await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(390_000) })
     const from = tinyFolder(tinyCache, architecture)
     await exec('cp', ['-r', '--sparse=always', from, path.join(imageFolder, path.basename(from))])
   }
