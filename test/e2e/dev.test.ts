@@ -110,7 +110,7 @@ describe('svc3 dev', () => {
   })
 
   it('loses no acknowledged credential to kill -9 in the middle of a stream of adds', {
-    timeout: 170_000,
+    timeout: 400_000,
   }, async () => {
     const acknowledged = new Set<string>()
     let next = 0
@@ -136,7 +136,7 @@ describe('svc3 dev', () => {
     assert.ok(acknowledged.size >= 250)
   })
 
-  it('is what npm start runs, with its options, and ends with it', { timeout: 170_000 }, async () => {
+  it('is what npm start runs, with its options, and ends with it', { timeout: 400_000 }, async () => {
     const server = await startDev(data, {
       command: ['npm', 'start', '--'],
       args: ['--driver', 'simulated', '--nodes', 'arm64=1,amd64=1'],
@@ -148,7 +148,7 @@ describe('svc3 dev', () => {
   })
 
   it('killed as npm start with -9 in the middle of adds, goes on at once and has every acknowledged one', {
-    timeout: 170_000,
+    timeout: 400_000,
   }, async () => {
     const built = (await fs.stat(path.join(root, 'dist'))).ino
     const server = await startDev(data, { command: ['npm', 'start', '--'] })

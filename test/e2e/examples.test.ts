@@ -261,7 +261,7 @@ describe('the first steps of "svc3 --help"', () => {
 
   // Pushing takes a registry: test/e2e has tests of its own for it.
   for (const { line } of tour().filter(({ line }) => !line.startsWith('svc3 vm push')))
-    it(line, { timeout: 120_000 }, async () => {
+    it(line, { timeout: 400_000 }, async () => {
       const words = line.split(' ').slice(1)
       const asks = line.includes('regcred add') ? { typed: 'secret\r' } : line === 'svc3 login' ? login : {}
       const { exitCode, stderr } = await svc3(
@@ -275,7 +275,7 @@ describe('the first steps of "svc3 --help"', () => {
 
 describe('every example of every help text', () => {
   for (const line of lines)
-    it(line, { timeout: 120_000 }, async () => {
+    it(line, { timeout: 400_000 }, async () => {
       const how: How = (Object.hasOwn(plan, line) ? plan[line] : undefined) ?? {}
       for (const given of how.given ?? []) {
         const { exitCode, stderr } = await svc3(given.split(' '))

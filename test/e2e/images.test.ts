@@ -21,7 +21,7 @@ let rig: ClusterRig
 let files: string
 let remote: RemoteFolder
 
-const run = (...words: string[]): Promise<Ran> => svc3(words, { cwd: files, env: access(), timeoutMs: 120_000 })
+const run = (...words: string[]): Promise<Ran> => svc3(words, { cwd: files, env: access(), timeoutMs: 300_000 })
 const access = () => ({ SVC3_API_URL: rig.apiUrl, SVC3_TOKEN: rig.server.token })
 const inFiles = (name: string): string => path.join(files, name)
 

@@ -123,7 +123,7 @@ describe('the package', { timeout: 400_000 }, () => {
   })
 })
 
-describe('the command line as one file', { timeout: 170_000 }, () => {
+describe('the command line as one file', { timeout: 400_000 }, () => {
   it('runs alone, wherever it lies', async () => {
     const file = path.join(folder, 'alone', 'svc3')
     await buildSingle(file)

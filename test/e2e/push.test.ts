@@ -29,7 +29,7 @@ let agent: ChildProcess | undefined
 
 const image = (name: string): string => `${registry.host}/team/${name}`
 const svc3 = (words: readonly string[], input?: string): Promise<Ran> =>
-  run(words, { env: { SVC3_DATA: path.join(folder, 'dev') }, timeoutMs: 120_000, ...(input && { input }) })
+  run(words, { env: { SVC3_DATA: path.join(folder, 'dev') }, timeoutMs: 300_000, ...(input && { input }) })
 const ok = async (...words: string[]): Promise<string> => {
   const { code, stdout, stderr } = await svc3(words)
   assert.equal(code, 0, `svc3 ${words.join(' ')}: ${stderr}${stdout}`)
@@ -127,7 +127,7 @@ describe('a VM that is pushed', { timeout: 800_000 }, () => {
     assert.match(await ok('vm', 'get-push-status'), /Succeeded/)
     const creds = ['--creds', `${username}:${password}`, '--cert-dir', path.join(folder, 'certs')]
     const { stdout } = await exec('skopeo', ['inspect', ...creds, `docker://${image('tiny:v1')}`], {
-      timeoutMs: 120_000,
+      timeoutMs: 300_000,
       env: { PATH: process.env.PATH ?? '', HOME: folder },
     })
     const seen = JSON.parse(stdout) as { Digest: string; Architecture: string }

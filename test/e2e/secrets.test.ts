@@ -85,7 +85,7 @@ describe('svc3 server rotate-key', () => {
     assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, 21)
   })
 
-  it('loses nothing that is added at the same time', { timeout: 170_000 }, async () => {
+  it('loses nothing that is added at the same time', { timeout: 400_000 }, async () => {
     await using server = await startDev(data)
     let next = 0
     let isOver = false

@@ -19,7 +19,7 @@ after(async () => {
 })
 
 describe('the API page', () => {
-  it('shows every operation and runs one, without a word from the console', { timeout: 170_000 }, async () => {
+  it('shows every operation and runs one, without a word from the console', { timeout: 400_000 }, async () => {
     const page = await browser.newPage()
     const complaints: string[] = []
     const elsewhere: string[] = []

@@ -141,7 +141,7 @@ export class ClusterRig implements AsyncDisposable {
 
   svc3(...words: string[]): Promise<Ran> {
     const env = { SVC3_API_URL: this.apiUrl, SVC3_TOKEN: this.server.token }
-    return svc3(words, { env, cwd: this.root, timeoutMs: 120_000 })
+    return svc3(words, { env, cwd: this.root, timeoutMs: 300_000 })
   }
 
   async upload(name: string, disk: Buffer): Promise<string> {

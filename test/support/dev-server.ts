@@ -139,7 +139,7 @@ export function svc3(
       {
         cwd: options.cwd ?? root,
         env: { ...process.env, ...options.env },
-        timeout: options.timeoutMs ?? 150_000,
+        timeout: options.timeoutMs ?? 300_000,
         killSignal: 'SIGKILL',
       },
       (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
