@@ -29,6 +29,7 @@ export interface TcpProxy extends AsyncDisposable {
 /** `isPatient`: a connection that finds nobody at the target waits until it is aimed anew; otherwise it is closed. */
 export async function startTcpProxy(first: number, { isPatient = false } = {}): Promise<TcpProxy> {
   const sockets = new Set<net.Socket>()
+  const clients = new Set<net.Socket>()
   const waiting = new Set<net.Socket>()
   let target: number | 'nobody' = first
   let loss: Loss = 'nothing'
@@ -73,15 +74,20 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
     })
   }
   const server = net.createServer({ pauseOnConnect: true }, (client) => {
+    clients.add(client)
     client.on('error', () => undefined)
-    client.on('close', () => waiting.delete(client))
+    client.on('close', () => {
+      clients.delete(client)
+      waiting.delete(client)
+    })
     if (isOpen) connect(client)
     else client.destroy()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const cut = (): void => {
-    for (const socket of [...sockets, ...waiting]) socket.destroy()
+    // Also one that is between the two: accepted, and not connected yet.
+    for (const socket of [...sockets, ...clients]) socket.destroy()
   }
   return {
     port: (server.address() as net.AddressInfo).port,
@@ -96,9 +102,9 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
     },
     aim: (port) => {
       target = port
-      const clients = [...waiting]
+      const patient = [...waiting]
       waiting.clear()
-      for (const client of clients) connect(client)
+      for (const client of patient) connect(client)
     },
     cut,
     close: () => {
