@@ -53,8 +53,9 @@ export async function openGuest(
 ): Promise<Guest> {
   const { user = 'admin', password = user } = login
   const untilMs = performance.now() + patienceMs
-  // A try that began before the guest listened may hang; a guest that is slow needs more time for one: each gets more.
-  for (let readyTimeout = 15_000; ; readyTimeout *= 1.5) {
+  let readyTimeout = 15_000
+  for (;;) {
+    const tryMs = performance.now()
     try {
       const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout })
       return {
@@ -63,6 +64,8 @@ export async function openGuest(
       }
     } catch (error) {
       if (performance.now() > untilMs) throw new Error(`no SSH at ${ip}:${ssh}`, { cause: error })
+      // One that began before the guest listened may hang; but a guest that is slow needs more time for the next.
+      if (performance.now() - tryMs >= readyTimeout) readyTimeout = Math.min(2 * readyTimeout, 60_000)
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
   }
