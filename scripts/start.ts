@@ -5,6 +5,6 @@ import { isBuilt, root } from './sources.ts'
 
 // Programs of this checkout that run are not to find the folder of the build gone for a moment, and a start is quicker.
 if (!isBuilt()) await (await import('./build.ts')).buildProgram()
-const program = path.join(root, 'dist', 'svc3.mjs')
+const program = path.join(root, 'dist', 'svc3.cjs')
 process.argv = [process.execPath, program, 'dev', ...process.argv.slice(2)]
 await import(pathToFileURL(program).href)
