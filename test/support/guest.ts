@@ -49,7 +49,7 @@ export interface SshPlace {
 export async function openGuest(
   { ip, ssh }: SshPlace,
   login: { user?: string; password?: string } = {},
-  patienceMs = 150_000,
+  patienceMs = 300_000,
 ): Promise<Guest> {
   const { user = 'admin', password = user } = login
   const untilMs = performance.now() + patienceMs
@@ -65,7 +65,7 @@ export async function openGuest(
     } catch (error) {
       if (performance.now() > untilMs) throw new Error(`no SSH at ${ip}:${ssh}`, { cause: error })
       // One that began before the guest listened may hang; but a guest that is slow needs more time for the next.
-      if (performance.now() - tryMs >= readyTimeout) readyTimeout = Math.min(2 * readyTimeout, 60_000)
+      if (performance.now() - tryMs >= readyTimeout) readyTimeout = 30_000
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
   }
