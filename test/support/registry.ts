@@ -26,9 +26,12 @@ export interface RegistryWanted {
   readonly folder: string
   readonly hasPassword?: boolean
   readonly tls?: TestPair
+  /** One of its own, where it is to be found at the same port again. */
+  readonly address?: string
 }
 
-export async function startRegistry({ folder, hasPassword = false, tls }: RegistryWanted): Promise<RegistryProcess> {
+export async function startRegistry(wanted: RegistryWanted): Promise<RegistryProcess> {
+  const { folder, hasPassword = false, tls, address = '127.0.0.1' } = wanted
   await fs.mkdir(folder, { recursive: true })
   const file = (name: string) => path.join(folder, name)
   await fs.writeFile(file('htpasswd'), htpasswd)
@@ -41,7 +44,10 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
       version: '0.1',
       log: { level: 'info', formatter: 'json' },
       storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: true } },
-      http: { addr: `127.0.0.1:${port}`, ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }) },
+      http: {
+        addr: `${address}:${port}`,
+        ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }),
+      },
       ...(hasPassword && { auth: { htpasswd: { realm: 'test', path: file('htpasswd') } } }),
     }
     // JSON is YAML.
@@ -52,8 +58,8 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
 
   await start()
   return {
-    server: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
-    host: `127.0.0.1:${port}`,
+    server: `${tls ? 'https' : 'http'}://${address}:${port}`,
+    host: `${address}:${port}`,
     folder,
     start,
     async kill() {
