@@ -7,7 +7,6 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type DevServer, makeFolder, root, startDev } from '../support/dev-server.ts'
-import { freePort } from '../support/free-port.ts'
 import { seedTiny } from '../support/guest.ts'
 import { ownAddress } from '../support/own-address.ts'
 
