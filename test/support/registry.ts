@@ -25,9 +25,12 @@ export interface RegistryWanted {
   readonly folder: string
   readonly hasPassword?: boolean
   readonly tls?: TestPair
+  /** Whether manifests may be deleted; they may. */
+  readonly mayDelete?: boolean
 }
 
-export async function startRegistry({ folder, hasPassword = false, tls }: RegistryWanted): Promise<RegistryProcess> {
+export async function startRegistry(wanted: RegistryWanted): Promise<RegistryProcess> {
+  const { folder, hasPassword = false, tls, mayDelete = true } = wanted
   await fs.mkdir(folder, { recursive: true })
   const file = (name: string) => path.join(folder, name)
   await fs.writeFile(file('htpasswd'), htpasswd)
@@ -39,7 +42,7 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
     const settings = {
       version: '0.1',
       log: { level: 'info', formatter: 'json' },
-      storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: true } },
+      storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: mayDelete } },
       http: { addr: `127.0.0.1:${port}`, ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }) },
       ...(hasPassword && { auth: { htpasswd: { realm: 'test', path: file('htpasswd') } } }),
     }
