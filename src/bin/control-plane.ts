@@ -112,7 +112,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const secrets = new Secrets(await loadKeyring(keySource, sealedCount() === 0))
   await settleKeys()
   await ensureDefaultNamespace({ collections, clock })
-  const placeOptions = { given: images, settings: settings.images, environment, dataFolder, log }
+  const placeOptions = { given: images, settings: settings.images, environment, dataFolder, log, clock }
   const imagePlace = await openImagePlace(placeOptions)
   cleanup.defer(() => imagePlace.close())
   const { content: ownContent, registry } = imagePlace

@@ -12,6 +12,7 @@ import { claim } from '../oci/content-owner.ts'
 import { RegistryError } from '../oci/errors.ts'
 import { openRegistry } from '../oci/registry.ts'
 import { openRegistryContent, type RegistryContent } from '../oci/registry-content.ts'
+import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { type Log, silentLog } from '../platform/log.ts'
 import { type ImagesAddress, parseImagesAddress } from '../rules/images-address.ts'
@@ -40,6 +41,7 @@ export interface ImagePlaceOptions {
   readonly environment: NodeJS.ProcessEnv
   readonly dataFolder: string
   readonly log: Log
+  readonly clock?: Clock
 }
 
 export const usernameVariable = 'SVC3_IMAGES_USERNAME'
@@ -50,7 +52,8 @@ export const inFolder = 'folder'
 /** Whoever asked asks again; but a registry that restarts is not to fail what is under way. */
 const retry = { attempts: 6, firstDelayMs: 250, maxDelayMs: 3_000, maxRetryAfterMs: 10_000 }
 const idleMs = 30_000
-const claimMs = 10_000
+/** A place that is known is not waited for. */
+const claimMs = { first: 15_000, known: 3_000 }
 
 export const contentFolder = (dataFolder: string): string => path.join(dataFolder, 'content')
 
@@ -61,7 +64,7 @@ export function addressOfImages({ given, settings }: Pick<ImagePlaceOptions, 'gi
 }
 
 export async function openImagePlace(options: ImagePlaceOptions): Promise<ImagePlace> {
-  const { dataFolder, settings, environment, log } = options
+  const { dataFolder, settings, environment, log, clock = systemClock } = options
   const credentials = await takeCredentials(settings, environment)
   const address = addressOfImages(options)
   if (address === inFolder) return { content: await openFolder(contentFolder(dataFolder)), close: () => undefined }
@@ -83,7 +86,7 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
     mostBytes: settings.cacheBytes,
     failed: (error) => log.error('the cache of images could not be made smaller', {}, error),
   })
-  const content = openRegistryContent({ repository, cache, log })
+  const content = openRegistryContent({ repository, cache, log, now: () => clock.now().getTime() })
   return {
     content,
     registry: { content, claim: (cluster, signal) => claim(repository, cluster, signal) },
@@ -103,7 +106,10 @@ export async function settleImagePlace(
   const before = known?.value.address ?? (hasContent ? inFolder : address)
   if (before !== address && hasContent) throw elsewhere(before, address)
   try {
-    await place.registry?.claim(cluster, AbortSignal.timeout(claimMs))
+    await place.registry?.claim(
+      cluster,
+      AbortSignal.timeout(known?.value.address === address ? claimMs.known : claimMs.first),
+    )
   } catch (error) {
     const isDown = (error instanceof RegistryError && error.isPassing) || (error as Error).name === 'TimeoutError'
     if (!isDown || known?.value.address !== address) throw error
