@@ -37,6 +37,11 @@ export interface RegistryContent extends ContentStore {
   mend(manifests: Iterable<string>, signal?: AbortSignal): Promise<number>
 }
 
+interface Part {
+  readonly start: number
+  readonly end: number
+}
+
 const mediaType = 'application/octet-stream'
 const tagPrefix = 'image-'
 const tagForm = /^image-([0-9a-f]{64})$/
@@ -136,21 +141,28 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
     return asked(digest, () => repository.read(blob, signal))
   }
 
-  async function* open(digest: string, part?: { start: number; end: number }): AsyncGenerator<Buffer> {
-    if ((await cache.size(digest)) === undefined)
-      await bring(digest, Number.MAX_SAFE_INTEGER).catch((error: unknown) => {
-        if (!(error instanceof DiskFullError)) throw error
-      })
-    if ((await cache.size(digest)) === undefined) return yield* openThere(digest, part)
+  async function* open(digest: string, part?: Part): AsyncGenerator<Buffer> {
+    if (yield* openCached(digest, part)) return
+    await bring(digest, Number.MAX_SAFE_INTEGER).catch((error: unknown) => {
+      if (!(error instanceof DiskFullError)) throw error
+    })
+    // No room for it here, or gone again at once: then without keeping it.
+    if (!(yield* openCached(digest, part))) yield* openThere(digest, part)
+  }
+
+  /** Whether it was there. What is open stays readable, whoever makes room. */
+  async function* openCached(digest: string, part: Part | undefined): AsyncGenerator<Buffer, boolean> {
     try {
       yield* cache.open(digest, part)
+      return true
     } catch (error) {
+      if (error instanceof NoContentError) return false
       if (error instanceof WrongContentError) await cache.drop(digest)
       throw error
     }
   }
 
-  async function* openThere(digest: string, part?: { start: number; end: number }): AsyncGenerator<Buffer> {
+  async function* openThere(digest: string, part: Part | undefined): AsyncGenerator<Buffer> {
     const blob = await described(digest)
     const { start, end } = part ?? { start: 0, end: blob.size }
     let left = Math.min(end, blob.size) - start

@@ -16,6 +16,7 @@ import { type Log, silentLog } from '../../src/platform/log.ts'
 import { eventually } from '../support/eventually.ts'
 import { startRegistry } from '../support/registry.ts'
 import { type RigOptions, registryContent } from '../support/registry-content.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { contentContract, gathered, imageOf, listed, pieces, someBlocks } from './content.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-content-registry-'))
@@ -52,25 +53,34 @@ contentContract({
 describe('content in a registry', { timeout: 120_000 }, () => {
   it('is the registry’s to keep: all of an image outlives its garbage collection, and what no image has does not', async () => {
     const repository = fresh()
-    const { store } = await rig({ repository })
+    const folder = path.join(root, 'collected')
+    const process = await startRegistry({ folder })
+    cleanup.defer(() => process.kill())
+    using before = await registryContent(process, { repository })
+    const { store } = before
     const manifest = await imageOf(store, someBlocks(3))
     const digest = await putManifest(store, manifest)
     const { digest: stray } = await store.put(randomBytes(1_000))
-    await registry.kill()
-    await promisify(execFile)('docker-registry', ['garbage-collect', path.join(registry.folder, 'config.yml')])
-    await registry.start()
-    const { store: other } = await rig({ repository })
+    await process.kill()
+    await promisify(execFile)('docker-registry', ['garbage-collect', path.join(folder, 'config.yml')])
+    const next = await startRegistry({ folder })
+    cleanup.defer(() => next.kill())
+    using after = await registryContent(next, { repository })
+    const { store: other } = after
     assert.ok(await isWhole(other, digest))
     for (const chunk of manifest.layers[0]?.chunks ?? []) await other.read(chunk.digest, chunk.storedBytes)
     assert.equal(await other.has(stray), false)
   })
 
   it('that is away is said to be; and goes on when it is back', async () => {
-    const { store, cache } = await rig({ repository: fresh() })
+    await using proxy = await startTcpProxy(Number(new URL(registry.server).port))
+    const place = { server: `http://127.0.0.1:${proxy.port}`, folder: registry.folder }
+    using opened = await registryContent(place, { repository: fresh() })
+    const { store, cache } = opened
     const content = randomBytes(100_000)
     const { digest } = await store.put(pieces(content))
     assert.equal(store.problem(), undefined)
-    await registry.kill()
+    proxy.close()
     const lost = digestOf('not here')
     for (const work of [
       () => store.put(randomBytes(10)),
@@ -83,7 +93,7 @@ describe('content in a registry', { timeout: 120_000 }, () => {
     assert.match(store.problem() ?? '', /127\.0\.0\.1/)
     // What passed through here lately is read all the same.
     assert.deepEqual(await store.read(digest, 100_000), content)
-    await registry.start()
+    proxy.open()
     await cache.drop(digest)
     assert.deepEqual(await store.read(digest, 100_000), content)
     assert.equal(store.problem(), undefined)

@@ -13,11 +13,14 @@ import { filesIn, makeFolder } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../support/registry.ts'
 import { adminToken, ask, startShared } from '../support/shared-servers.ts'
+import { startTcpProxy, type TcpProxy } from '../support/tcp-proxy.ts'
 
 const block = 65_536
 let root: string
 let authority: TestPair
 let registry: RegistryProcess
+/** What the servers know it by. */
+let way: TcpProxy
 
 before(async () => {
   root = await makeFolder()
@@ -26,14 +29,16 @@ before(async () => {
   await fs.writeFile(path.join(root, 'password'), `${registryUser.password}\n`)
   const tls = await makePair({ issuer: authority })
   registry = await startRegistry({ folder: path.join(root, 'registry'), hasPassword: true, tls })
+  way = await startTcpProxy(Number(new URL(registry.server).port))
 })
 after(async () => {
+  await way[Symbol.asyncDispose]()
   await registry.kill()
   await fs.rm(root, { recursive: true, force: true })
 })
 
 const settings = (prefix: string) => ({
-  address: `oci://${registry.host}/${prefix}`,
+  address: `oci://127.0.0.1:${way.port}/${prefix}`,
   username: registryUser.username,
   passwordFile: path.join(root, 'password'),
   caFile: path.join(root, 'ca.pem'),
@@ -58,7 +63,7 @@ function someDisk(): Buffer {
   return disk
 }
 
-describe('a server with its images in a registry', { timeout: 170_000 }, () => {
+describe('a server with its images in a registry', { timeout: 240_000 }, () => {
   it('uploads, deploys, saves, commits and downloads them, whenever it is killed', async () => {
     const images = settings('one/images')
     await using rig = await ClusterRig.make('amd64', { images })
@@ -99,7 +104,7 @@ describe('a server with its images in a registry', { timeout: 170_000 }, () => {
   })
 })
 
-describe('servers that share a registry', { timeout: 170_000 }, () => {
+describe('servers that share a registry', { timeout: 240_000 }, () => {
   it('have the same images at once, whatever is on their disks; and one of them collects for all', async () => {
     await using shared = await startShared()
     const prefix = 'shared/images'
@@ -141,7 +146,7 @@ describe('servers that share a registry', { timeout: 170_000 }, () => {
     await assert.rejects(start(await folder(), { storeAddress: `${shared.storeAddress}-other` }), /another cluster/)
 
     // Away: what needs it says so, the rest goes on, and servers start.
-    await registry.kill()
+    way.close()
     await fs.rm(path.join(folders[1], 'content-cache', 'blobs'), { recursive: true })
     const refused = await download(second, 'disk')
     assert.equal(refused.status, 503, await refused.text())
@@ -151,7 +156,7 @@ describe('servers that share a registry', { timeout: 170_000 }, () => {
     assert.match(await ready.text(), /ready, but the registry with the images is not/)
     await second.stop()
     const again = await start(folders[1])
-    await registry.start()
+    way.open()
     await eventually(async () => assert.equal((await download(again, 'disk')).status, 200))
 
     assert.equal((await ask(again, 'DELETE', '/namespaces/svc-default/images/disk', { token })).status, 200)
