@@ -219,7 +219,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         log,
       })
     : { isLeading: () => true, stop: startControllers() }
-  metrics.tellState(clusterState({ store, collections, isLeading: () => leading.isLeading() }))
+  const { imagesProblem } = services
+  metrics.tellState(clusterState({ store, collections, imagesProblem, isLeading: () => leading.isLeading() }))
   const ownLoops = [
     ...(registry ? [] : [collecting()]),
     expireUploads(services, partialUploads),

@@ -18,7 +18,7 @@ import { failpoint } from '../platform/failpoint.ts'
 import type { Log } from '../platform/log.ts'
 import { encodeArtifact } from './artifact.ts'
 import { type ContentCache, isNotCached } from './content-cache.ts'
-import { RegistryError } from './errors.ts'
+import { RegistryError, type RegistryFault } from './errors.ts'
 import type { Repository } from './registry.ts'
 import { mostTags } from './tags.ts'
 import type { BlobContent, Descriptor } from './target.ts'
@@ -48,7 +48,15 @@ const tagForm = /^image-([0-9a-f]{64})$/
 const tagOf = (digest: string): string => `${tagPrefix}${hexOf(digest)}`
 /** A registry that does not allow deletes may be told to, meanwhile. */
 const refusedForMs = 3_600_000
-const refusals = new Set(['refused', 'forbidden', 'unauthorized'])
+/** Not of one request, but of all. */
+const troubles: ReadonlySet<RegistryFault> = new Set([
+  'unavailable',
+  'rateLimited',
+  'unauthorized',
+  'untrusted',
+  'plain',
+])
+const refusals: ReadonlySet<RegistryFault> = new Set(['refused', 'forbidden', 'unauthorized'])
 
 export function openRegistryContent(options: RegistryContentOptions): RegistryContent {
   const { repository, cache, log, now = Date.now } = options
@@ -63,13 +71,19 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
   async function asked<T>(digest: string | undefined, work: () => Promise<T>): Promise<T> {
     try {
       const result = await work()
+      if (problem !== undefined) log.info('the registry with the images answers again')
       problem = undefined
       return result
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error
-      if (error.isPassing || error.fault === 'unauthorized' || error.fault === 'untrusted') problem = error.problem
+      if (troubles.has(error.fault)) inTrouble(error)
       throw explained(error, digest)
     }
+  }
+
+  function inTrouble(error: RegistryError): void {
+    if (problem === undefined) log.warn('the registry with the images cannot be used', { problem: error.problem })
+    problem = error.problem
   }
 
   /** Work on one image, one after the other. */
