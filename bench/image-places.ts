@@ -41,7 +41,10 @@ async function round(rig: ClusterRig, index: number, figures: Figures): Promise<
     }),
   )
   await rig.isAtRest(vm)
+  // The node has few cores.
+  await rig.call('DELETE', `/vms/${vm}`)
   figures.deployAgain.push(await seconds(() => rig.deploy(`${vm}-again`, saved, vm)))
+  await rig.call('DELETE', `/vms/${vm}-again`)
 }
 
 const words: Readonly<Record<keyof Figures, string>> = {

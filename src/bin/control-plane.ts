@@ -147,7 +147,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     store,
     address: addressOfImages(placeOptions),
     cluster: clusterUid(collections),
-    hasContent: namesContent(collections),
+    isInUse: namesContent(collections) || peers?.isFirst === false,
     log,
   })
   cleanup.defer(async () => {

@@ -65,7 +65,9 @@ export function addressOfImages({ given, settings }: Pick<ImagePlaceOptions, 'gi
 
 export async function openImagePlace(options: ImagePlaceOptions): Promise<ImagePlace> {
   const { dataFolder, settings, environment, log, clock = systemClock } = options
-  const credentials = await takeCredentials(settings, environment)
+  // Taken out of the environment in any case, so that no child inherits it.
+  const password = environment[passwordVariable]
+  delete environment[passwordVariable]
   const address = addressOfImages(options)
   if (address === inFolder) return { content: await openFolder(contentFolder(dataFolder)), close: () => undefined }
   const { server, isPlain, repository: name } = checked(address)
@@ -73,7 +75,7 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
   const registry = openRegistry({
     server,
     allowInsecure: isPlain,
-    credentials,
+    credentials: await credentialsOf(settings, environment, password),
     // The operator has named it, so it may be anywhere; its storage may be beside it, but not on this host.
     policy: (host) => ({ allowPrivate: true, allowLoopback: host === hostname.replace(/^\[|\]$/g, '') }),
     ...(settings.caFile !== undefined && { ca: await readNamed(settings.caFile, 'images.caFile') }),
@@ -100,11 +102,11 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
  */
 export async function settleImagePlace(
   place: Pick<ImagePlace, 'registry'>,
-  { store, address, cluster, hasContent, log }: Settled,
+  { store, address, cluster, isInUse, log }: Settled,
 ): Promise<void> {
   const known = await imagePlaceOf(store)
-  const before = known?.value.address ?? (hasContent ? inFolder : address)
-  if (before !== address && hasContent) throw elsewhere(before, address)
+  const before = known?.value.address ?? (isInUse ? inFolder : address)
+  if (before !== address && isInUse) throw elsewhere(before, address)
   try {
     await place.registry?.claim(
       cluster,
@@ -124,8 +126,8 @@ export interface Settled {
   readonly store: Store
   readonly address: string
   readonly cluster: string
-  /** Some record names content. */
-  readonly hasContent: boolean
+  /** Some record names content, or another server is about to. */
+  readonly isInUse: boolean
   readonly log: Log
 }
 
@@ -193,10 +195,11 @@ function checked(text: string): ImagesAddress {
   throw new SettingsError(`${parsed.problem}: ${parsed.hint}`)
 }
 
-/** The password is taken out of the environment, so that no child inherits it. */
-async function takeCredentials({ username, passwordFile }: Settings['images'], environment: NodeJS.ProcessEnv) {
-  const given = environment[passwordVariable]
-  delete environment[passwordVariable]
+async function credentialsOf(
+  { username, passwordFile }: Settings['images'],
+  environment: NodeJS.ProcessEnv,
+  given: string | undefined,
+) {
   const name = environment[usernameVariable] || username
   const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
   const isCredential = environment.CREDENTIALS_DIRECTORY !== undefined && existsSync(credential)

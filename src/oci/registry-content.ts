@@ -33,7 +33,7 @@ export interface RegistryContentOptions {
 export interface RegistryContent extends ContentStore {
   /** Why it could not be reached when it was asked last; undefined when it could. */
   problem(): string | undefined
-  /** Holds images that records name and that nothing holds: whose tag somebody deleted, or a collector beside us. */
+  /** Tells which images records name. Holds those that nothing holds: whose tag somebody deleted, or another's collector. */
   mend(manifests: Iterable<string>, signal?: AbortSignal): Promise<number>
 }
 
@@ -62,7 +62,7 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
   const { repository, cache, log, now = Date.now } = options
   const fetching = new Map<string, Promise<void>>()
   const busy = new Map<string, Promise<unknown>>()
-  /** Of images that are held: when this process saw it first, or held it last. As many as there are images. */
+  /** Of images that are held: when this process saw it first, held it, or knew of a record that names it. One for each image. */
   const usedMs = new Map<string, number>()
   let problem: string | undefined
   let refusedMs = Number.NEGATIVE_INFINITY
@@ -279,11 +279,14 @@ export function openRegistryContent(options: RegistryContentOptions): RegistryCo
       return { items, after: digests.length > limit ? items.at(-1)?.digest : undefined }
     },
     async mend(manifests, signal) {
+      const named = new Set(manifests)
       const there = new Set(await held(signal))
+      // So that their time begins when no record names them any more, and not when they were seen first.
+      for (const digest of named) usedMs.set(digest, now())
       // Of so many, not all are listed: what is not there is not known.
       if (there.size >= mostTags) return 0
       let count = 0
-      for (const digest of manifests) {
+      for (const digest of named) {
         if (there.has(digest)) continue
         await hold(digest, await readManifest({ read }, digest, signal), signal)
         count += 1

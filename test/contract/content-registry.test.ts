@@ -113,6 +113,20 @@ describe('content in a registry', { timeout: 120_000 }, () => {
     assert.equal(await store.mend(digests), 0)
   })
 
+  it('is old when no record has named it for a while, however long ago it was seen first', async () => {
+    let aheadMs = 0
+    const now = (): number => Date.now() + aheadMs
+    const { store } = await rig({ repository: fresh(), now })
+    const make = async (): Promise<string> => putManifest(store, await imageOf(store, someBlocks(1)))
+    const [named, forgotten] = [await make(), await make()]
+    aheadMs += 3_600_000
+    await store.mend([named])
+    const beforeMs = now() - 60_000
+    assert.equal(await store.deleteUnused(named, beforeMs), false)
+    assert.equal(await store.deleteUnused(forgotten, beforeMs), true)
+    assert.deepEqual(await listed(store), [named])
+  })
+
   it('belongs to one cluster', async () => {
     const { repository } = await rig({ repository: fresh() })
     assert.equal(await ownerOf(repository), undefined)
