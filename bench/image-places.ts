@@ -47,10 +47,12 @@ async function round(rig: ClusterRig, index: number, figures: Figures): Promise<
   await rig.call('DELETE', `/vms/${vm}-again`)
 }
 
+const mebibytes = (bytes: number): string => `${bytes / mebi} MiB`
+
 const words: Readonly<Record<keyof Figures, string>> = {
-  upload: 'Upload of an image of 256 MiB, half data',
+  upload: `Upload of an image of ${mebibytes(diskBytes)}, half data`,
   deploy: 'Deploy of it on a node that has nothing of it',
-  save: 'Save of a VM that changed 64 MiB',
+  save: `Save of a VM that changed ${mebibytes(changedBytes)}`,
   deployAgain: 'Deploy of what was saved on a node that has it',
 }
 
