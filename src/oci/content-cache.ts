@@ -26,6 +26,8 @@ export async function openContentCache({ folder, mostBytes, failed }: CacheOptio
   const store = await openStore(folder)
   const using = new Map<string, number>()
   let usedBytes = (await everything()).reduce((sum, { bytes }) => sum + bytes, 0)
+  /** Ever: what comes while the folder is listed is in neither. */
+  let addedBytes = 0
   let evicting: Promise<void> | undefined
 
   async function everything() {
@@ -40,8 +42,9 @@ export async function openContentCache({ folder, mostBytes, failed }: CacheOptio
   }
 
   async function evict(): Promise<void> {
+    const before = addedBytes
     const all = await everything()
-    usedBytes = all.reduce((sum, { bytes }) => sum + bytes, 0)
+    usedBytes = all.reduce((sum, { bytes }) => sum + bytes, addedBytes - before)
     for (const { digest, bytes, modifiedMs } of all.toSorted((one, other) => one.modifiedMs - other.modifiedMs)) {
       if (usedBytes <= mostBytes * leftShare) return
       // Unless somebody has used it since it was listed.
@@ -51,10 +54,13 @@ export async function openContentCache({ folder, mostBytes, failed }: CacheOptio
 
   function makeRoom(): void {
     if (usedBytes <= mostBytes || evicting) return
+    const before = addedBytes
     evicting = evict()
       .catch(failed)
       .finally(() => {
         evicting = undefined
+        // Not for ever, where all that is there is in use: whoever is done with it makes room.
+        if (addedBytes !== before) makeRoom()
       })
   }
 
@@ -87,6 +93,7 @@ export async function openContentCache({ folder, mostBytes, failed }: CacheOptio
         if (held === undefined) count(stored.digest, 1)
         held = stored.digest
         usedBytes += stored.bytes
+        addedBytes += stored.bytes
         return await work(stored)
       } finally {
         if (held !== undefined) count(held, -1)
