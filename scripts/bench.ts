@@ -4,6 +4,7 @@ import { etcdBench } from '../bench/etcd.ts'
 import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
 import { httpBench } from '../bench/http.ts'
+import { imagePlacesBench } from '../bench/image-places.ts'
 import { imagesBench } from '../bench/images.ts'
 import { registryBench } from '../bench/registry.ts'
 import { resumeBench } from '../bench/resume.ts'
@@ -24,6 +25,7 @@ const rows = [
   ...(await imagesBench()),
   ...(await resumeBench()),
   ...(await registryBench()),
+  ...(await imagePlacesBench()),
 ]
 printRows(rows)
 process.exit(rows.every(meetsTarget) ? 0 : 1)

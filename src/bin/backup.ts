@@ -5,7 +5,6 @@ import path from 'node:path'
 import { sealedWith } from '../auth/seal.ts'
 import { referencedBy } from '../images/collect.ts'
 import { type ContentStore, NoContentError } from '../images/content.ts'
-import { openStore as openContent } from '../images/store.ts'
 import { type Clock, systemClock, timestamp } from '../platform/clock.ts'
 import { syncFolder } from '../platform/files.ts'
 import { TarWriter } from '../platform/tar.ts'
@@ -14,6 +13,7 @@ import type { ImageRecord, VmRecord } from '../store/fleet-records.ts'
 import type { Entry, Store } from '../store/store.ts'
 import { isPortable } from '../store/store-state.ts'
 import { BackupError, type BackupHead, backupFormat, folderFiles, names, partBytes } from './backup-format.ts'
+import { imagePlaceName } from './image-place.ts'
 import { version } from './version.ts'
 
 export interface BackupReport {
@@ -24,25 +24,29 @@ export interface BackupReport {
   readonly contents?: number
   readonly bytes: number
   readonly keyIds: readonly string[]
+  /** What has the content of the images, for messages. */
+  readonly imagePlace: string
 }
 
 export interface BackupOptions {
-  readonly store: Pick<Store, 'list'>
+  readonly store: Pick<Store, 'list' | 'get'>
   readonly dataDir: string
   /** MUST NOT be there yet. */
   readonly file: string
   readonly withImages: boolean
+  readonly content: ContentStore
   readonly clock?: Clock
 }
 
 export async function writeBackup(options: BackupOptions): Promise<BackupReport> {
   const { store, dataDir, file, withImages, clock = systemClock } = options
+  const imagePlace = await imagePlaceName(store, dataDir)
   if (await fs.stat(file).catch(() => undefined))
     throw new BackupError(`${file} is there already: choose another name, or remove it`)
   const { entries, rev } = await store.list('')
   const records = entries.filter(isPortable)
-  const content = withImages ? await openContent(path.join(dataDir, 'content')) : undefined
-  const digests = content && (await neededBy(records, content))
+  const content = withImages ? options.content : undefined
+  const digests = content && (await neededBy(records, content, imagePlace))
   const head: BackupHead = {
     format: backupFormat,
     version,
@@ -68,7 +72,8 @@ export async function writeBackup(options: BackupOptions): Promise<BackupReport>
     await fs.rename(draft, file)
     await syncFolder(path.dirname(file))
     const { revision, keyIds } = head
-    return { file, revision, records: records.length, ...(digests && { contents: digests.size }), bytes, keyIds }
+    const contents = digests && { contents: digests.size }
+    return { file, revision, records: records.length, ...contents, bytes, keyIds, imagePlace }
   } catch (error) {
     await fs.rm(draft, { force: true })
     throw error instanceof NoContentError ? changed() : error
@@ -111,25 +116,28 @@ function keyIdsOf(records: readonly Entry[]): readonly string[] {
   return [...new Set(ids)].sort()
 }
 
+/** What a record names of content: of images and ISOs, and of VMs whatever became of theirs. */
+export function manifestsNamedBy({ key, value }: Pick<Entry, 'key' | 'value'>): readonly string[] {
+  const isImage = key.startsWith('/images/') || key.startsWith('/isos/')
+  if (!isImage && !key.startsWith('/vms/')) return []
+  const { content } = value as unknown as ImageRecord
+  const { imageContent, isoContent, captures = [] } = value as unknown as VmRecord
+  const named = isImage ? [content] : [imageContent, isoContent, ...captures.map(({ base }) => base)]
+  return named.filter((digest) => digest !== undefined)
+}
+
 /** All content that the records name, kept from the collector for as long as it takes to begin. */
-async function neededBy(records: readonly Entry[], content: ContentStore): Promise<ReadonlySet<string>> {
-  const manifests = records.flatMap(({ key, value }) => {
-    if (key.startsWith('/images/') || key.startsWith('/isos/')) return [(value as unknown as ImageRecord).content]
-    if (!key.startsWith('/vms/')) return []
-    const { imageContent, isoContent, captures = [] } = value as unknown as VmRecord
-    return [imageContent, isoContent, ...captures.map(({ base }) => base)]
+async function neededBy(records: readonly Entry[], content: ContentStore, place: string): Promise<ReadonlySet<string>> {
+  const needed = await referencedBy(new Set(records.flatMap(manifestsNamedBy)), content).catch((error: unknown) => {
+    throw error instanceof NoContentError ? elsewhere(place, error) : error
   })
-  const named = new Set(manifests.filter((digest) => digest !== undefined))
-  const needed = await referencedBy(named, content).catch((error: unknown) => {
-    throw error instanceof NoContentError ? elsewhere(content.folder, error) : error
-  })
-  for (const digest of needed) if (!(await content.touch(digest))) throw elsewhere(content.folder)
+  for (const digest of needed) if (!(await content.touch(digest))) throw elsewhere(place)
   return needed
 }
 
-const elsewhere = (folder: string, cause?: unknown): BackupError =>
+const elsewhere = (place: string, cause?: unknown): BackupError =>
   new BackupError(
-    `content of an image is not in ${folder}: make the backup where the images are, or leave them out with --without-images`,
+    `content of an image is not in ${place}: make the backup where the images are, or leave them out with --without-images`,
     { cause },
   )
 

@@ -16,10 +16,10 @@ import { startLeadership } from '../controllers/leadership.ts'
 import { replicateImages } from '../controllers/replicate-images.ts'
 import { roomsNow } from '../controllers/rooms.ts'
 import { collect } from '../images/collect.ts'
-import { openStore as openContent } from '../images/store.ts'
 import { systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog } from '../platform/log.ts'
+import type { Loop } from '../platform/loop.ts'
 import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { clusterState } from '../server/cluster-state.ts'
@@ -48,6 +48,14 @@ import { assertUsable } from '../store/store-state.ts'
 import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
 import { openIdentity } from './identity.ts'
+import {
+  addressOfImages,
+  clusterUid,
+  collectableIn,
+  namesContent,
+  openImagePlace,
+  settleImagePlace,
+} from './image-place.ts'
 import { startLeaderLoops } from './leader-loops.ts'
 import { fulfilWish } from './operator-wishes.ts'
 import type { ControlPlane, ControlPlaneOptions } from './plane.ts'
@@ -72,6 +80,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     plainHttp,
     publicUrl,
     internalUrl,
+    images,
     legacy = false,
     clock = systemClock,
   } = options
@@ -103,7 +112,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const secrets = new Secrets(await loadKeyring(keySource, sealedCount() === 0))
   await settleKeys()
   await ensureDefaultNamespace({ collections, clock })
-  const ownContent = await openContent(path.join(dataFolder, 'content'))
+  const placeOptions = { given: images, settings: settings.images, environment, dataFolder, log, clock }
+  const imagePlace = await openImagePlace(placeOptions)
+  cleanup.defer(() => imagePlace.close())
+  const { content: ownContent, registry } = imagePlace
   const uploads = await Uploads.open(path.join(dataFolder, 'uploads'))
   const deliveries = new Deliveries()
   const remotes = await Remotes.open(settings.remotes, dataFolder)
@@ -131,11 +143,18 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ? await openSharing({ dataFolder, collections, tokens, certificates, clock, log })
     : undefined
   if (!peers) await beginEra({ collections, clock })
+  await settleImagePlace(imagePlace, {
+    store,
+    address: addressOfImages(placeOptions),
+    cluster: clusterUid(collections),
+    isInUse: namesContent(collections) || peers?.isFirst === false,
+    log,
+  })
   cleanup.defer(async () => {
     await peers?.servers.stop()
     peers?.calls.close()
   })
-  const content = peers ? sharedContent(ownContent, peers, log) : ownContent
+  const content = peers && !registry ? sharedContent(ownContent, peers, log) : ownContent
   await forgetUploads(collections, (server) => peers === undefined || server === peers.servers.id)
   const stopping = new AbortController()
   const fleetServices = cleanup.use(
@@ -160,6 +179,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     peers,
     content,
     ownContent,
+    ...(registry && { imagesProblem: registry.content.problem }),
     uploads,
     deliveries,
     remotes,
@@ -199,15 +219,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         log,
       })
     : { isLeading: () => true, stop: startControllers() }
-  metrics.tellState(clusterState({ store, collections, isLeading: () => leading.isLeading() }))
+  const { imagesProblem } = services
+  metrics.tellState(clusterState({ store, collections, imagesProblem, isLeading: () => leading.isLeading() }))
   const ownLoops = [
-    collectImages(services, {
-      content: { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
-      sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
-    }),
+    ...(registry ? [] : [collecting()]),
     expireUploads(services, partialUploads),
     keepLegacyUsage(services.legacyUsage, log),
-    ...(peers ? [replicateImages(services, replicasIn(content))] : []),
+    ...(peers && !registry ? [replicateImages(services, replicasIn(content))] : []),
   ]
   const running = cleanup.move()
 
@@ -227,7 +245,16 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     fulfil: (wish) => {
       const { source } = keySource
       return fulfilWish(
-        { dataDir: dataFolder, keySource: source, store, collections, secrets, signingKeys, announced },
+        {
+          dataDir: dataFolder,
+          content: ownContent,
+          keySource: source,
+          store,
+          collections,
+          secrets,
+          signingKeys,
+          announced,
+        },
         wish,
       )
     },
@@ -244,7 +271,21 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 
   function startControllers(): () => Promise<void> {
-    return startLeaderLoops(services, [renewCertificate(certificates, log), tendSigningKeys(signingKeys, log)])
+    return startLeaderLoops(services, [
+      renewCertificate(certificates, log),
+      tendSigningKeys(signingKeys, log),
+      ...(registry ? [collecting()] : []),
+    ])
+  }
+
+  /** Of a folder, each server for itself; of a registry, one for all. */
+  function collecting(): Loop {
+    return collectImages(services, {
+      content: registry
+        ? collectableIn(registry, () => clusterUid(collections))
+        : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
+      sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
+    })
   }
 
   function sealedCount(): number {

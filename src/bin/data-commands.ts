@@ -1,12 +1,16 @@
 // `svc3 server backup`, `restore` and `migrate-store`: finds the data, has it done, and says what is needed besides.
-import path from 'node:path'
 import { takeKeySource } from '../auth/keyring.ts'
 import type { BackupCommandOptions, MigrateStoreOptions, RestoreCommandOptions } from '../cli/programs.ts'
+import { ContentTooLargeError, ContentUnavailableError } from '../images/content.ts'
+import { ForeignImagesError } from '../oci/content-owner.ts'
+import { RegistryError } from '../oci/errors.ts'
+import { SettingsError } from '../server/settings.ts'
 import { openStore } from '../store/open.ts'
 import { isFault, StoreError } from '../store/store.ts'
 import { assertUsable } from '../store/store-state.ts'
 import { type BackupReport, writeBackup } from './backup.ts'
 import { BackupError } from './backup-format.ts'
+import { contentFolder, imagePlaceOf, inFolder, openKnownPlace } from './image-place.ts'
 import { migrateStore, movedIn } from './migrate-store.ts'
 import { restoreBackup } from './restore.ts'
 import { askServer, NotDoneError } from './rotation-note.ts'
@@ -20,10 +24,10 @@ export const runBackup = (options: BackupCommandOptions): Promise<number> =>
     const { dataDir, storeAddress, file, withImages } = options
     const address = await addressOf(dataDir, storeAddress)
     assertThere(dataDir, address)
-    const { contents, records, revision, bytes, keyIds } = await backUp(options, address)
+    const { contents, records, revision, bytes, keyIds, imagePlace } = await backUp(options, address)
     const images = contents === undefined ? '' : `, ${contents} pieces of images and ISOs`
     say(`${file}: ${records} records as of revision ${revision}${images}, ${bytes} bytes.`)
-    if (!withImages) say(`The content of images and ISOs is not in it: keep ${path.join(dataDir, 'content')} as well.`)
+    if (!withImages) say(`The content of images and ISOs is not in it: keep ${imagePlace} as well.`)
     if (keyIds.length > 0)
       say(
         `Needed besides: the master key ${keyIds.join(', ')} (${keyPlace(dataDir)}), without which its secrets do not open.`,
@@ -39,13 +43,15 @@ async function backUp(options: BackupCommandOptions, address: string): Promise<B
   if (!store) return askServer(dataDir, { name: 'backup', file, withImages }, backupPatienceMs)
   try {
     await assertUsable(store)
-    return await writeBackup({ store, dataDir, file, withImages })
+    const known = (await imagePlaceOf(store))?.value.address ?? inFolder
+    const { content, close } = await openKnownPlace(known, dataDir, process.env)
+    return await writeBackup({ store, dataDir, file, withImages, content }).finally(close)
   } finally {
     await store.close()
   }
 }
 
-export const runRestore = ({ dataDir, storeAddress = `sqlite:${dataDir}`, file }: RestoreCommandOptions) =>
+export const runRestore = ({ dataDir, storeAddress = `sqlite:${dataDir}`, file, images: to }: RestoreCommandOptions) =>
   told('nothing is restored; what was begun, the same command goes on with', async () => {
     const environment = { ...process.env }
     const {
@@ -54,22 +60,28 @@ export const runRestore = ({ dataDir, storeAddress = `sqlite:${dataDir}`, file }
       kept,
       missingKeys,
       keyPlace: place,
+      imagePlace,
     } = await restoreBackup({
       file,
       dataDir,
       storeAddress,
+      images: to,
       environment,
     })
     const images = head.hasImages ? ` and ${contents} pieces of images and ISOs` : ''
     say(`Restored ${head.records} records${images} as of revision ${head.revision}, ${head.createdAt}.`)
     if (!head.hasImages)
       say(
-        `The content of images was not in the backup: put it into ${path.join(dataDir, 'content')} from where you keep it.`,
+        imagePlace === inFolder
+          ? `The content of images was not in the backup: put it into ${contentFolder(dataDir)} from where you keep it.`
+          : `The content of images was not in the backup: it is expected in ${imagePlace}.`,
       )
     for (const name of kept) say(`${name} in ${dataDir} was there already and was left as it is.`)
     if (missingKeys.length > 0)
       say(`Needed before a server can start: the master key ${missingKeys.join(', ')} in ${place}, mode 0600.`)
-    say(`Start it with: svc3 server --data ${dataDir}${isShared(storeAddress) ? ` --store '${storeAddress}'` : ''}`)
+    const store = isShared(storeAddress) ? ` --store '${storeAddress}'` : ''
+    const from = imagePlace === inFolder ? '' : ` --images ${imagePlace}`
+    say(`Start it with: svc3 server --data ${dataDir}${store}${from}`)
   })
 
 export const runMigrateStore = ({ dataDir, to }: MigrateStoreOptions): Promise<number> =>
@@ -89,13 +101,23 @@ function keyPlace(dataDir: string): string {
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`)
 
+const content = [ContentUnavailableError, ContentTooLargeError]
+
 /** Failures that are meant for people, and what they leave behind. */
 async function told(left: string, work: () => Promise<void>): Promise<number> {
   try {
     await work()
     return 0
   } catch (error) {
-    const isKnown = [BackupError, StoreError, NotDoneError].some((kind) => error instanceof kind)
+    const isKnown = [
+      BackupError,
+      StoreError,
+      NotDoneError,
+      SettingsError,
+      ForeignImagesError,
+      RegistryError,
+      ...content,
+    ].some((kind) => error instanceof kind)
     const { code, message } = error as NodeJS.ErrnoException
     if (!isKnown && code === undefined) throw error
     const locked = isFault(error, 'Locked') ? ' (stop the server first)' : ''

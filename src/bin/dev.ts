@@ -10,10 +10,19 @@ import { nextSteps } from './next-steps.ts'
 import { startNodes } from './nodes.ts'
 import { serve } from './serve.ts'
 
-export const runDev = ({ dataDir, listen, driver, nodes, simulation, imageQuotaBytes }: DevOptions): Promise<number> =>
+export const runDev = ({
+  dataDir,
+  listen,
+  driver,
+  nodes,
+  simulation,
+  imageQuotaBytes,
+  images,
+}: DevOptions): Promise<number> =>
   serve({
     dataDir,
     listen,
+    images,
     plainHttp: true,
     legacy: true,
     note: adminNote(),

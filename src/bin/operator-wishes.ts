@@ -2,6 +2,7 @@
 import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
+import type { ContentStore } from '../images/content.ts'
 import type { Collections } from '../store/collections.ts'
 import type { Store } from '../store/store.ts'
 import { writeBackup } from './backup.ts'
@@ -10,6 +11,7 @@ import type { RotationNote, Wish } from './rotation-note.ts'
 
 export interface Operated {
   readonly dataDir: string
+  readonly content: ContentStore
   readonly keySource: KeySource
   readonly store: Store
   readonly collections: Collections
@@ -20,7 +22,7 @@ export interface Operated {
 }
 
 export async function fulfilWish(operated: Operated, wish: Wish): Promise<NonNullable<RotationNote['answer']>> {
-  const { dataDir, keySource, store, collections, secrets, signingKeys, announced } = operated
+  const { dataDir, content, keySource, store, collections, secrets, signingKeys, announced } = operated
   switch (wish.name) {
     case 'master-key':
       if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
@@ -28,6 +30,6 @@ export async function fulfilWish(operated: Operated, wish: Wish): Promise<NonNul
     case 'signing-keys':
       return signingKeys.rotate(wish)
     case 'backup':
-      return writeBackup({ store, dataDir, file: wish.file, withImages: wish.withImages })
+      return writeBackup({ store, dataDir, file: wish.file, withImages: wish.withImages, content })
   }
 }

@@ -13,6 +13,8 @@ export interface ControlPlaneOptions {
   readonly dataFolder: string
   /** Where the records are, when that is not the data folder: an address for `openStore`. */
   readonly storeAddress?: string | undefined
+  /** Where the images are, when that is a registry: `oci://…`. Otherwise what the settings say, or the data folder. */
+  readonly images?: string | undefined
   readonly host: string
   readonly port: number
   readonly environment: NodeJS.ProcessEnv

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
-import { openStore as openContent } from '../images/store.ts'
+import { readManifest } from '../images/stored-manifests.ts'
 import { timestamp } from '../platform/clock.ts'
 import { writeFileAtomically } from '../platform/files.ts'
 import { readTar } from '../platform/tar.ts'
@@ -12,7 +12,8 @@ import type { ClusterRecord } from '../store/collections.ts'
 import { beginFilling, fillStore, finishFilling, startRevOf } from '../store/fill.ts'
 import { openStore } from '../store/open.ts'
 import type { Json, Rev } from '../store/store.ts'
-import { clusterKey } from './backup.ts'
+import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
+import { clusterKey, manifestsNamedBy } from './backup.ts'
 import {
   BackupError,
   type BackupRecord,
@@ -23,12 +24,15 @@ import {
   recordsOf,
   textOf,
 } from './backup-format.ts'
+import { inFolder, openKnownPlace } from './image-place.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
 
 export interface RestoreOptions {
   readonly file: string
   readonly dataDir: string
   readonly storeAddress: string
+  /** Where the images go: `oci://…`, or `folder`; without it, where they were. */
+  readonly images?: string | undefined
   readonly environment: NodeJS.ProcessEnv
 }
 
@@ -40,6 +44,7 @@ export interface RestoreReport {
   /** Master keys that are needed and not there. */
   readonly missingKeys: readonly string[]
   readonly keyPlace: string
+  readonly imagePlace: string
 }
 
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
@@ -55,16 +60,18 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
     const store = await openStore(storeAddress, undefined, { startRev: startRevOf(head.revision) })
     try {
       const source = `the backup of ${head.createdAt} (${sha256.slice(0, 12)})`
-      const records = { source, rev: head.revision, entries: () => restored(handle, head.revision) }
+      const { place, manifests, cluster } = await imagesIn(handle)
+      const imagePlace = options.images ?? place
+      const records = { source, rev: head.revision, entries: () => restored(handle, head.revision, imagePlace) }
       const since = timestamp(new Date())
       // Refuses what is not empty before anything is written.
       await beginFilling(store, records, since)
-      await putContents(handle, dataDir)
+      if (head.hasImages) await putContents(handle, { imagePlace, manifests, cluster, dataDir, environment })
       await fillStore(store, records, since)
       const kept = await putFiles(handle, dataDir)
       if (isShared(storeAddress)) await writePlace(dataDir, storeAddress)
       await finishFilling(store)
-      return { head, contents, kept, ...(await missingKeys(dataDir, environment, head.keyIds)) }
+      return { head, contents, kept, imagePlace, ...(await missingKeys(dataDir, environment, head.keyIds)) }
     } finally {
       await store.close()
     }
@@ -73,11 +80,34 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
   }
 }
 
-async function* restored(handle: FileHandle, revision: Rev): AsyncGenerator<BackupRecord> {
+async function* restored(handle: FileHandle, revision: Rev, imagePlace: string): AsyncGenerator<BackupRecord> {
+  for await (const record of allRecords(handle))
+    if (record.key !== imagesKey) yield record.key === clusterKey ? withEra(record, revision) : record
+  yield { key: imagesKey, value: { address: imagePlace } }
+}
+
+async function* allRecords(handle: FileHandle): AsyncGenerator<BackupRecord> {
   for await (const entry of readTar(handle))
-    if (entry.name.startsWith('records/'))
-      for (const record of recordsOf(await textOf(entry)))
-        yield record.key === clusterKey ? withEra(record, revision) : record
+    if (entry.name.startsWith('records/')) yield* recordsOf(await textOf(entry))
+}
+
+/** What the records say of images: where they were, and which. */
+async function imagesIn(handle: FileHandle): Promise<Images> {
+  const manifests = new Set<string>()
+  let place: string = inFolder
+  let cluster = ''
+  for await (const record of allRecords(handle)) {
+    for (const digest of manifestsNamedBy(record)) manifests.add(digest)
+    if (record.key === imagesKey) place = (record.value as unknown as ImagePlaceRecord).address
+    if (record.key === clusterKey) cluster = (record.value as unknown as ClusterRecord).uid
+  }
+  return { place, manifests, cluster }
+}
+
+interface Images {
+  readonly place: string
+  readonly manifests: ReadonlySet<string>
+  readonly cluster: string
 }
 
 /** Nodes tell by it that the data went back to there, and keep VMs that these data do not know. */
@@ -87,12 +117,25 @@ function withEra({ key, value }: BackupRecord, since: Rev): BackupRecord {
   return { key, value: { ...cluster, eras } as unknown as Json }
 }
 
-async function putContents(handle: FileHandle, dataDir: string): Promise<void> {
-  const content = await openContent(path.join(dataDir, 'content'))
-  for await (const entry of readTar(handle)) {
-    if (!entry.name.startsWith('content/')) continue
-    const digest = entry.name.slice('content/'.length).replace('/', ':')
-    await content.putExpected({ digest, bytes: entry.bytes }, entry.content())
+interface Target extends Pick<Images, 'manifests' | 'cluster'> {
+  readonly imagePlace: string
+  readonly dataDir: string
+  readonly environment: NodeJS.ProcessEnv
+}
+
+async function putContents(handle: FileHandle, target: Target): Promise<void> {
+  const { imagePlace, manifests, cluster, dataDir, environment } = target
+  const { content, registry, close } = await openKnownPlace(imagePlace, dataDir, { ...environment })
+  try {
+    await registry?.claim(cluster)
+    for await (const entry of readTar(handle)) {
+      if (!entry.name.startsWith('content/')) continue
+      const digest = entry.name.slice('content/'.length).replace('/', ':')
+      await content.putExpected({ digest, bytes: entry.bytes }, entry.content())
+    }
+    for (const digest of manifests) await content.hold(digest, await readManifest(content, digest))
+  } finally {
+    close()
   }
 }
 

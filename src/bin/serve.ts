@@ -19,7 +19,7 @@ const lookMs = 250
 export interface ServeOptions
   extends Pick<
     ControlPlaneOptions,
-    'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'noticeSeconds' | 'internalUrl'
+    'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'noticeSeconds' | 'internalUrl' | 'images'
   > {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }

@@ -15,6 +15,7 @@ export const runServer = ({
   publicUrl,
   storeAddress,
   internalUrl,
+  images,
 }: ServerOptions): Promise<number> =>
   serve({
     dataDir,
@@ -23,6 +24,7 @@ export const runServer = ({
     publicUrl,
     storeAddress,
     internalUrl,
+    images,
     noticeSeconds: storeAddress === undefined ? 0 : noticeSeconds,
     note: async () => ({}),
     greet: async (plane) =>

@@ -67,8 +67,9 @@ export async function openSharing({ dataFolder, collections, tokens, certificate
   const known = collections.servers.list().filter(({ value }) => value.id !== self.id)
   const answers = await Promise.all(known.map(({ value }) => calls.answers(value, askMs)))
   // With another one there, nodes are being told things already: what they hear belongs to the era that is.
-  if (!answers.includes(true) || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
-  return { servers, calls } satisfies Peers
+  const isFirst = !answers.includes(true)
+  if (isFirst || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
+  return { servers, calls, isFirst } satisfies Peers & { isFirst: boolean }
 }
 
 /** The same as long as the folder is: what an earlier process left there, the next one knows for its own. */

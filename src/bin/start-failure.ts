@@ -1,6 +1,8 @@
 // Why the service did not start: what, and what to do next, as lines for a person.
 import { KeyringError } from '../auth/keyring.ts'
 import { SealError } from '../auth/seal.ts'
+import { ForeignImagesError } from '../oci/content-owner.ts'
+import { RegistryError } from '../oci/errors.ts'
 import { SettingsError } from '../server/settings.ts'
 import { StoreError } from '../store/store.ts'
 import { readConnection } from './connection.ts'
@@ -44,10 +46,17 @@ export async function startFailure(error: unknown, options: Started): Promise<re
     error instanceof StoreError ||
     error instanceof KeyringError ||
     error instanceof SealError ||
-    error instanceof SettingsError
+    error instanceof SettingsError ||
+    error instanceof ForeignImagesError
   ) {
     return [error.message, 'nothing was started; docs/operating.md says more about the data folder']
   }
+  // Other registries are not asked before the service is up.
+  if (error instanceof RegistryError)
+    return [
+      `the registry with the images cannot be used: ${error.problem}`,
+      'check --images, its user name and password, and images.caFile in config.json; docs/operating.md says more',
+    ]
   const code = (error as NodeJS.ErrnoException).code
   const known = code === undefined ? undefined : systemFaults[code]
   if (known) return known(options, error as NodeJS.ErrnoException)

@@ -112,9 +112,11 @@ describe('programs', () => {
       nodes: { arm64: 1, amd64: 1 },
       simulation: {},
       imageQuotaBytes: undefined,
+      images: undefined,
     }
     assert.deepEqual(started, [plain])
-    const words = 'dev --listen [::1]:0 --data here --driver simulated --nodes arm64=20 --image-quota 2G'
+    const words =
+      'dev --listen [::1]:0 --data here --driver simulated --nodes arm64=20 --image-quota 2G --images oci+http://127.0.0.1:5000/x'
     const { started: other } = await run(words.split(' '))
     const wanted = {
       listen: { host: '::1', port: 0 },
@@ -123,6 +125,7 @@ describe('programs', () => {
       nodes: { arm64: 20, amd64: 0 },
       simulation: {},
       imageQuotaBytes: 2 ** 31,
+      images: 'oci+http://127.0.0.1:5000/x',
     }
     assert.deepEqual(other, [wanted])
   })
@@ -135,6 +138,7 @@ describe('programs', () => {
       publicUrl: undefined,
       storeAddress: undefined,
       internalUrl: undefined,
+      images: undefined,
     }
     assert.deepEqual((await run(['server'])).started, [plain])
     assert.deepEqual((await run(['server', '--quiet'], { env: { SVC3_DATA: '/d' } })).started, [
@@ -148,6 +152,7 @@ describe('programs', () => {
       publicUrl: 'https://svc3.example.com',
       storeAddress: undefined,
       internalUrl: undefined,
+      images: undefined,
     }
     assert.deepEqual((await run(words.split(' '))).started, [wanted])
     const storeAddress = 'etcd://a:1,b:2/here?ca=/ca.pem'
@@ -155,6 +160,12 @@ describe('programs', () => {
     assert.deepEqual((await run(['server'], { env: { SVC3_STORE: storeAddress } })).started, [
       { ...plain, storeAddress },
     ])
+    const images = 'oci://registry.example.com/svc3/images'
+    assert.deepEqual((await run(['server', '--images', `${images}/`])).started, [{ ...plain, images }])
+    assert.deepEqual((await run(['server'], { env: { SVC3_IMAGES: images } })).started, [{ ...plain, images }])
+    const refused = await run(['server', '--images', 'oci://ci:canary@registry.example.com/x'])
+    assert.deepEqual([refused.exitCode, refused.started], [2, []])
+    assert.ok(!refused.stderr.includes('canary'), refused.stderr)
     const behind = words.replace('https:', 'http:')
     const publicUrl = 'http://svc3.example.com'
     assert.deepEqual((await run(behind.split(' '))).started, [{ ...wanted, publicUrl }])

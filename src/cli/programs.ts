@@ -36,6 +36,8 @@ export interface DevOptions {
   readonly simulation: Simulation
   /** What copies of images may take of the disk. */
   readonly imageQuotaBytes: number | undefined
+  /** The registry that the images are in; without it, where the settings say, or the data folder. */
+  readonly images: string | undefined
 }
 
 export interface ServerOptions {
@@ -50,6 +52,8 @@ export interface ServerOptions {
   readonly storeAddress: string | undefined
   /** Where other servers on the same records reach this one, when that is not where it listens. */
   readonly internalUrl: string | undefined
+  /** The registry that the images are in; without it, where the settings say, or the data folder. */
+  readonly images: string | undefined
 }
 
 export interface RotateKeyOptions {
@@ -79,6 +83,8 @@ export interface BackupCommandOptions extends DataPlace {
 export interface RestoreCommandOptions extends DataPlace {
   /** Absolute path. */
   readonly file: string
+  /** Where the images go: a registry, or `folder`; without it, where they were. */
+  readonly images: string | undefined
 }
 
 export interface MigrateStoreOptions {

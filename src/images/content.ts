@@ -1,6 +1,7 @@
 // What a place for content is, whatever it is made of, and what can be wrong with content.
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
+import type { Manifest } from './format.ts'
 import type { Syncing } from './syncing.ts'
 
 export type Content = Uint8Array | AsyncIterable<Uint8Array>
@@ -43,9 +44,11 @@ export interface PutOptions extends Waiting {
   readonly retain?: () => (() => void) | undefined
 }
 
+/** A folder, or a registry: the contract is test/contract/content.ts. */
 export interface ContentStore extends ContentSource {
+  /** On this host; what is about the content may lie beside it. */
   readonly folder: string
-  /** What is not in the folder is looked for on other servers. */
+  /** Other servers have parts of it, or delete from it: that a record was seen to name content is no promise. */
   readonly isShared?: boolean
   /** The bytes may be overwritten by whoever has them once this is over. */
   put(content: Content, options?: PutOptions): Promise<Stored>
@@ -57,10 +60,14 @@ export interface ContentStore extends ContentSource {
   open(digest: string, part?: { readonly start: number; readonly end: number }): AsyncGenerator<Buffer>
   /** Whether it is there; if so, the collector takes it for new. Called for content about to be referred to. */
   touch(digest: string): Promise<boolean>
-  delete(digest: string): Promise<boolean>
-  /** Deletes it unless it was put or touched since `beforeMs`, also in this very moment. */
+  /**
+   * Of an image whose manifest is put and whose content was touched, before a record names it: binds all of it together,
+   * where not only our collector cleans up.
+   */
+  hold(digest: string, manifest: Manifest, signal?: AbortSignal): Promise<void>
+  /** Deletes it unless it was put, touched or held since `beforeMs`, also in this very moment. */
   deleteUnused(digest: string, beforeMs: number): Promise<boolean>
-  /** In order of digest. */
+  /** What `deleteUnused` can free, in order of digest: all content, or only manifests where the rest goes with them. */
   list(page: { readonly after?: string | undefined; readonly limit: number }): Promise<Page>
 }
 
@@ -76,6 +83,16 @@ export class WrongContentError extends Error {
   constructor(digest: string | undefined, problem: string) {
     super(`what should be ${digest ?? 'new content'} ${problem}: it is damaged and must be fetched again`)
   }
+}
+
+/** Where the content is cannot be reached, or does not let us in. What was asked for may be asked for again. */
+export class ContentUnavailableError extends Error {
+  override readonly name = 'ContentUnavailableError'
+}
+
+/** More than the place of the content can ever take. */
+export class ContentTooLargeError extends Error {
+  override readonly name = 'ContentTooLargeError'
 }
 
 const sliceBytes = 2 ** 20

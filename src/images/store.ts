@@ -15,7 +15,12 @@ const pieceBytes = 2 ** 20
 const readAtOnceBytes = 32 * 2 ** 20
 const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, '0'))
 
-export async function openStore(folder: string): Promise<ContentStore> {
+export interface ContentFolder extends ContentStore {
+  /** Whatever it is used for. */
+  delete(digest: string): Promise<boolean>
+}
+
+export async function openStore(folder: string): Promise<ContentFolder> {
   const blobs = path.join(folder, 'blobs', 'sha256')
   const unfinished = path.join(folder, 'unfinished')
   const leaving = path.join(folder, 'leaving')
@@ -167,6 +172,8 @@ export async function openStore(folder: string): Promise<ContentStore> {
       if (!(await isKept(expected))) await write(content, expected, options)
     },
     size,
+    /** Nobody else deletes from a folder of ours. */
+    hold: async () => undefined,
     has: async (digest) => (await find(digest, (file) => fs.access(file).then(() => true))) ?? false,
     delete: (digest) => fs.unlink(fileOf(digest)).then(() => true, ifAbsent(false)),
     async deleteUnused(digest, beforeMs) {

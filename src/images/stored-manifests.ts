@@ -20,7 +20,9 @@ export async function putManifest(store: ContentStore, given: Manifest, signal?:
     signal?.throwIfAborted()
     if (!(await store.touch(digest))) throw new NoContentError(digest)
   })
-  return (await store.put(bytes, { signal })).digest
+  const { digest } = await store.put(bytes, { signal })
+  await store.hold(digest, manifest, signal)
+  return digest
 }
 
 export async function readManifest(source: ContentSource, digest: string, signal?: AbortSignal): Promise<Manifest> {

@@ -38,6 +38,10 @@ export interface RepositoryOptions {
 export interface Repository extends Source, Destination {
   /** Names of what it has: the first ten thousand. */
   tags(signal?: AbortSignal): Promise<readonly string[]>
+  /** Of a blob; undefined when it is not there. */
+  size(digest: string, signal?: AbortSignal): Promise<number | undefined>
+  /** A manifest, by its digest, and with it every tag that leads to it. False: it was not there. */
+  remove(digest: string, signal?: AbortSignal): Promise<boolean>
 }
 
 const acceptedManifests = [ociManifestType, dockerManifestType, ociIndexType, dockerListType].join(', ')
@@ -72,17 +76,23 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
   const patiently = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) =>
     retrying(exchange.retry, signal, work)
 
-  const has = (blob: Descriptor, signal?: AbortSignal) =>
+  /** Of a blob that is there; the length may be unknown all the same. */
+  const look = (digest: string, signal: AbortSignal | undefined) =>
     patiently(signal, async () => {
-      const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${blob.digest}`), signal }, push)
+      const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${digest}`), signal }, push)
       discard(answer)
-      if (answer.status === 404) return false
+      if (answer.status === 404) return undefined
       if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
       const length = answer.headers['content-length']
-      if (length !== undefined && Number(length) !== blob.size)
-        throw new RegistryError('invalid', `${name} has ${blob.digest} with ${length} bytes, not ${blob.size}`)
-      return true
+      return { length: length === undefined ? undefined : Number(length) }
     })
+
+  const has = async (blob: Descriptor, signal?: AbortSignal) => {
+    const found = await look(blob.digest, signal)
+    if (found?.length !== undefined && found.length !== blob.size)
+      throw new RegistryError('invalid', `${name} has ${blob.digest} with ${found.length} bytes, not ${blob.size}`)
+    return found !== undefined
+  }
 
   return {
     name,
@@ -100,6 +110,22 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
     read: (blob, signal, into) => readBlob(blob, { exchange, repository, signal }, into),
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
     has,
+    async size(digest, signal) {
+      const found = await look(digest, signal)
+      if (!found) return undefined
+      if (found.length !== undefined && Number.isSafeInteger(found.length)) return found.length
+      throw new RegistryError('invalid', `${name} does not say how long ${digest} is`)
+    },
+    remove: (digest, signal) =>
+      patiently(signal, async () => {
+        const scopes = [`repository:${repository}:pull,push,delete`]
+        const answer = await exchange.ask({ method: 'DELETE', url: manifestAt(digest), signal }, scopes)
+        const isThere = answer.status !== 404
+        if (isThere && (answer.status < 200 || answer.status > 299))
+          throw await exchange.refuse(answer, `deleting from ${name}`)
+        discard(answer)
+        return isThere
+      }),
     put: (blob, content, { signal, onPosition } = {}) =>
       uploadBlob(blob, content, {
         ...options,

@@ -10,14 +10,17 @@ export interface Observed {
   readonly store: Store
   readonly collections: Collections
   isLeading(): boolean
+  /** As `Services` has it. */
+  readonly imagesProblem?: (() => string | undefined) | undefined
 }
 
-export function clusterState({ store, collections, isLeading }: Observed): State {
+export function clusterState({ store, collections, isLeading, imagesProblem }: Observed): State {
   const { nodes, vms, certificates } = collections
   const horizon = new Horizon(store, viewsOf(collections))
   return {
     isLeading,
     isStoreWell: async () => (await store.health().catch(() => ({ ok: false }))).ok,
+    areImagesWell: () => imagesProblem?.() === undefined,
     revision: () => Number(horizon.rev),
     nodes: () => {
       const ready = nodes.list().filter(({ value }) => value.isReady).length

@@ -8,7 +8,7 @@ import type { ContentStore } from '../images/content.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../images/format.ts'
 import { chunksOf } from '../images/manifest.ts'
 import { normaliseDisk } from '../images/normalise.ts'
-import type { Progress } from '../images/parallel.ts'
+import { eachAtOnce, type Progress } from '../images/parallel.ts'
 import { BadDiskError } from '../images/qcow2.ts'
 import { asQcow2, nextData, type Readable, readRange } from '../images/read-range.ts'
 import { putManifest, readManifest } from '../images/stored-manifests.ts'
@@ -27,6 +27,8 @@ export interface ImportOptions {
   readonly signal: AbortSignal
   progress(progress: { readonly percent: number; readonly bytes: number }): void
 }
+
+const touchesAtOnce = 16
 
 /** What boots a guest where nobody said; without an entry, what its architecture usually has. */
 const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
@@ -110,9 +112,13 @@ export function openImageContents(store: ContentStore): ImageContents {
 
     async hold(digest) {
       if (!(await store.touch(digest))) return false
-      for (const chunk of chunksOf(await readManifest(store, digest)))
-        if (!(await store.touch(chunk.digest))) return false
-      return true
+      const manifest = await readManifest(store, digest)
+      let isWhole = true
+      await eachAtOnce(new Set([...chunksOf(manifest)].map((chunk) => chunk.digest)), touchesAtOnce, async (chunk) => {
+        isWhole &&= await store.touch(chunk)
+      })
+      if (isWhole) await store.hold(digest, manifest)
+      return isWhole
     },
   }
 }

@@ -24,6 +24,8 @@ export interface Metrics {
 export interface State {
   isLeading(): boolean
   isStoreWell(): Promise<boolean>
+  /** Whether the images could be reached when they were last needed. */
+  areImagesWell(): boolean
   revision(): number
   /** By whether they are ready. */
   nodes(): Readonly<Record<'true' | 'false', number>>
@@ -111,6 +113,7 @@ function addState(registry: Registry, state: State): void {
   }
   gauge('svc3_leading', 'Whether the controllers run on this server', () => Number(state.isLeading()))
   gauge('svc3_store_up', 'Whether the store answers and takes changes', async () => Number(await state.isStoreWell()))
+  gauge('svc3_images_up', 'Whether the images could be reached when last needed', () => Number(state.areImagesWell()))
   gauge('svc3_store_revision', 'Up to which revision this server has seen the store', () => state.revision())
   gauge('svc3_certificate_not_after_seconds', 'When the certificate of the API ends', () => state.certificateEnd())
   byLabel('svc3_nodes', 'Nodes of the cluster, by whether they are ready', 'ready', () => state.nodes())

@@ -2,6 +2,7 @@
 // below, everything else a 500 that tells the log everything and the caller only the request id.
 import type { FastifyError } from 'fastify'
 import { ApiError, badRequest, type Cause, invalid, type Reason } from '../api/errors.ts'
+import { ContentTooLargeError, ContentUnavailableError } from '../images/content.ts'
 import { isOutOfSpace } from '../store/faults.ts'
 import { StoreError, type StoreFault } from '../store/store.ts'
 
@@ -64,6 +65,14 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
         ...(row[0] === 'ServiceUnavailable' && { retryAfterSeconds: 2 }),
       })
   }
+  if (error instanceof ContentUnavailableError)
+    return new ApiError('ServiceUnavailable', 'the images of this service cannot be reached at the moment', {
+      hint: 'repeat in a few seconds; if it lasts, the operator finds the cause in the log and under /readyz',
+      retryAfterSeconds: 5,
+      cause: error,
+    })
+  if (error instanceof ContentTooLargeError)
+    return new ApiError('RequestEntityTooLarge', error.message, { hint: 'make it smaller', cause: error })
   const { code, validation, statusCode } = error as Partial<FastifyError>
   if (validation)
     return validationRefusal(validation, (error as { validationContext?: string }).validationContext ?? 'body', more)

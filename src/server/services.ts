@@ -80,6 +80,8 @@ export interface Services {
   readonly content: ContentStore
   /** The part of it that is on the disk of this server. */
   readonly ownContent: ContentStore
+  /** Why the registry with the images could not be reached when it was last asked; only where there is one. */
+  readonly imagesProblem?: () => string | undefined
   readonly uploads: Uploads
   /** What nodes are sending. */
   readonly deliveries: Deliveries

@@ -106,6 +106,22 @@ const Settings = t.Object(
       ),
       { default: [], maxItems: 100, description: 'Where images and ISOs can be pulled from' },
     ),
+    images: t.Object(
+      {
+        address: t.Optional(
+          t.String({ maxLength: 512, description: 'Keep images in a registry: oci://REGISTRY/PREFIX, as --images' }),
+        ),
+        username: t.Optional(t.String({ minLength: 1, maxLength: 256, description: 'Who we are to it' })),
+        passwordFile: t.Optional(t.String({ minLength: 1, description: 'File with the password for it' })),
+        caFile: t.Optional(t.String({ minLength: 1, description: 'PEM; trusted for it, beside the usual ones' })),
+        cacheBytes: t.Integer({
+          minimum: 64 * 1_048_576,
+          default: 10 * 2 ** 30,
+          description: 'What a server keeps of it on its own disk',
+        }),
+      },
+      { additionalProperties: false, default: {} },
+    ),
     logLevel: t.Enum(['debug', 'info', 'warn', 'error', 'silent'], { default: 'info' }),
   },
   { additionalProperties: false },

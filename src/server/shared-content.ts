@@ -87,7 +87,7 @@ export function shareContent({ own, others, calls, log }: SharedContentOptions):
     put: (content, options) => own.put(content, options),
     putExpected: (expected, content, options) => own.putExpected(expected, content, options),
     has: (digest) => own.has(digest),
-    delete: (digest) => own.delete(digest),
+    hold: (digest, manifest, signal) => own.hold(digest, manifest, signal),
     deleteUnused: (digest, beforeMs) => own.deleteUnused(digest, beforeMs),
     list: (page) => own.list(page),
     async read(digest, mostBytes, signal) {

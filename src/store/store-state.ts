@@ -8,6 +8,14 @@ export type StoreState =
   | { readonly state: 'filling'; readonly source: string; readonly since: string }
   | { readonly state: 'moved'; readonly to: string; readonly at: string }
 
+/** Where the content of images is, when records name any: goes along with the records. */
+export const imagesKey = '/image-place/content'
+
+export interface ImagePlaceRecord {
+  /** `oci://…`, or `folder`: the data folders of the servers. */
+  readonly address: string
+}
+
 /** Records about running servers: they say nothing about another store. */
 const ownPrefixes = ['/store/', '/leadership/', '/servers/', '/presence/', '/upload-places/']
 

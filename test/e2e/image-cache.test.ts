@@ -142,7 +142,8 @@ describe('the image cache of nodes', () => {
 
   it('takes an image from another node: the server gives the manifest and nothing else', async () => {
     const { content } = service.services
-    for (const { digest } of chunksOf(await readManifest(content, contentOf('big')))) await content.delete(digest)
+    for (const { digest } of chunksOf(await readManifest(content, contentOf('big'))))
+      await content.deleteUnused(digest, Number.POSITIVE_INFINITY)
     await start('two')
     await ask('big', 'add', { nodes: ['two'] })
     await copyOn('two', 'big', isReady)

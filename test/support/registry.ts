@@ -28,10 +28,12 @@ export interface RegistryWanted {
   readonly tls?: TestPair
   /** One of its own, where it is to be found at the same port again. */
   readonly address?: string
+  /** Whether manifests may be deleted; they may. */
+  readonly mayDelete?: boolean
 }
 
 export async function startRegistry(wanted: RegistryWanted): Promise<RegistryProcess> {
-  const { folder, hasPassword = false, tls, address = '127.0.0.1' } = wanted
+  const { folder, hasPassword = false, tls, address = '127.0.0.1', mayDelete = true } = wanted
   await fs.mkdir(folder, { recursive: true })
   const file = (name: string) => path.join(folder, name)
   await fs.writeFile(file('htpasswd'), htpasswd)
@@ -43,7 +45,7 @@ export async function startRegistry(wanted: RegistryWanted): Promise<RegistryPro
     const settings = {
       version: '0.1',
       log: { level: 'info', formatter: 'json' },
-      storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: true } },
+      storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: mayDelete } },
       http: {
         addr: `${address}:${port}`,
         ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }),

@@ -7,6 +7,7 @@ import { imageQuota } from '../image-quota.ts'
 import { type Architecture, architectures, type DevOptions, devDrivers } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
 import { UsageError } from '../usage.ts'
+import { imagesOf, imagesOption } from './server/options.ts'
 
 const maxNodes = 1_000
 
@@ -40,6 +41,7 @@ export const command = defineCommand({
       defaultText: '80 % of what is free',
       description: 'What the nodes may keep of images',
     },
+    images: imagesOption,
     simulate: simulateOption,
   },
   examples: [
@@ -59,6 +61,7 @@ export const command = defineCommand({
       nodes: parseNodes(options.nodes),
       simulation: parseSimulation(options.simulate),
       imageQuotaBytes: imageQuota(options['image-quota']),
+      images: imagesOf(host, options.images),
     }),
 })
 

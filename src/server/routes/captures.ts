@@ -115,6 +115,7 @@ export function captures(services: Services): HandlersOf<typeof api> {
         spaceUsedBytes: ((await content.size(body.content)) ?? 0) + storedBytes(manifest),
         updatedAt: timestamp(clock.now()),
       }
+      await content.hold(body.content, manifest)
       failpoint('captures.finish')
       await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made))
       failpoint('captures.finished')

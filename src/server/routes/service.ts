@@ -28,9 +28,13 @@ export function service(services: Services): HandlersOf<typeof api> {
         return new Answer(503, { status: 'stopping', message: 'the service is shutting down' })
       const health = [await services.store.health(), ...viewsOf(services.collections).map((view) => view.health())]
       const message = health.find(({ ok }) => !ok)?.message
-      return message === undefined
-        ? { status: 'ok', message: 'ready' }
-        : new Answer(503, { status: 'failing', message })
+      if (message !== undefined) return new Answer(503, { status: 'failing', message })
+      // Every server has the same registry: without readiness none would serve what does not need it.
+      const problem = services.imagesProblem?.()
+      return {
+        status: 'ok',
+        message: problem === undefined ? 'ready' : `ready, but the registry with the images is not: ${problem}`,
+      }
     },
     getMetrics: () => services.metrics.registry.metrics(),
     getApiDocument: () => document,

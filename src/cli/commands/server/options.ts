@@ -1,4 +1,5 @@
 // What the commands that look after a server's data share: which folder, which store.
+import { parseImagesAddress } from '../../../rules/images-address.ts'
 import type { Options } from '../../command.ts'
 import { dataDir } from '../../connection.ts'
 import type { Host } from '../../host.ts'
@@ -18,6 +19,31 @@ export const placeOptions = {
     description: 'Where the records are: etcd://HOST:PORT,…/PREFIX',
   },
 } as const satisfies Options
+
+export const imagesOption = {
+  type: 'string',
+  value: 'ADDRESS',
+  defaultText: '$SVC3_IMAGES, config.json, or the data folder',
+  description: 'Registry to keep images in: oci://REGISTRY/PREFIX (oci+http:// where it has no TLS)',
+} as const satisfies Options[string]
+
+export function imagesOf(host: Host, given: string | undefined): string | undefined {
+  const address = given ?? (host.env.SVC3_IMAGES || undefined)
+  if (address === undefined) return undefined
+  const parsed = parseImagesAddress(address)
+  if (parsed.ok) return parsed.text
+  throw new UsageError(parsed.problem, parsed.hint)
+}
+
+/** For a restore, which may move them. */
+export const imagesTarget = {
+  ...imagesOption,
+  defaultText: '$SVC3_IMAGES, or where they were',
+  description: 'Where the images go: oci://REGISTRY/PREFIX, or "folder" for the data folder',
+} as const satisfies Options[string]
+
+export const imagesTargetOf = (host: Host, given: string | undefined): string | undefined =>
+  given === 'folder' ? given : imagesOf(host, given)
 
 export interface Place {
   readonly dataDir: string

@@ -4,7 +4,7 @@ import { isLoopback } from '../../../client/transport.ts'
 import { defineCommand } from '../../command.ts'
 import { UsageError } from '../../usage.ts'
 import { parseListen } from '../dev.ts'
-import { checkedStore } from './options.ts'
+import { checkedStore, imagesOf, imagesOption } from './options.ts'
 
 const defaultDataDir = '/var/lib/svc3'
 
@@ -32,6 +32,7 @@ export const command = defineCommand({
       defaultText: '$SVC3_STORE, or the data folder',
       description: 'Where the records are: etcd://HOST:PORT,…/PREFIX',
     },
+    images: imagesOption,
     url: {
       type: 'string',
       value: 'URL',
@@ -56,6 +57,10 @@ export const command = defineCommand({
       line: 'svc3 server --store "etcd://a:2379,b:2379,c:2379/svc3?ca=/etc/svc3/ca.pem" --url https://svc3.example.com',
       does: 'With the records in a cluster of etcd',
     },
+    {
+      line: 'svc3 server --store "etcd://a:2379,b:2379,c:2379/svc3" --images oci://registry.example.com/svc3/images',
+      does: 'And the images in a registry',
+    },
   ],
   run({ host }, { options }) {
     const path = process.getBuiltinModule('node:path')
@@ -71,7 +76,8 @@ export const command = defineCommand({
     const storeAddress = checkedStore(options.store ?? (host.env.SVC3_STORE || undefined))
     const publicUrl = checkedUrl(options.url, plainHttp)
     const internalUrl = checkedUrl(options['internal-url'], false, '--internal-url')
-    return host.programs.server({ listen, dataDir, plainHttp, publicUrl, storeAddress, internalUrl })
+    const images = imagesOf(host, options.images)
+    return host.programs.server({ listen, dataDir, plainHttp, publicUrl, storeAddress, internalUrl, images })
   },
 })
 
