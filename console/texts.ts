@@ -52,6 +52,7 @@ export const texts = {
     cancel: 'Cancel',
     close: 'Close',
     done: 'Done',
+    show: 'Show',
     copy: 'Copy',
     copied: 'Copied',
     copyWhat: (what: string) => `Copy ${what}`,
@@ -151,6 +152,7 @@ export const texts = {
     all: 'All VMs',
     screen: 'Screen',
     terminal: 'Terminal',
+    results: 'Images and pushes made of it',
     connections: 'Connections',
     sshLine: 'SSH',
     vncLine: 'VNC',
@@ -219,6 +221,7 @@ export const texts = {
       reference: 'Image reference',
       referenceHint:
         'For example ghcr.io/acme/ios/sonoma:1.2. Credentials for the registry have to be in the namespace.',
+      lacking: (server: string, namespace: string) => `Nothing is stored for ${server} in namespace ${namespace} yet.`,
     },
     extend: {
       label: 'Set end',
