@@ -8,7 +8,7 @@ export interface Column<T> {
   readonly cell: (row: T) => ReactNode
   /** What it is sorted by; a column without it is not sorted. */
   readonly by?: (row: T) => string | number
-  /** `number` stands at the right; `wide` leaves on phones, `lesser` already on small windows; `end` has the actions. */
+  /** `number` stands at the right; `wide` leaves on phones, `lesser` already on small windows; `sentence` is wrapped there; `end` has the actions. */
   readonly look?: string
 }
 
