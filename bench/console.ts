@@ -99,7 +99,7 @@ async function frames(browser: Browser, server: DevServer): Promise<[ours: numbe
   await bare.setContent('<div style="height: 400000px">nothing</div>')
   const ours: number[] = []
   const empty: number[] = []
-  // In turns, so that a busy machine slows both alike.
+  // In turns, because the load of a machine changes. An empty page needs little of it: measure on a quiet one.
   for (let round = 0; round < 3; round++) {
     await bare.bringToFront()
     empty.push(await framesOf(bare))
