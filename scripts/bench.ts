@@ -1,5 +1,6 @@
 // `npm run bench`: ours beside a reference, from one run on one machine. Ends with 1 when a target is missed.
 import { cliBench } from '../bench/cli.ts'
+import { consoleBench } from '../bench/console.ts'
 import { etcdBench } from '../bench/etcd.ts'
 import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
@@ -26,6 +27,7 @@ const rows = [
   ...(await resumeBench()),
   ...(await registryBench()),
   ...(await imagePlacesBench()),
+  ...(await consoleBench()),
 ]
 printRows(rows)
 process.exit(rows.every(meetsTarget) ? 0 : 1)

@@ -22,6 +22,34 @@ const withoutSchemas: Plugin = {
   },
 }
 
+/**
+ * xterm makes style elements and style attributes, which a strict policy forbids; what it does with them can be done through
+ * the CSSOM, which that allows. What is replaced has to be there: another version of xterm is looked at again.
+ */
+const xtermStyles: readonly (readonly [from: RegExp, to: string, times: number])[] = [
+  [/[\w.]+\.createElement\("style"\)/g, 'styleElement()', 3],
+  [
+    /(\w)\.setAttribute\("style",`\$\{\1\.getAttribute\("style"\)\|\|""\}\$\{(\w)\};`\)/g,
+    '$1.style.cssText+=";"+$2',
+    1,
+  ],
+]
+const withoutInlineStyles: Plugin = {
+  name: 'without-inline-styles',
+  transform(code, id) {
+    if (!id.endsWith('/@xterm/xterm/lib/xterm.mjs')) return undefined
+    let changed = code
+    for (const [from, to, times] of xtermStyles) {
+      const found = changed.match(from)?.length ?? 0
+      if (found !== times)
+        throw new Error(`xterm has ${from} ${found} times and not ${times}: how does it set styles now?`)
+      changed = changed.replaceAll(from, to)
+    }
+    const module = JSON.stringify(path.join(root, 'console/pages/style-element.ts'))
+    return { code: `import { styleElement } from ${module}\n${changed}`, map: null }
+  },
+}
+
 /** What only pages that are opened later need stays with them. */
 const apart =
   /@novnc|@xterm|uplot|\/src\/(legacy|oci)\/|\/src\/api\/(index|agent|captures|certificates|service)\.ts|\/console\/pages\//
@@ -41,7 +69,7 @@ export async function buildConsole(outDir: string, previous: string): Promise<vo
     // Relative, so that the console works below any prefix.
     base: './',
     logLevel: 'warn',
-    plugins: [withoutSchemas],
+    plugins: [withoutSchemas, withoutInlineStyles],
     build: {
       outDir,
       emptyOutDir: true,

@@ -1,29 +1,28 @@
 // Who may work in a namespace as a developer, for administrators.
-import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import {
   addSubjects,
+  listRoleBindings,
   listSubjects,
   removeSubjects,
   type Subject,
   type SubjectsInput,
 } from '../../src/api/role-bindings.ts'
 import { devRole } from '../../src/rules/names.ts'
-import { client } from '../api/client.ts'
+import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
 import { ActionDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Menu } from '../ui/menu.tsx'
-import { Empty, ErrorNote } from '../ui/notes.tsx'
-import { Loading, Page } from '../ui/page.tsx'
+import { Empty } from '../ui/notes.tsx'
+import { Loaded, Page } from '../ui/page.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { parseAccounts, parseNames } from './subjects.ts'
 
 const words = texts.access
-const refreshMs = 5_000
 
 const columnsFor = (namespace: string): readonly Column<Subject>[] => [
   { title: texts.common.name, by: (each) => each.name, cell: (each) => <b>{each.name}</b> },
@@ -37,19 +36,12 @@ const columnsFor = (namespace: string): readonly Column<Subject>[] => [
   { title: texts.common.actions, look: 'end', cell: (each) => <SubjectMenu subject={each} namespace={namespace} /> },
 ]
 
-const keyFor = (namespace: string) => ['subjects', namespace]
-
-/** The content of one record: it has no watch, and is looked at again after each change and every few seconds. */
 export function Access() {
-  const { main } = useNamespaces()
+  const { main, isLoaded } = useNamespaces()
   const [isOpen, setOpen] = useState(false)
   const params = { namespace: main, role: devRole }
-  const { data, error, isPending } = useQuery({
-    queryKey: keyFor(main),
-    queryFn: ({ signal }) => client.call(listSubjects, { params, signal }),
-    refetchInterval: refreshMs,
-  })
-  const items = data?.items ?? []
+  const list = useLive(listRoleBindings, isLoaded ? [main] : [])
+  const items = list.items.find(({ name }) => name === devRole)?.subjects ?? []
   const add = (
     <Button kind="primary" onClick={() => setOpen(true)}>
       {words.add}
@@ -67,21 +59,21 @@ export function Access() {
       }
     >
       <p className="muted">{words.text}</p>
-      <ErrorNote error={error} />
-      {isPending ? (
-        <Loading />
-      ) : items.length === 0 ? (
-        <Empty title={words.emptyTitle} text={words.emptyText}>
-          {add}
-        </Empty>
-      ) : (
+      <Loaded
+        list={{ ...list, items, isLoaded: list.isLoaded && isLoaded }}
+        empty={
+          <Empty title={words.emptyTitle} text={words.emptyText}>
+            {add}
+          </Empty>
+        }
+      >
         <Table
           label={words.title}
           columns={columnsFor(main)}
           rows={items}
           keyOf={(each) => `${each.kind} ${each.namespace} ${each.name}`}
         />
-      )}
+      </Loaded>
       {isOpen && <Add namespace={main} onClose={() => setOpen(false)} />}
     </Page>
   )
@@ -92,7 +84,6 @@ const inputFor = ({ kind, name, namespace = '' }: Subject): SubjectsInput =>
 
 function SubjectMenu({ subject, namespace }: { readonly subject: Subject; readonly namespace: string }) {
   const [isOpen, setOpen] = useState(false)
-  const queries = useQueryClient()
   return (
     <>
       <Menu
@@ -111,10 +102,6 @@ function SubjectMenu({ subject, namespace }: { readonly subject: Subject; readon
           confirm={subject.name}
           said={texts.actions.done(words.remove, subject.name)}
           onClose={() => setOpen(false)}
-          onDone={(answer) => {
-            queries.setQueryData(keyFor(namespace), answer)
-            setOpen(false)
-          }}
         />
       )}
     </>
@@ -124,7 +111,6 @@ function SubjectMenu({ subject, namespace }: { readonly subject: Subject; readon
 function Add({ namespace, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
   const [users, setUsers] = useState('')
   const [accounts, setAccounts] = useState('')
-  const queries = useQueryClient()
   const body: SubjectsInput = { users: parseNames(users), serviceaccounts: parseAccounts(accounts, namespace) }
   const isEmpty = (body.users ?? []).length + (body.serviceaccounts ?? []).length === 0
   return (
@@ -137,10 +123,6 @@ function Add({ namespace, onClose }: { readonly namespace: string; readonly onCl
       reason={isEmpty ? words.users : undefined}
       said={texts.actions.done(words.add, namespace)}
       onClose={onClose}
-      onDone={(answer) => {
-        queries.setQueryData(keyFor(namespace), answer)
-        onClose()
-      }}
     >
       {(faults) => (
         <>

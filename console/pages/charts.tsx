@@ -1,7 +1,6 @@
 // Charts of the last day, from what the server remembers of itself.
-import { useQuery } from '@tanstack/react-query'
 import { type Charts as ChartsAnswer, getCharts } from '../../src/api/charts.ts'
-import { client } from '../api/client.ts'
+import { useAnswer } from '../api/answer.ts'
 import { texts } from '../texts.ts'
 import { useIsDark } from '../theme.ts'
 import { ErrorNote } from '../ui/notes.tsx'
@@ -11,16 +10,12 @@ import { Chart } from './chart.tsx'
 import { formatFor, latestOf, timesOf } from './chart-values.ts'
 
 const words = texts.charts
-/** There is a new value every minute. */
-const refreshMs = 20_000
+/** Measured, not recorded: there is a new value every minute. */
+const everyMs = 20_000
 
 export function Charts() {
   const isDark = useIsDark()
-  const { data, error, isPending } = useQuery({
-    queryKey: ['charts'],
-    queryFn: ({ signal }) => client.call(getCharts, { signal }),
-    refetchInterval: refreshMs,
-  })
+  const { data, error, isPending } = useAnswer(getCharts, {}, { everyMs })
   return (
     <Page title={words.title} actions={<TeachPage operation={getCharts} input={{}} />}>
       <p className="muted">{words.text}</p>

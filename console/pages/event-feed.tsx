@@ -10,8 +10,6 @@ interface Props {
   readonly kind: string
   readonly name: string
   readonly empty: string
-  /** What else is about it, though it names something else. */
-  readonly also?: (event: Event) => boolean
 }
 
 const shownEvents = 20
@@ -19,10 +17,10 @@ const shownEvents = 20
 export const newestFirst = (events: readonly Event[]): readonly Event[] =>
   events.toSorted((a, b) => (a.at === b.at ? b.name.localeCompare(a.name) : b.at.localeCompare(a.at)))
 
-export function EventFeed({ namespace, kind, name, empty, also }: Props) {
+export function EventFeed({ namespace, kind, name, empty }: Props) {
   const { items, isLoaded } = useLive(listEvents, [namespace])
   const isAbout = (event: Event): boolean => event.involved.name === name && event.involved.kind === kind
-  const mine = items.filter((event) => isAbout(event) || also?.(event))
+  const mine = items.filter(isAbout)
   return isLoaded ? <Feed events={newestFirst(mine).slice(0, shownEvents)} empty={empty} /> : <Loading />
 }
 

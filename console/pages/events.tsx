@@ -18,6 +18,7 @@ const columns: readonly Column<Event>[] = [
   {
     title: words.columns.what,
     by: (event) => event.reason,
+    look: 'sentence',
     cell: (event) => <span title={event.message}>{event.message}</span>,
   },
   {

@@ -55,3 +55,9 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
     })
   return [...ofVms, ...ofImages, ...ofPushes]
 }
+
+/** Images that were saved of a VM, that it was committed to, or that are being made of it. */
+export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): readonly Image[] {
+  const vm = `${namespace}/${name}`
+  return images.filter(({ parent, versions }) => parent?.vm === vm || versions?.some((version) => version.vm === vm))
+}

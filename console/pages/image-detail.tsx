@@ -1,10 +1,9 @@
 // One image or ISO: its sizes, its content, where it comes from, who uses it, which nodes have a copy, what was done to it.
-import { useQuery } from '@tanstack/react-query'
 import { Link, useLocation } from 'wouter'
 import { listCachedImages } from '../../src/api/image-cache.ts'
 import type { Image } from '../../src/api/images.ts'
-import { listVms } from '../../src/api/vms.ts'
-import { client } from '../api/client.ts'
+import { listNodes } from '../../src/api/nodes.ts'
+import { useAnswer } from '../api/answer.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
@@ -18,12 +17,11 @@ import { Time } from '../ui/time.tsx'
 import { EventFeed } from './event-feed.tsx'
 import { type ImageKind, imageKinds } from './image-kind.ts'
 import { ImageMenu } from './image-menu.tsx'
-import { isVersionOf, lineageOf } from './lineage.ts'
+import { lineageOf } from './lineage.ts'
 import { LineageGraph } from './lineage-graph.tsx'
 import { vmPath } from './paths.ts'
 
 const words = texts.images
-const copiesRefreshMs = 3_000
 
 interface Props {
   readonly params: { readonly name?: string }
@@ -33,9 +31,8 @@ export const ImageDetail = ({ params }: Props) => <Detail kind={imageKinds.image
 export const IsoDetail = ({ params }: Props) => <Detail kind={imageKinds.iso} name={params.name ?? ''} />
 
 function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: string }) {
-  const { main, all } = useNamespaces()
+  const { main } = useNamespaces()
   const { items, isLoaded } = useLive(kind.list, [main])
-  const vms = useLive(listVms, all)
   const [, go] = useLocation()
   const image = items.find((each) => each.name === name)
   const above = <Link href={kind.path}>{kind.title}</Link>
@@ -45,7 +42,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
         {isLoaded ? <Empty title={words.gone} text={texts.common.notFoundText} /> : <Loading />}
       </Page>
     )
-  const lineage = lineageOf(image, items, vms.items, words)
+  const lineage = lineageOf(image, items, words)
   return (
     <Page
       title={image.name}
@@ -75,18 +72,17 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
         </Card>
         <div className="stack">
           {kind.kind === 'image' && (
-            <Card title={words.cached}>
-              <Copies namespace={main} name={image.name} />
-            </Card>
+            <>
+              <Card title={words.versions}>
+                <Versions image={image} />
+              </Card>
+              <Card title={words.cached}>
+                <Copies namespace={main} name={image.name} />
+              </Card>
+            </>
           )}
           <Card title={words.history}>
-            <EventFeed
-              namespace={main}
-              kind={kind.eventKind}
-              name={image.name}
-              empty={words.noHistory}
-              also={(event) => isVersionOf(image, event, vms.items)}
-            />
+            <EventFeed namespace={main} kind={kind.eventKind} name={image.name} empty={words.noHistory} />
           </Card>
         </div>
       </div>
@@ -120,14 +116,11 @@ function Details({ image }: { readonly image: Image }) {
             texts.common.none
           ) : (
             <ul key="users">
-              {image.usedBy.map((user) => {
-                const [namespace = '', name = ''] = user.split('/')
-                return (
-                  <li key={user}>
-                    <Link href={vmPath({ namespace, name })}>{user}</Link>
-                  </li>
-                )
-              })}
+              {image.usedBy.map((user) => (
+                <li key={user}>
+                  <VmLink vm={user} />
+                </li>
+              ))}
             </ul>
           ),
         ],
@@ -136,13 +129,38 @@ function Details({ image }: { readonly image: Image }) {
   )
 }
 
-/** No list that can be watched: it is worked out from what nodes say. Looked at again while it is on the screen. */
+/** The newest first: what was committed when, from which VM. */
+function Versions({ image }: { readonly image: Image }) {
+  const versions = image.versions?.toReversed() ?? []
+  if (versions.length === 0) return <p className="muted">{words.noVersions}</p>
+  return (
+    <ul className="feed" aria-label={words.versions}>
+      {versions.map(({ version, createdAt, checksum, vm }) => (
+        <li key={version}>
+          <span className="line">
+            {words.version(version)}
+            {vm === undefined ? null : <VmLink vm={vm} />}
+            {version === image.version && <span className="tag">{words.current}</span>}
+          </span>
+          <span className="muted small">
+            <Time at={createdAt} />
+          </span>
+          {checksum !== undefined && <span className="small muted mono digest">{checksum}</span>}
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function VmLink({ vm }: { readonly vm: string }) {
+  const [namespace = '', name = ''] = vm.split('/')
+  return <Link href={vmPath({ namespace, name })}>{vm}</Link>
+}
+
+/** Worked out from what nodes report: their list is watched, and says when to ask again. */
 function Copies({ namespace, name }: { readonly namespace: string; readonly name: string }) {
-  const { data, isPending } = useQuery({
-    queryKey: ['cache', namespace],
-    queryFn: ({ signal }) => client.call(listCachedImages, { params: { namespace }, signal }),
-    refetchInterval: copiesRefreshMs,
-  })
+  const nodes = useLive(listNodes, [namespace])
+  const { data, isPending } = useAnswer(listCachedImages, { params: { namespace } }, nodes.items)
   if (isPending) return <Loading />
   const copies = data?.items.find((each) => each.name === name)?.nodes ?? []
   if (copies.length === 0) return <p className="muted">{words.notCached}</p>

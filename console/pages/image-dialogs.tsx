@@ -1,10 +1,9 @@
 // New images without a file: empty ones, and those that are pulled from remotes and registries.
-import { useQuery } from '@tanstack/react-query'
 import { useState } from 'react'
 import { generateImage } from '../../src/api/images.ts'
 import { listRemoteImages, pullRemoteImage } from '../../src/api/remote-images.ts'
 import { listRemoteIsos, pullRemoteIso } from '../../src/api/remote-isos.ts'
-import { client } from '../api/client.ts'
+import { useAnswer } from '../api/answer.ts'
 import { texts } from '../texts.ts'
 import { ActionDialog } from '../ui/action-dialog.tsx'
 import { SelectField, TextField } from '../ui/field.tsx'
@@ -70,11 +69,7 @@ export function PullImage({ namespace, onClose, kind }: Props & { readonly kind:
   const [remote, setRemote] = useState('')
   const [name, setName] = useState('')
   const isImage = kind === 'image'
-  const offered = useQuery({
-    queryKey: ['remotes', kind, namespace],
-    queryFn: ({ signal }) =>
-      client.call(isImage ? listRemoteImages : listRemoteIsos, { params: { namespace }, signal }),
-  })
+  const offered = useAnswer(isImage ? listRemoteImages : listRemoteIsos, { params: { namespace } }, 'once')
   const param = isImage ? { remoteimage: remote } : { remoteiso: remote }
   return (
     <ActionDialog

@@ -1,7 +1,6 @@
 // Who still calls the 2.4.x API, and what replaces each call, for administrators.
-import { useQuery } from '@tanstack/react-query'
 import { getLegacyUsage, type LegacyUsage } from '../../src/api/legacy-usage.ts'
-import { client } from '../api/client.ts'
+import { useAnswer } from '../api/answer.ts'
 import { texts } from '../texts.ts'
 import { Empty, ErrorNote } from '../ui/notes.tsx'
 import { Loading, Page } from '../ui/page.tsx'
@@ -12,7 +11,8 @@ import { Time } from '../ui/time.tsx'
 import { replacementFor } from './legacy-advice.ts'
 
 const words = texts.legacy
-const refreshMs = 5_000
+/** Counters, which are written in batches. */
+const everyMs = 5_000
 
 const columns: readonly Column<LegacyUsage>[] = [
   { title: words.columns.call, by: (row) => row.endpoint, cell: (row) => <span className="mono">{row.endpoint}</span> },
@@ -36,11 +36,7 @@ const columns: readonly Column<LegacyUsage>[] = [
 ]
 
 export function LegacyUsagePage() {
-  const { data, error, isPending } = useQuery({
-    queryKey: ['legacy'],
-    queryFn: ({ signal }) => client.call(getLegacyUsage, { signal }),
-    refetchInterval: refreshMs,
-  })
+  const { data, error, isPending } = useAnswer(getLegacyUsage, {}, { everyMs })
   return (
     <Page
       title={words.title}

@@ -144,35 +144,37 @@ describe('figures', () => {
 describe('the lineage of an image', () => {
   const words = {
     sources: { local: 'l', remote: 'r', vm: 'v', generated: 'g', userUpload: 'u' },
+    version: (version: number) => `v${version}`,
     copiedTo: 'copy',
+    savedTo: 'saved',
     vm: 'VM',
   }
-  it('goes back through the VM that was saved to the image that it ran on', () => {
-    const origin: Image = { ...image, name: 'sonoma', source: 'lab', sourceType: 'remote', usedBy: [] }
-    const saved: Image = {
-      ...image,
-      name: 'tools',
-      sourceType: 'vm',
-      source: vm.name,
-      sourceNamespace: vm.namespace,
-      usedBy: ['svc-a/b'],
-    }
-    const copy: Image = { ...image, name: 'twin', sourceType: 'local', source: 'tools', usedBy: [] }
-    const { before, after } = lineageOf(saved, [origin, saved, copy], [vm], words)
-    assert.deepEqual(
-      before.map(({ name }) => name),
-      ['lab', 'sonoma', vm.name],
-    )
-    assert.deepEqual(
-      after.map(({ name }) => name),
-      ['twin', 'svc-a/b'],
-    )
+  const { parent: _, ...plain } = { ...image, usedBy: [] as string[] }
+  const told = (nodes: readonly { name: string; what: string }[]): string[] =>
+    nodes.map((node) => `${node.name} ${node.what}`)
+
+  it('goes back through the VM that was saved to the version of the image that it ran on', () => {
+    const origin: Image = { ...plain, name: 'sonoma', source: 'lab', sourceType: 'remote', version: 4 }
+    const parent = { image: 'sonoma', version: 2, vm: 'svc-a/gone' }
+    const saved: Image = { ...plain, name: 'tools', sourceType: 'vm', parent, usedBy: ['svc-a/b'], version: 3 }
+    const copy: Image = { ...plain, name: 'twin', parent: { image: 'tools', version: 1 } }
+    const { before, here, after } = lineageOf(saved, [origin, saved, copy], words)
+    assert.deepEqual(told(before), ['lab r', 'sonoma v2', 'svc-a/gone VM'])
+    assert.deepEqual(told([here]), ['tools v3'])
+    assert.deepEqual(told(after), ['twin copy', 'svc-a/b VM'])
+    assert.deepEqual(told(lineageOf(origin, [origin, saved], words).after), ['tools saved'])
+  })
+
+  it('names what is gone, and leads nowhere there', () => {
+    const orphan: Image = { ...plain, name: 'orphan', parent: { image: 'deleted', version: 1 } }
+    const [first] = lineageOf(orphan, [orphan], words).before
+    assert.deepEqual([first?.name, first?.path], ['deleted', undefined])
   })
 
   it('ends where it would go in circles', () => {
-    const one: Image = { ...image, name: 'one', sourceType: 'local', source: 'two', usedBy: [] }
-    const two: Image = { ...image, name: 'two', sourceType: 'local', source: 'one', usedBy: [] }
-    assert.ok(lineageOf(one, [one, two], [], words).before.length <= 4)
+    const one: Image = { ...plain, name: 'one', parent: { image: 'two' } }
+    const two: Image = { ...plain, name: 'two', parent: { image: 'one' } }
+    assert.ok(lineageOf(one, [one, two], words).before.length <= 6)
   })
 })
 

@@ -1,7 +1,6 @@
 // Credentials for registries, for administrators. Passwords go in and never come out.
 import { useState } from 'react'
 import {
-  addRegistryCredential,
   listRegistryCredentials,
   type RegistryCredential,
   removeRegistryCredential,
@@ -11,13 +10,13 @@ import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
 import { ActionDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
-import { CheckField, SecretField, TextField } from '../ui/field.tsx'
 import { Menu } from '../ui/menu.tsx'
 import { Empty } from '../ui/notes.tsx'
 import { Loaded, Page } from '../ui/page.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { Time } from '../ui/time.tsx'
+import { AddCredentials } from './add-credentials.tsx'
 
 const words = texts.credentials
 
@@ -70,7 +69,7 @@ export function RegistryCredentials() {
       >
         <Table label={words.title} columns={columnsFor(main)} rows={list.items} keyOf={(each) => each.server} />
       </Loaded>
-      {isOpen && <Add namespace={main} onClose={() => setOpen(false)} />}
+      {isOpen && <AddCredentials namespace={main} onClose={() => setOpen(false)} />}
     </Page>
   )
 }
@@ -100,49 +99,5 @@ function CredentialMenu({ credential: { server }, namespace }: MenuProps) {
         />
       )}
     </>
-  )
-}
-
-function Add({ namespace, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
-  const [server, setServer] = useState('https://')
-  const [username, setUsername] = useState('')
-  const [password, setPassword] = useState('')
-  const [allowInsecure, setInsecure] = useState(false)
-  const [replace, setReplace] = useState(false)
-  const body = { server, username, password, ...(allowInsecure && { allowInsecure }), ...(replace && { replace }) }
-  return (
-    <ActionDialog
-      title={words.add}
-      label={words.add}
-      operation={addRegistryCredential}
-      input={{ params: { namespace }, body }}
-      reason={username === '' ? words.username : password === '' ? words.password : undefined}
-      said={texts.actions.done(words.add, server)}
-      onClose={onClose}
-    >
-      {(faults) => (
-        <>
-          <TextField
-            label={words.server}
-            hint={words.serverHint}
-            fault={faults.get('server')}
-            value={server}
-            onValue={setServer}
-            autoFocus
-          />
-          <div className="fields">
-            <TextField label={words.username} fault={faults.get('username')} value={username} onValue={setUsername} />
-            <SecretField
-              label={words.password}
-              autoComplete="new-password"
-              fault={faults.get('password')}
-              onValue={setPassword}
-            />
-          </div>
-          <CheckField label={words.allowInsecure} value={allowInsecure} onValue={setInsecure} />
-          <CheckField label={words.replace} value={replace} onValue={setReplace} />
-        </>
-      )}
-    </ActionDialog>
   )
 }

@@ -15,6 +15,7 @@ import { EventFeed } from './event-feed.tsx'
 import { imagePath, nodePath, vmPath } from './paths.ts'
 import { VmLog } from './vm-log.tsx'
 import { VmMenu } from './vm-menu.tsx'
+import { VmResults } from './vm-results.tsx'
 import { reasonAgainstScreen, reasonAgainstTerminal, waitingReasons } from './vm-rules.ts'
 
 const words = texts.vms
@@ -68,6 +69,7 @@ export function VmDetail({ params: { namespace = '', name = '' } }: Props) {
               <Conditions vm={vm} />
             </Card>
           )}
+          <VmResults vm={vm} />
           <Card title={words.events}>
             <EventFeed namespace={namespace} kind="vms" name={name} empty={words.noEvents} />
           </Card>

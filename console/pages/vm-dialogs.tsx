@@ -1,12 +1,13 @@
 // One dialog an action of a VM, each no more than its fields and the operation that it calls.
 import { useState } from 'react'
-import { pushVm } from '../../src/api/push-jobs.ts'
 import { commitVm, deleteVm, execVm, extendVm, resizeVm, saveVm, type Vm } from '../../src/api/vms.ts'
 import type { VmAction } from '../../src/rules/vm-actions.ts'
 import { useSession } from '../api/session.ts'
 import { texts } from '../texts.ts'
 import { ActionDialog } from '../ui/action-dialog.tsx'
 import { CheckField, SecretField, TextField } from '../ui/field.tsx'
+import { imagePath } from './paths.ts'
+import { VmPush } from './vm-push.tsx'
 
 export type VmDialogName = VmAction | 'extend' | 'delete'
 
@@ -31,7 +32,7 @@ export function VmActionDialog({ action, ...rest }: Props) {
     case 'commit':
       return <Commit {...rest} />
     case 'push':
-      return <Push {...rest} />
+      return <VmPush vm={rest.vm} onClose={rest.onClose} />
     case 'extend':
       return <Extend {...rest} />
     case 'delete':
@@ -112,6 +113,7 @@ function Save({ vm, onClose }: DialogProps) {
       operation={saveVm}
       input={{ params: paramsOf(vm), body: { imageName, ...(description && { description }) } }}
       said={actions.started(save.label, imageName)}
+      saidOf={imagePath('image', imageName)}
       onClose={onClose}
     >
       {(faults) => (
@@ -141,36 +143,10 @@ function Commit({ vm, onClose }: DialogProps) {
       operation={commitVm}
       input={{ params: paramsOf(vm), body: description ? { description } : {} }}
       said={actions.started(commit.label, vm.image)}
+      saidOf={imagePath('image', vm.image)}
       onClose={onClose}
     >
       <TextField label={texts.common.description} value={description} onValue={setDescription} />
-    </ActionDialog>
-  )
-}
-
-function Push({ vm, onClose }: DialogProps) {
-  const [imageReference, setReference] = useState('')
-  const { push } = actions
-  return (
-    <ActionDialog
-      title={titleOf(push.label, vm)}
-      text={push.text}
-      label={push.label}
-      operation={pushVm}
-      input={{ params: paramsOf(vm), body: { imageReference } }}
-      said={actions.started(push.label, imageReference)}
-      onClose={onClose}
-    >
-      {(faults) => (
-        <TextField
-          label={push.reference}
-          hint={push.referenceHint}
-          fault={faults.get('imageReference')}
-          value={imageReference}
-          onValue={setReference}
-          autoFocus
-        />
-      )}
     </ActionDialog>
   )
 }

@@ -27,15 +27,18 @@ interface Props<O extends Operation> {
   readonly onDone?: (answer: ResponseOf<O>) => void
   /** What is said when it is done; nothing when `onDone` shows it. */
   readonly said?: string | undefined
+  /** The page that shows what becomes of it. */
+  readonly saidOf?: string | undefined
   /** The fields, told what the service says about each. */
   readonly children?: ReactNode | ((faults: ReadonlyMap<string, string>) => ReactNode)
 }
 
 export function ActionDialog<O extends Operation>(props: Props<O>) {
-  const { title, text, label, operation, input, isDanger, confirm, reason, size, onClose, said, children } = props
+  const { title, text, label, operation, input, isDanger, confirm, reason, size, onClose, said, saidOf, children } =
+    props
   const [typed, setTyped] = useState('')
   const act = useAct(operation, (answer) => {
-    if (said !== undefined) say(said)
+    if (said !== undefined) say(said, saidOf)
     if (props.onDone) props.onDone(answer)
     else onClose()
   })

@@ -1,5 +1,5 @@
 // A dialog over the page: the browser's own, which keeps the focus inside and closes on Esc.
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
 
 interface Props {
   readonly title: string
@@ -12,7 +12,8 @@ interface Props {
 export function Dialog({ title, size, onClose, children }: Props) {
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
-  useEffect(() => {
+  // Closed before it leaves the page: only then does the browser give the focus back to where it was.
+  useLayoutEffect(() => {
     const dialog = element.current
     if (dialog && !dialog.open) dialog.showModal()
     return () => dialog?.close()

@@ -82,6 +82,8 @@ export function Menu({ label, items, size, text }: Props) {
             onClick={() => {
               if (item.reason !== undefined) return
               list.current?.hidePopover()
+              // Whatever opens now gives the focus back to it.
+              button.current?.focus()
               item.onChoose()
             }}
           >

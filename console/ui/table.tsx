@@ -1,14 +1,14 @@
 // Tables of records: sorted by a column, and drawn only where somebody looks, so that ten thousand rows are no more work
 // than thirty.
 import { useWindowVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
 
 export interface Column<T> {
   readonly title: string
   readonly cell: (row: T) => ReactNode
   /** What it is sorted by; a column without it is not sorted. */
   readonly by?: (row: T) => string | number
-  /** `number` stands at the right; `wide` leaves on phones, `lesser` already on small windows; `end` has the actions. */
+  /** `number` stands at the right; `wide` leaves on phones, `lesser` already on small windows; `sentence` is wrapped there; `end` has the actions. */
   readonly look?: string
 }
 
@@ -116,7 +116,7 @@ interface RowProps<T> {
   readonly index: number
 }
 
-const Row = <T,>({ row, columns, index }: RowProps<T>) => (
+const drawRow = <T,>({ row, columns, index }: RowProps<T>) => (
   <tr data-row aria-rowindex={index + 2}>
     {columns.map((column) => (
       <td key={column.title} className={column.look}>
@@ -125,3 +125,6 @@ const Row = <T,>({ row, columns, index }: RowProps<T>) => (
     ))}
   </tr>
 )
+
+/** Drawn once for each change of its record: whoever scrolls waits only for the rows that come into sight. */
+const Row = memo(drawRow) as typeof drawRow

@@ -1,5 +1,6 @@
 // Short messages that pass. Nothing is only said here: what matters stays on the page.
 import { useEffect, useSyncExternalStore } from 'react'
+import { Link } from 'wouter'
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Icon } from './icons.tsx'
@@ -7,7 +8,8 @@ import { Icon } from './icons.tsx'
 interface Toast {
   readonly id: number
   readonly text: string
-  readonly tone: 'good' | 'bad'
+  /** The page that shows more. */
+  readonly path: string | undefined
 }
 
 const listeners = new Set<() => void>()
@@ -21,8 +23,8 @@ function set(next: readonly Toast[]): void {
   for (const listener of listeners) listener()
 }
 
-export function say(text: string, tone: Toast['tone'] = 'good'): void {
-  set([...toasts, { id: ++count, text, tone }])
+export function say(text: string, path?: string): void {
+  set([...toasts, { id: ++count, text, path }])
 }
 
 const drop = (id: number): void => set(toasts.filter((each) => each.id !== id))
@@ -45,14 +47,16 @@ export function Toasts() {
 }
 
 function Shown({ toast }: { readonly toast: Toast }) {
-  const { id, text, tone } = toast
+  const { id, text, path } = toast
   useEffect(() => {
     const timer = setTimeout(() => drop(id), stayMs)
     return () => clearTimeout(timer)
   }, [id])
   return (
-    <div className="toast" data-tone={tone}>
-      <span>{text}</span>
+    <div className="toast">
+      <span>
+        {text} {path !== undefined && <Link href={path}>{texts.common.show}</Link>}
+      </span>
       <Button
         kind="quiet"
         size="small"

@@ -8,6 +8,16 @@ export const firmwares = ['bios', 'uefi'] as const
 export const guestSystems = ['macos', 'linux', 'other'] as const
 export const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 
+const ImageVersion = t.Object(
+  {
+    version: t.Integer(),
+    createdAt: Timestamp,
+    checksum: t.Optional(t.String({ description: 'Of its content; older content is kept only while a VM needs it' })),
+    vm: t.Optional(t.String({ description: 'The VM that was saved or committed, as `namespace/name`' })),
+  },
+  { title: 'ImageVersion' },
+)
+
 /** What a record of either kind shows. */
 export const imageFields = {
   name: t.String(),
@@ -29,6 +39,23 @@ export const imageFields = {
   sourceNamespace: t.Optional(t.String()),
   checksum: t.Optional(t.String({ description: 'Of its content, `sha256:…`' })),
   usedBy: t.Array(t.String(), { description: 'VMs, as `namespace/name`' }),
+  version: t.Optional(t.Integer({ description: 'Of images: grows with every commit into it' })),
+  versions: t.Optional(
+    t.Array(ImageVersion, { description: 'Of images: the newest of its versions, the current one last' }),
+  ),
+  parent: t.Optional(
+    t.Object(
+      {
+        image: t.String({ description: 'Its name, or `host/repository@sha256:…` of one in a registry' }),
+        version: t.Optional(t.Integer({ description: 'Which version of it' })),
+        vm: t.Optional(t.String({ description: 'The VM that was saved, as `namespace/name`' })),
+      },
+      {
+        title: 'ImageParent',
+        description: 'What it was made from: the image of the VM that was saved, or that was copied',
+      },
+    ),
+  ),
   lastUpdatedTimestamp: Timestamp,
   resourceVersion: ResourceVersion,
 }

@@ -29,6 +29,8 @@ const example = {
   source: 'built-in',
   sourceType: 'local',
   usedBy: ['svc-default/vm-cznfv'],
+  version: 1,
+  versions: [{ version: 1, createdAt: '2026-11-15T09:00:00Z' }],
   lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
   resourceVersion: '7',
 }
@@ -119,7 +121,11 @@ export const copyImage = operation({
   body: CopyInput,
   response: Image,
   refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
-  example: { params, body: { name: 'another' }, response: { ...example, name: 'another', usedBy: [] } },
+  example: {
+    params,
+    body: { name: 'another' },
+    response: { ...example, name: 'another', usedBy: [], parent: { image: 'tiny-arm64', version: 1 } },
+  },
 })
 
 export const describeImage = operation({

@@ -1,6 +1,7 @@
 // Role bindings on the wire: who has a role in a namespace.
 import * as t from 'typebox'
-import { inNamespace, operation } from './operation.ts'
+import { inNamespace, listOperation, operation } from './operation.ts'
+import { ResourceVersion } from './records.ts'
 
 export const Subject = t.Object(
   {
@@ -25,14 +26,45 @@ export const SubjectsInput = t.Object(
 )
 export type SubjectsInput = t.Static<typeof SubjectsInput>
 
+export const RoleBinding = t.Object(
+  {
+    name: t.String({ description: 'The role' }),
+    namespace: t.String(),
+    subjects: t.Array(Subject),
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'RoleBinding' },
+)
+export type RoleBinding = t.Static<typeof RoleBinding>
+
 /** Not a stored list of records but the content of one: it has no pages and no watch. */
 const Subjects = t.Object({ items: t.Array(Subject) }, { title: 'Subjects' })
 
 const noun = 'role-bindings'
-const path = `${inNamespace}/rolebindings/{role}/subjects` as const
+const all = `${inNamespace}/rolebindings` as const
+const path = `${all}/{role}/subjects` as const
 const params = { namespace: 'svc-default', role: 'svc-dev' }
 const body = { users: ['ana@example.com'], serviceaccounts: [] }
 const example = { params, response: { items: [{ kind: 'User', name: 'ana@example.com' }] } }
+
+export const listRoleBindings = listOperation({
+  id: 'listRoleBindings',
+  noun,
+  path: all,
+  allow: 'admin',
+  summary: 'List the roles of a namespace that somebody was given, with who has them',
+  item: RoleBinding,
+  refuses: ['NotFound'],
+  example: {
+    params: { namespace: 'svc-default' },
+    item: {
+      name: 'svc-dev',
+      namespace: 'svc-default',
+      subjects: [{ kind: 'User', name: 'ana@example.com' }],
+      resourceVersion: '12',
+    },
+  },
+})
 
 export const listSubjects = operation({
   id: 'listSubjects',

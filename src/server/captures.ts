@@ -7,6 +7,7 @@ import { failpoint } from '../platform/failpoint.ts'
 import { wantedAfter } from '../rules/vm-actions.ts'
 import { changeCaptured, withoutCapture } from '../store/captures.ts'
 import { type ImageCapture, type ImageRecord, isReady, type VmCapture, type VmRecord } from '../store/fleet-records.ts'
+import { parentOfSaved } from '../store/image-versions.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
 import { changeVm, withWish } from '../store/vms.ts'
 import { type Asked, type ImageStore, listed, type Made } from './image-store.ts'
@@ -41,6 +42,7 @@ export async function saveVm(services: Services, images: ImageStore, saving: Sav
       progress: nothingYet,
       source: name,
       sourceType: 'vm',
+      parent: parentOfSaved(vm.value, from),
       capture: captureOf('save', vm.value, asked),
     },
     asked,

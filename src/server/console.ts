@@ -8,11 +8,11 @@ import { serveConsoleLogin } from './console-login.ts'
 import { serveConsoleSession } from './console-session.ts'
 import type { Services } from './services.ts'
 
-/** xterm and noVNC place their own style elements; scripts are ours alone. */
+/** Scripts and styles are files of ours alone: nothing inline, nothing from elsewhere. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
+  "style-src 'self'",
   "img-src 'self' data: blob:",
   "font-src 'self'",
   "connect-src 'self'",
@@ -118,7 +118,6 @@ const notBuilt = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>svc3 console</title>
-<style>body { font: 1.125rem/1.5 system-ui, sans-serif; max-width: 36rem; margin: 15vh auto; padding: 0 1rem }</style>
 </head>
 <body>
 <h1>The console is not built</h1>

@@ -8,6 +8,7 @@ import type { AgentPrincipal, Principal, ServerPrincipal } from '../auth/princip
 import type { Collection } from '../store/collection.ts'
 import type { Entry } from '../store/store.ts'
 import type { Download } from './downloads.ts'
+import type { Beside } from './touched-items.ts'
 import type { Accept } from './tunnels.ts'
 import type { Upload } from './uploads.ts'
 
@@ -61,6 +62,8 @@ export interface Listing<I> {
   readonly visibleRev?: () => string
   /** Items tell more than their records do: they are made anew for every answer. */
   readonly isDerived?: boolean
+  /** When items change without their records: a watch tells those, too. */
+  readonly beside?: Beside
 }
 
 export function listing<T, I>(

@@ -10,8 +10,10 @@ import { caughtUp, currentRev } from '../store/caught-up.ts'
 import type { Collection } from '../store/collection.ts'
 import type { Collections } from '../store/collections.ts'
 import { type ImageRecord, isReady } from '../store/fleet-records.ts'
+import { versionsOf } from '../store/image-versions.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Download } from './downloads.ts'
+import { type Listing, listing } from './handlers.ts'
 import { type ImageContents, openImageContents } from './image-contents.ts'
 import type { ImageUses } from './image-uses.ts'
 import type { Services } from './services.ts'
@@ -78,6 +80,17 @@ export const openImages = ({
     contents: openImageContents(content),
   })
 
+const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent'> => ({
+  version: record.version ?? 1,
+  versions: versionsOf(record).map(({ version, at, content, vm }) => ({
+    version,
+    createdAt: at,
+    ...(content !== undefined && { checksum: content }),
+    ...(vm !== undefined && { vm }),
+  })),
+  ...(record.parent && { parent: record.parent }),
+})
+
 export class ImageStore {
   readonly #parts: ImageStoreParts
 
@@ -101,9 +114,20 @@ export class ImageStore {
     ...(value.sourceNamespace !== undefined && { sourceNamespace: value.sourceNamespace }),
     ...(value.content !== undefined && { checksum: value.content }),
     usedBy: this.#parts.uses.of(value.name),
+    ...(this.#parts.noun === 'images' && lineageOf(value)),
     lastUpdatedTimestamp: value.updatedAt,
     resourceVersion: rev,
   })
+
+  /** Also when who uses one changes, which its record knows nothing of. */
+  listed(): Listing<Image> {
+    const { collection, uses } = this.#parts
+    return {
+      ...listing(collection, '', this.shown),
+      isDerived: true,
+      beside: (told) => uses.subscribe((names) => told(names.map((name) => collection.key('', name)))),
+    }
+  }
 
   existing(name: string): Entry<ImageRecord> {
     const { collection, noun, command } = this.#parts
@@ -173,6 +197,7 @@ export class ImageStore {
         ...(spaceUsedBytes !== undefined && { spaceUsedBytes }),
         source: source.name,
         sourceType: 'local',
+        ...(noun === 'images' && { parent: { image: source.name, version: source.version ?? 1 } }),
       },
       asked,
     )

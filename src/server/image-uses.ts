@@ -5,6 +5,7 @@ import type { View } from '../store/view.ts'
 export class ImageUses {
   readonly #users = new Map<string, Set<string>>()
   readonly #usedBy: (record: VmRecord) => string | undefined
+  readonly #listeners = new Set<(names: readonly string[]) => void>()
   readonly stop: () => void
 
   /** `usedBy`: the name of what a VM uses. */
@@ -12,11 +13,23 @@ export class ImageUses {
     this.#usedBy = usedBy
     for (const { value } of view.range()) this.#add(value)
     this.stop = view.subscribe((changes) => {
+      const changed = new Set<string>()
       for (const change of changes) {
+        const before = change.previous && this.#usedBy(change.previous.value)
+        const after = change.type === 'put' ? this.#usedBy(change.entry.value) : undefined
+        if (before === after) continue
         if (change.previous) this.#remove(change.previous.value)
         if (change.type === 'put') this.#add(change.entry.value)
+        for (const name of [before, after]) if (name !== undefined) changed.add(name)
       }
+      if (changed.size > 0) for (const listener of this.#listeners) listener([...changed])
     })
+  }
+
+  /** Hears of names whose users are others now. */
+  subscribe(listener: (names: readonly string[]) => void): () => void {
+    this.#listeners.add(listener)
+    return () => void this.#listeners.delete(listener)
   }
 
   /** As `namespace/name`. */

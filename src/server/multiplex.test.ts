@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import WebSocket from 'ws'
 import { logIn, openBrowser } from '../../test/support/browser.ts'
 import { eventually } from '../../test/support/eventually.ts'
+import { addImage } from '../../test/support/node-stand-in.ts'
 import { startService, type TestService } from '../../test/support/service.ts'
 
 let service: TestService
@@ -77,6 +78,40 @@ describe('a connection of watches', () => {
       connection.messages.filter(({ type }) => type === 'ERROR'),
       [],
     )
+  })
+
+  it('tells what changes beside the records, and tells it again to whoever resumes', async () => {
+    await addImage(service, 'tool', 'arm64')
+    const connection = await withToken()
+    connection.say({ watch: 1, path: `${inDefault}/images` })
+    await connection.next(1, 'ADDED')
+    const { resourceVersion } = (await connection.next(1, 'BOOKMARK')).object
+    assert.equal(
+      (await service.call('POST', `${inDefault}/vms?wait=false`, { body: { name: 'demo', image: 'tool' } })).status,
+      202,
+    )
+    const used = await connection.next(1, 'MODIFIED')
+    assert.deepEqual([used.object.name, used.object.usedBy], ['tool', ['svc-default/demo']])
+    // A bookmark follows: the record of the image is older than what was seen of the list.
+    assert.ok(Number((await connection.next(1, 'BOOKMARK')).object.resourceVersion) >= Number(resourceVersion))
+    connection.say({ watch: 2, path: `${inDefault}/images`, query: { resourceVersion } })
+    assert.deepEqual((await connection.next(2, 'MODIFIED')).object.usedBy, ['svc-default/demo'])
+
+    await addAccount('jenkins')
+    const subjects = `${inDefault}/rolebindings/svc-dev/subjects`
+    connection.say({ watch: 3, path: `${inDefault}/rolebindings` })
+    await connection.next(3, 'BOOKMARK')
+    const body = { users: ['ana@example.com'], serviceaccounts: [{ name: 'jenkins', namespace: 'svc-default' }] }
+    await service.call('POST', `${subjects}/add`, { body })
+    const added = await connection.next(3, 'ADDED')
+    assert.deepEqual([added.object.name, added.object.subjects.length], ['svc-dev', 2])
+    await service.call('DELETE', `${inDefault}/serviceaccounts/jenkins`)
+    const left = await eventually(async () => {
+      const { object } = await connection.next(3, 'MODIFIED')
+      assert.equal(object.subjects.length, 1)
+      return object
+    })
+    assert.deepEqual(left.subjects, [{ kind: 'User', name: 'ana@example.com' }])
   })
 
   it('shows the same objects as the list, from a version on, and through selectors', async () => {

@@ -1,5 +1,6 @@
 // How long a request may take to arrive. Node's own limit is one for all: it would cut off every large upload. So bodies
 // are watched here: all of it within a time, or, for uploads, never so long without a byte.
+import { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { allOperations } from '../api/index.ts'
 
@@ -27,6 +28,8 @@ export const isExpecting = ({ raw }: FastifyRequest): boolean => /^100-continue$
 
 function watch(app: FastifyInstance, { raw }: FastifyRequest, seconds: number, isUpload: boolean): void {
   const { socket } = raw
+  // A request that was handed in (`inject`) came over no connection: its body is there, read or not, and nothing is late.
+  if (!(socket instanceof Duplex)) return
   let seen = socket.bytesRead
   const look = (): void => {
     if (raw.complete || socket.destroyed) return

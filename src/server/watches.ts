@@ -4,11 +4,12 @@ import { ApiError, badRequest } from '../api/errors.ts'
 import type { ListQuery } from '../api/operation.ts'
 import type { Test } from '../rules/selectors.ts'
 import type { Horizon } from '../store/horizon.ts'
-import { type Bookmark, type Change, compareRevs, type Entry, isFault, type Rev } from '../store/store.ts'
+import { type Change, changeRev, compareRevs, type Entry, isFault, type Rev } from '../store/store.ts'
 import type { Listing } from './handlers.ts'
 import type { Lists } from './lists.ts'
 import { seenHere } from './read-own-writes.ts'
 import type { Services } from './services.ts'
+import { type Told, withTouched } from './touched-items.ts'
 
 export interface WatchRequest {
   readonly lists: Lists
@@ -32,27 +33,39 @@ export async function openWatch(
   const scopePrefix = listing.scope === '' ? prefix : `${prefix}${encodeURIComponent(listing.scope)}/`
   const changes = store.watch(scopePrefix, after, signal)[Symbol.asyncIterator]()
   const first = await changes.next().catch(asExpired)
-  return lines({ ...request, test }, present, first, changes)
+  // Whoever resumes has missed what changed beside the records: all of it is told again.
+  const isResumed = query.resourceVersion !== undefined && listing.beside !== undefined
+  const missed = isResumed ? view.range(encodeURIComponent(listing.scope)).map(({ key }) => key) : []
+  return lines({ ...request, test }, present, withTouched(first, changes, listing.beside, missed), changes)
 }
 
-type Step = IteratorResult<readonly Change[] | Bookmark>
 type Filtered = WatchRequest & { readonly test: Test | undefined }
 
 async function* lines(
   request: Filtered,
   present: readonly Entry<never>[],
-  first: Step,
-  rest: AsyncIterator<readonly Change[] | Bookmark>,
+  told: AsyncIterable<Told>,
+  rest: AsyncIterator<unknown>,
 ): AsyncGenerator<string> {
   const { lists, listing, test } = request
+  let rev: Rev | undefined
   try {
     for (const entry of present) {
       if (lists.shows(listing, test, entry)) yield line('ADDED', lists.item(listing, entry))
     }
-    for (let step = first; !step.done; step = await rest.next()) {
-      const batch = step.value
-      if ('type' in batch) yield line('BOOKMARK', JSON.stringify({ resourceVersion: batch.rev }))
-      else yield batch.map((change) => changeLine(request, change)).join('')
+    for await (const each of told) {
+      if ('touched' in each) {
+        // Their records are older than what was sent before: readers go on from there all the same.
+        const text = each.touched.map((key) => touchedLine(request, key)).join('')
+        if (text !== '') yield text + (rev === undefined ? '' : bookmark(rev))
+      } else if ('type' in each.batch) {
+        rev = each.batch.rev
+        yield bookmark(rev)
+      } else {
+        const last = each.batch.at(-1)
+        if (last) rev = changeRev(last)
+        yield each.batch.map((change) => changeLine(request, change)).join('')
+      }
     }
   } catch (error) {
     // The reader fell too far behind, or the store is closing: the stream ends, and the client resumes or lists again.
@@ -72,6 +85,13 @@ function changeLine({ lists, listing, test }: Filtered, change: Change): string 
   const rev = change.type === 'put' ? change.entry.rev : change.rev
   return line('DELETED', lists.item(listing, { ...before, rev }))
 }
+
+function touchedLine({ lists, listing, test }: Filtered, key: string): string {
+  const entry = listing.collection.at(key)
+  return entry && lists.shows(listing, test, entry) ? line('MODIFIED', lists.item(listing, entry)) : ''
+}
+
+const bookmark = (rev: Rev): string => line('BOOKMARK', JSON.stringify({ resourceVersion: rev }))
 
 const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`
 

@@ -208,6 +208,20 @@ export interface ImageRecord {
   readonly pull?: PullRecord
   /** Grows with every commit into it. Absent: 1. */
   readonly version?: number
+  /** The newest of them, where there was a save or a commit; `versionsOf` knows them of every image. */
+  readonly versions?: readonly ImageVersion[]
+  /** What it was made from, as that was then. */
+  readonly parent?: Image['parent']
+}
+
+/** One that was current once. Its content is kept only as long as something else names it. */
+export interface ImageVersion {
+  readonly version: number
+  readonly at: string
+  /** Absent: nodes built it themselves. */
+  readonly content?: string
+  /** Whose disk it is, as `namespace/name`. */
+  readonly vm?: string
 }
 
 export interface ImageCapture {

@@ -33,6 +33,14 @@ interface Page {
   seen: number
 }
 
+const inDefault = '/api/v1/namespaces/svc-default'
+/** What an overview watches, each connection being one more; all of them stay below what one caller may have open. */
+const watched = [
+  '/api/v1/namespaces',
+  ...['vms', 'nodes', 'images', 'events', 'pushjobs'].map((list) => `${inDefault}/${list}`),
+]
+const openPages = 10
+
 async function openPage(cookie: string): Promise<Page> {
   const socket = new WebSocket(`${url.replace('http', 'ws')}/api/v1/watch`, { headers: { cookie, origin: url } })
   const page = { socket, seen: 0 }
@@ -40,17 +48,15 @@ async function openPage(cookie: string): Promise<Page> {
     page.seen += [JSON.parse(String(data))].flat().filter(({ type }: { type: string }) => type === 'MODIFIED').length
   })
   await new Promise((resolve, reject) => socket.once('open', resolve).once('error', reject))
-  for (let watch = 0; watch < 10; watch++)
-    socket.send(JSON.stringify({ watch, path: '/api/v1/namespaces/svc-default/imagecache' }))
-  socket.send(JSON.stringify({ watch: 10, path: '/api/v1/namespaces' }))
+  for (const [watch, path] of watched.entries()) socket.send(JSON.stringify({ watch, path }))
   return page
 }
 
 const changes = 500
 /** As many changes as a busy hour has, seen by pages of which some stay and some come and go. */
 async function hour(cookie: string): Promise<void> {
-  const pages = await Promise.all(Array.from({ length: 10 }, () => openPage(cookie)))
-  await eventually(() => assert.ok(service.services.metrics.watches.open >= 10))
+  const pages = await Promise.all(Array.from({ length: openPages }, () => openPage(cookie)))
+  await eventually(() => assert.equal(service.services.metrics.watches.open, openPages * (watched.length + 1)))
   const { namespaces } = service.services.collections
   for (let change = 0; change < changes; change++) {
     const entry = namespaces.get('', 'svc-default')

@@ -79,6 +79,7 @@ export async function startService(
     plainHttp?: boolean
     localIssuer?: LocalIssuer
     identity?: Identity
+    consoleFolder?: string
   } = {},
 ): Promise<TestService> {
   const store = options.store ?? openMemory()
@@ -114,7 +115,7 @@ export async function startService(
     secrets,
     tokens,
     browserSessions: createBrowserSessions({ collections, secrets, tokens, isCurrent, clock }),
-    consoleFolder: path.join(folder, 'console'),
+    consoleFolder: options.consoleFolder ?? path.join(folder, 'console'),
     roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
     history,
     roles: createRoles(collections),

@@ -135,6 +135,9 @@ describe('save', () => {
     const ready = (await service.call('GET', `${here}/images/saved`)).body
     assert.deepEqual([ready.state, ready.checksum, ready.size, ready.progress], ['Ready', content, '2M', undefined])
     assert.equal(ready.description, 'all of it')
+    assert.deepEqual(ready.parent, { image: 'base', version: 1, vm: 'svc-default/saver' })
+    const created = { version: 1, createdAt: ready.lastUpdatedTimestamp, checksum: content, vm: 'svc-default/saver' }
+    assert.deepEqual([ready.version, ready.versions], [1, [created]])
     assert.equal(vm('saver')?.captures, undefined)
     assert.deepEqual([image('base')?.recipe, image('base')?.content], ['base', undefined])
     const again = await agent(intel, `captures/${id}`, { content })
@@ -274,7 +277,27 @@ describe('commit', () => {
       assert.deepEqual([vm(name)?.imageContent, vm(name)?.imageRecipe], [undefined, 'tool'], name)
     await post('vms/reader/resize', { size: 3 })
     assert.deepEqual(told('reader'), { name: 'tool', recipe: 'tool' })
-    assert.deepEqual((await service.call('GET', `${here}/images/tool`)).body.usedBy.length, 4)
+    const { body } = await service.call('GET', `${here}/images/tool`)
+    assert.deepEqual(body.usedBy.length, 4)
+    const versions = body.versions as { version: number; checksum?: string; vm?: string }[]
+    assert.deepEqual(
+      versions.map(({ version, checksum, vm }) => [version, checksum, vm]),
+      [
+        [1, undefined, undefined],
+        [2, content, 'svc-default/author'],
+      ],
+    )
+    // Each names what it was made from, not what that is now.
+    for (const [name, version] of [
+      ['reader', 1],
+      ['after', 2],
+    ] as const) {
+      const { parent } = (await post(`vms/${name}/save`, { imageName: `of-${name}` })).body
+      assert.deepEqual(parent, { image: 'tool', version, vm: `svc-default/${name}` })
+      await deliver(arm, capturing(`of-${name}`), made('arm64'))
+    }
+    const copied = await post('images/tool/copy', { name: 'tool-copy' })
+    assert.deepEqual([copied.body.parent, copied.body.version], [{ image: 'tool', version: 2 }, 1])
   })
 
   it('changes the description only when there is a new one, and not before the content', async () => {

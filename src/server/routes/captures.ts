@@ -11,6 +11,7 @@ import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../store/captures.ts'
 import type { CaptureForImage, CaptureForPush, ImageRecord, VmCapture, VmRecord } from '../../store/fleet-records.ts'
+import { versionsOf, vmName, withVersion } from '../../store/image-versions.ts'
 import { changePushJob, sent } from '../../store/push-jobs.ts'
 import type { Entry } from '../../store/store.ts'
 import type { HandlersOf } from '../handlers.ts'
@@ -142,7 +143,7 @@ export function captures(services: Services): HandlersOf<typeof api> {
 }
 
 /** How an image changes when what was on its way into it has come. */
-const versions: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
+const nextVersion: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
   save: (before) => before,
   commit: (before) => before + 1,
 }
@@ -150,11 +151,14 @@ const versions: Readonly<Record<CaptureForImage['kind'], (before: number) => num
 function fulfilled(
   record: ImageRecord,
   { kind, description }: CaptureForImage,
-  made: Partial<ImageRecord>,
+  made: Pick<ImageRecord, 'content' | 'os' | 'sizeBytes' | 'spaceUsedBytes' | 'updatedAt'> & { content: string },
 ): ImageRecord {
   const { recipe: _, ...rest } = withoutCapture(record)
-  const version = versions[kind](record.version ?? 1)
-  return { ...rest, ...made, version, ...(description !== undefined && { description }) }
+  const version = nextVersion[kind](record.version ?? 1)
+  const { content, updatedAt: at } = made
+  const vm = record.capture && vmName(record.capture.vm)
+  const versions = withVersion(versionsOf(record), { version, at, content, ...(vm !== undefined && { vm }) })
+  return { ...rest, ...made, version, versions, ...(description !== undefined && { description }) }
 }
 
 /** What is there counts as new from now on. */

@@ -4,7 +4,7 @@ import type { CopyInput } from '../../api/image-operations.ts'
 import type * as api from '../../api/images.ts'
 import { displayName } from '../../auth/principal.ts'
 import { diskSizeRule, parseDiskSize } from '../../rules/sizes.ts'
-import { Answer, type HandlersOf, listing } from '../handlers.ts'
+import { Answer, type HandlersOf } from '../handlers.ts'
 import { openImageContents } from '../image-contents.ts'
 import { openImages } from '../image-store.ts'
 import { problemsOf, receiveImage } from '../image-uploads.ts'
@@ -13,12 +13,12 @@ import type { Services } from '../services.ts'
 const noun = 'images'
 
 export function images(services: Services): HandlersOf<typeof api> {
-  const { collections, content } = services
+  const { content } = services
   const contents = openImageContents(content)
   const store = openImages(services)
 
   return {
-    listImages: () => ({ ...listing(collections.images, '', store.shown), isDerived: true }),
+    listImages: () => store.listed(),
 
     getImage: ({ params: { image } }) => store.shown(store.existing(image)),
 

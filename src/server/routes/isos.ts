@@ -1,7 +1,7 @@
 // ISOs: copied, uploaded, described, downloaded, deleted. They belong to the cluster.
 import type * as api from '../../api/isos.ts'
 import { displayName } from '../../auth/principal.ts'
-import { Answer, type HandlersOf, listing } from '../handlers.ts'
+import { Answer, type HandlersOf } from '../handlers.ts'
 import { openImageContents } from '../image-contents.ts'
 import { ImageStore } from '../image-store.ts'
 import { receiveImage } from '../image-uploads.ts'
@@ -17,7 +17,7 @@ export function isos(services: Services): HandlersOf<typeof api> {
   const store = new ImageStore({ ...parts, contents })
 
   return {
-    listIsos: () => ({ ...listing(collections.isos, '', store.shown), isDerived: true }),
+    listIsos: () => store.listed(),
 
     getIso: ({ params: { iso } }) => store.shown(store.existing(iso)),
 

@@ -5,7 +5,7 @@ import type { Subject, SubjectsInput } from '../../api/role-bindings.ts'
 import { defaultNamespace, devRole, isServiceAccountName, isUserName, realNamespace } from '../../rules/names.ts'
 import type { RoleBindingRecord } from '../../store/collections.ts'
 import { isFault } from '../../store/store.ts'
-import { Answer, type HandlersOf } from '../handlers.ts'
+import { Answer, type HandlersOf, listing } from '../handlers.ts'
 import { createInside } from '../namespace.ts'
 import type { Services } from '../services.ts'
 
@@ -79,6 +79,19 @@ export function roleBindings(services: Services): HandlersOf<typeof api> {
   })
 
   return {
+    listRoleBindings: ({ params: { namespace } }) => ({
+      ...listing(bindings, namespace, ({ value, rev }) => ({
+        // The one role that can be bound.
+        name: devRole,
+        namespace,
+        subjects: shown(value).items,
+        resourceVersion: rev,
+      })),
+      isDerived: true,
+      // An account that was deleted has no role any more, and one that was made again under its name has not either.
+      beside: (told) => collections.serviceAccounts.view.subscribe(() => told([bindings.key(namespace, devRole)])),
+    }),
+
     listSubjects: ({ params }) => shown(bindings.get(params.namespace, checkRole(params.role))?.value ?? empty),
 
     async addSubjects({ params, body }) {
