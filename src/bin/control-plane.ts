@@ -151,7 +151,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     tokens,
     browserSessions,
     consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
-    roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
+    roomsIn: roomsNow(collections.nodes, fleetServices.presence),
     history,
     roles: createRoles(collections),
     certificates,

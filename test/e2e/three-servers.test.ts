@@ -72,6 +72,15 @@ const remove = async (server: ServerProcess, name: string): Promise<void> => {
 }
 
 describe('three servers', () => {
+  it('say, each of them, that a VM could go to the nodes of all', async () => {
+    for (const server of servers)
+      await eventually(async () => {
+        const { body } = await server.call('POST', `${vmsPath}/estimate`, { image: 'empty', cpu: 2, memory: 1 })
+        const fitting = (body.nodes as { name: string; fits: boolean }[]).filter(({ fits }) => fits)
+        assert.deepEqual(fitting.map(({ name }) => name).toSorted(), [...places.keys()].toSorted())
+      }, patienceMs)
+  })
+
   it('place VMs on the nodes of all of them, and reach each through any', async () => {
     // Each fills a node: the leader has to see those of the others.
     for (const name of ['one', 'two', 'three']) await deploy(first(), name)
