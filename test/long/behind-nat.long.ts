@@ -79,6 +79,8 @@ it('a host behind NAT is reached through any server', { timeout: 900_000 }, asyn
       method: 'GET',
       url: `${baseUrl}${vmPath}/logs`,
       headers: { authorization: `Bearer ${token}` },
+      body: undefined,
+      fresh: false,
       signal: AbortSignal.timeout(bootMs),
     })
     let log = ''
