@@ -173,7 +173,10 @@ async function startProgram(
   })
   const token = await tokenFor(rig)
   const call: ServerProcess['call'] = async (method, where, body) => {
-    const answer = await ask({ localUrl: server.apiUrl }, method, where, { token, ...(body && { body }) })
+    const asking = ask({ localUrl: server.apiUrl }, method, where, { token, ...(body && { body }) })
+    const answer = await asking.catch((cause: unknown) => {
+      throw new Error(`${method} ${where} was not answered`, { cause })
+    })
     return { status: answer.status, body: await answer.json() }
   }
   const { body } = await call('POST', '/namespaces/svc-default/jointokens', { reusable: true })
