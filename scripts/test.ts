@@ -16,7 +16,7 @@ export async function runTests(patterns: readonly string[]): Promise<number> {
     '--test',
     // One more than the cores that CI has: most tests wait for a guest, a browser or a disk now and then.
     '--test-concurrency=3',
-    '--test-timeout=180000',
+    '--test-timeout=600000',
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
   ]

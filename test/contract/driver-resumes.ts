@@ -7,10 +7,10 @@ import type { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { macAddress } from '../../src/drivers/qemu/identity.ts'
 import { fileOnDisk } from '../support/disk-files.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { type Guest, openGuest } from '../support/guest.ts'
 import { captureNode } from './driver-disk.ts'
 import { savedImage } from './driver-saved-image.ts'
-import { freePort } from './driver-vm.ts'
 
 export interface Source {
   readonly root: string
@@ -20,15 +20,15 @@ export interface Source {
   readonly guest: Guest
 }
 
-const signal = () => AbortSignal.timeout(30_000)
+const signal = () => AbortSignal.timeout(120_000)
 const counting = '(i=0; while usleep 100000; do i=$((i+1)); echo $i > /tmp/counter; done) > /dev/null 2>&1 &'
 const bootId = 'cat /proc/sys/kernel/random/boot_id'
 
 export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Source): Promise<void> {
   await guest.run(`echo before > /root/before; sync; ${counting}`)
-  await eventually(async () => assert.match(await guest.run('ps'), /rc\.resumed/), 30_000)
+  await eventually(async () => assert.match(await guest.run('ps'), /rc\.resumed/))
   // Its guest agent has opened the port.
-  await eventually(async () => assert.match(await guest.run('ls -l /proc/[0-9]*/fd 2>&1; true'), /dev\/vport/), 30_000)
+  await eventually(async () => assert.match(await guest.run('ls -l /proc/[0-9]*/fd 2>&1; true'), /dev\/vport/))
   const boot = await guest.run(bootId)
   const capture = (id: string) => driver.capturing.capture(handle, vm, { id, withMemory: true }, signal())
   await capture('earlier')
@@ -98,7 +98,7 @@ export async function goesOnElsewhere({ root, driver, handle, vm, guest }: Sourc
         const told = Number(await inside.run('date +%s'))
         const allowed = 2 + (await clock.error())
         assert.ok(told > asked - allowed && told < Date.now() / 1_000 + allowed, `${told} at ${asked}`)
-      }, 20_000)
+      })
       assert.match(await inside.run('wget -qO- http://169.254.169.254/metadata/greeting'), new RegExp(own.name))
     }
     const [{ handle: second, vm: own, ssh } = assert.fail()] = resumed

@@ -6,8 +6,8 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { freePort } from '../contract/driver-vm.ts'
 import { type DevServer, makeFolder, root, startDev } from '../support/dev-server.ts'
+import { freePort } from '../support/free-port.ts'
 import { seedTiny } from '../support/guest.ts'
 
 interface Step {

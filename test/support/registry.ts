@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestPair } from './certificates.ts'
+import { freePort } from './free-port.ts'
 
 /** The line of htpasswd for this user and password, with bcrypt at its least cost: it is paid for every request. */
 export const registryUser = { username: 'ci', password: 'canary-Pa55:w/rd%' } as const
@@ -32,7 +33,7 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
   const file = (name: string) => path.join(folder, name)
   await fs.writeFile(file('htpasswd'), htpasswd)
   if (tls) await Promise.all([fs.writeFile(file('cert.pem'), tls.cert), fs.writeFile(file('key.pem'), tls.key)])
-  let port = 0
+  const port = await freePort()
   let child: ChildProcess
 
   async function start(): Promise<void> {
@@ -46,17 +47,13 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
     // JSON is YAML.
     await fs.writeFile(file('config.yml'), JSON.stringify(settings))
     child = spawn('docker-registry', ['serve', file('config.yml')], { stdio: ['ignore', 'ignore', 'pipe'] })
-    port = await listeningPort(child)
+    await listening(child)
   }
 
   await start()
   return {
-    get server() {
-      return `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
-    },
-    get host() {
-      return `127.0.0.1:${port}`
-    },
+    server: `${tls ? 'https' : 'http'}://127.0.0.1:${port}`,
+    host: `127.0.0.1:${port}`,
     folder,
     start,
     async kill() {
@@ -68,15 +65,14 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
   }
 }
 
-function listeningPort(child: ChildProcess): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
+function listening(child: ChildProcess): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
   child.once('error', reject)
   child.once('exit', (code) => reject(new Error(`docker-registry ended with ${code}`)))
   if (!child.stderr) throw new Error('docker-registry has no output')
   // Read to its end: a pipe that nobody reads stops the registry.
   createInterface({ input: child.stderr }).on('line', (line) => {
-    const [, port] = /listening on [^"]*:(\d+)/.exec(line) ?? []
-    if (port !== undefined) resolve(Number(port))
+    if (/listening on [^"]*:\d+/.test(line)) resolve()
   })
   return promise
 }

@@ -5,7 +5,7 @@ import { fieldsOf, readConfig } from '../connection.ts'
 import type { Host } from '../host.ts'
 
 /** With the start of the program, less than the second after which somebody goes on typing. */
-const patienceMs = 600
+export const patienceMs = 600
 
 export const command = defineCommand({
   description:
