@@ -1,5 +1,5 @@
 // Servers on etcd: how long a deployment takes, what a list of many VMs costs beside the same list on SQLite, and what a
-// thousand nodes with ten thousand VMs at rest cost a server. `node bench/servers.ts`; BENCH_NODES=100 for a smaller one.
+// thousand nodes with ten thousand VMs at rest cost a server. `node bench/servers.ts [deploy|list|rest]`; BENCH_NODES=100 for a smaller one.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -8,8 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type ControlPlane, startControlPlane } from '../src/bin/control-plane.ts'
 import { openDriver } from '../src/drivers/index.ts'
 import type { VmRecord } from '../src/store/fleet-records.ts'
+import { type DevServer, program, startDev } from '../test/support/dev-server.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { type ServerProcess, ServersRig } from '../test/support/servers.ts'
+import { ask, tokenFor } from '../test/support/shared-servers.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const vmsPath = '/namespaces/svc-default/vms'
@@ -27,14 +29,20 @@ const limit = (name: string, ours: number, reference: number, unit: string): Ben
   better: 'lower',
 })
 
-const agentOptions = (name: string) => ({
-  name,
+/** Each host has an address of its own: ports are given out by address. */
+const agentOptions = (n: number) => ({
+  name: `node-${n}`,
   driver: openDriver('simulated', { architectures: ['amd64'], persist: false }),
-  capacity: { architecture: 'amd64' as const, cpu: vmsOfEach, memoryMiB: 65_536 },
+  capacity: {
+    architecture: 'amd64' as const,
+    ip: `127.1.${n >> 8}.${n & 255}`,
+    cpu: vmsOfEach,
+    memoryMiB: 65_536,
+  },
   durability: 'memory' as const,
 })
 
-async function makeImage(server: ServerProcess): Promise<void> {
+async function makeImage(server: Pick<ServerProcess, 'call'>): Promise<void> {
   const { status } = await server.call('POST', '/namespaces/svc-default/images', { name: 'empty', size: '1G' })
   if (status !== 202) throw new Error(`no image was made: ${status}`)
 }
@@ -43,7 +51,7 @@ async function deployTimes(): Promise<BenchRow> {
   await using rig = await ServersRig.start()
   const server = await rig.server('one')
   await makeImage(server)
-  for (let n = 0; n < 10; n++) await rig.agent([server.apiUrl], server.joinToken, agentOptions(`node-${n}`))
+  for (let n = 0; n < 10; n++) await rig.agent([server.apiUrl], server.joinToken, agentOptions(n))
   const times: number[] = []
   for (let round = 0; round < 60; round++) {
     const startMs = performance.now()
@@ -149,13 +157,39 @@ const ticksOf = async (pid: number): Promise<number> => {
 const memoryMb = async (pid: number): Promise<number> =>
   Number(/VmRSS:\s+(\d+)/.exec(await fs.readFile(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1_024
 
+/** The program itself, as it is installed. */
+async function startProgram(
+  rig: ServersRig,
+): Promise<Pick<ServerProcess, 'call' | 'apiUrl' | 'joinToken'> & DevServer> {
+  const { storeAddress, masterKey } = rig
+  const folder = path.join(rig.folder, 'program')
+  await fs.mkdir(folder)
+  await fs.writeFile(path.join(folder, 'config.json'), JSON.stringify({ logLevel: 'warn' }))
+  const args = ['--plain-http', '--store', storeAddress]
+  const server = await startDev(folder, {
+    command: [program, 'server'],
+    args,
+    env: { SVC3_MASTER_KEY: masterKey },
+  })
+  const token = await tokenFor(rig)
+  const call: ServerProcess['call'] = async (method, where, body) => {
+    const asking = ask({ localUrl: server.apiUrl }, method, where, { token, ...(body && { body }) })
+    const answer = await asking.catch((cause: unknown) => {
+      throw new Error(`${method} ${where} was not answered`, { cause })
+    })
+    return { status: answer.status, body: await answer.json() }
+  }
+  const { body } = await call('POST', '/namespaces/svc-default/jointokens', { reusable: true })
+  return { ...server, call, joinToken: body.token, token }
+}
+
 async function atRest(): Promise<BenchRow[]> {
   await using rig = await ServersRig.start()
-  const server = await rig.server('one')
+  await using server = await startProgram(rig)
   await makeImage(server)
-  const names = Array.from({ length: nodeCount }, (_, n) => `node-${n}`)
-  await eachOf(names, 32, async (name) => {
-    const agent = await rig.agent([server.apiUrl], server.joinToken, agentOptions(name))
+  const nodes = Array.from({ length: nodeCount }, (_, n) => n)
+  await eachOf(nodes, 32, async (n) => {
+    const agent = await rig.agent([server.apiUrl], server.joinToken, agentOptions(n))
     await agent.ready
   })
   const vms = Array.from({ length: nodeCount * vmsOfEach }, (_, n) => `vm-${n}`)
@@ -169,7 +203,7 @@ async function atRest(): Promise<BenchRow[]> {
     if (body.items?.length === 0) break
     await sleep(1_000)
   }
-  const pid = server.child.pid ?? 0
+  const { pid } = server
   await sleep(idleMs / 2)
   const [before, startMs] = [await ticksOf(pid), performance.now()]
   await sleep(idleMs)
@@ -190,6 +224,16 @@ async function eachOf<T>(items: T[], atOnce: number, work: (item: T) => Promise<
   await Promise.all(workers)
 }
 
-export const serversBench = async (): Promise<BenchRow[]> => [await deployTimes(), await lists(), ...(await atRest())]
+const parts: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
+  deploy: async () => [await deployTimes()],
+  list: async () => [await lists()],
+  rest: atRest,
+}
 
-if (import.meta.main) printRows(await serversBench())
+export async function serversBench(names: readonly string[] = Object.keys(parts)): Promise<BenchRow[]> {
+  const rows: BenchRow[] = []
+  for (const name of names) rows.push(...((await parts[name]?.()) ?? []))
+  return rows
+}
+
+if (import.meta.main) printRows(await serversBench(process.argv.length > 2 ? process.argv.slice(2) : undefined))

@@ -24,7 +24,7 @@ import { createApp } from '../server/app.ts'
 import { Certificates } from '../server/certificates.ts'
 import { clusterState } from '../server/cluster-state.ts'
 import { Deliveries } from '../server/deliveries.ts'
-import { untilNoticed } from '../server/drain.ts'
+import { cutOff, untilNoticed } from '../server/drain.ts'
 import { createFleetServices } from '../server/fleet-services.ts'
 import { createHistory } from '../server/history.ts'
 import { openPartialFolder } from '../server/image-pulls.ts'
@@ -157,6 +157,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const content = peers && !registry ? sharedContent(ownContent, peers, log) : ownContent
   await forgetUploads(collections, (server) => peers === undefined || server === peers.servers.id)
   const stopping = new AbortController()
+  const ending = new AbortController()
   const fleetServices = cleanup.use(
     createFleetServices({ collections, secrets, log }, peers && { peers, store, clock }),
   )
@@ -170,7 +171,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     tokens,
     browserSessions,
     consoleFolder: path.join(checkoutFolder(), 'dist', 'console'),
-    roomsIn: roomsNow(collections.nodes, fleetServices.fleet),
+    roomsIn: roomsNow(collections.nodes, fleetServices.presence),
     history,
     roles: createRoles(collections),
     certificates,
@@ -196,6 +197,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     settings,
     version,
     stopping: stopping.signal,
+    ending: ending.signal,
     plainHttp,
     apiUrl: '',
   }
@@ -261,12 +263,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     stop: async (hurry) => {
       const { noticeSeconds = options.noticeSeconds ?? 0, requestSeconds } = settings.shutdown
       stopping.abort()
+      // Nobody else brings to its end what they wait for.
+      if ((peers?.servers.others() ?? []).length === 0) ending.abort()
       const noticed = untilNoticed(noticeSeconds * 1_000, hurry)
       await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop()), noticed])
       const patience = requestSeconds ?? drainSeconds[isShared(storeAddress) ? 'shared' : 'alone']
-      const late = setTimeout(() => app.server.closeAllConnections(), patience * 1_000)
+      using _late = cutOff(app, ending, patience * 1_000)
       await running.disposeAsync()
-      clearTimeout(late)
     },
   }
 

@@ -117,12 +117,14 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     const entry = await read()
     if (entry && entry.rev !== seen?.rev) seen = { rev: entry.rev, sinceMs: nowMs() }
     const quietMs = nowMs() - (seen?.sinceMs ?? nowMs())
-    const isFree = !entry || entry.value.holder === null || quietMs > entry.value.leaseMs * graceFactor
+    // In our own name, though we do not lead: a write of ours whose answer was lost.
+    const isAsked = entry?.value.holder === holder
+    const isFree = !entry || isAsked || entry.value.holder === null || quietMs > entry.value.leaseMs * graceFactor
     if (!isFree || stopping.signal.aborted) return
     const sentMs = nowMs()
     const term = (entry?.value.term ?? 0) + 1
     const taken = await write({ holder, term, leaseMs, beat: 0 }, entry).catch((error: unknown) => {
-      // Somebody was quicker; or it is not known, and then the record will be left alone until it is old.
+      // Somebody was quicker; or it is not known, and then the next look tells.
       if (error instanceof StoreError) return undefined
       throw error
     })

@@ -6,7 +6,8 @@ import type { Operation } from '../api/operation.ts'
 import type { Principal } from '../auth/principal.ts'
 import { realNamespace } from '../rules/names.ts'
 import { mayCall } from '../rules/permissions.ts'
-import { sessionOf } from './browser-requests.ts'
+import { sessionIdOf, sessionOf } from './browser-requests.ts'
+import { caughtUpHere } from './read-own-writes.ts'
 import type { Services } from './services.ts'
 
 export const unauthorized = (): ApiError =>
@@ -62,7 +63,7 @@ export async function lostBy(
 const unlimited = new Set(['getHealth', 'getReadiness'])
 
 export function guard(operation: Operation, services: Services): onRequestHookHandler {
-  const { tokens, roles, settings, limits } = services
+  const { tokens, roles, settings, limits, horizon } = services
   const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
     const named = (request.params as { namespace?: string }).namespace
     const namespace = named === undefined ? undefined : realNamespace(named, settings.compat.namespaceAliases)
@@ -74,14 +75,24 @@ export function guard(operation: Operation, services: Services): onRequestHookHa
     return mayCall(roles.roleOf(principal, namespace), operation.allow) ? undefined : forbidden(operation, namespace)
   }
 
+  const judgeSession = (request: FastifyRequest): ApiError | undefined => {
+    const session = sessionOf(request, services)
+    if (!(session instanceof ApiError)) return judge(request, session?.principal)
+    const refusal = judge(request, undefined)
+    return operation.allow === 'anyone' ? refusal : session
+  }
+  /** A cookie that is not known here may be a moment old, and from another server. */
+  const mayCome = (request: FastifyRequest): boolean => {
+    const id = operation.allow === 'anyone' ? undefined : sessionIdOf(request, services)
+    return id !== undefined && services.browserSessions.find(id) === undefined
+  }
+
   // Without promises on the way of a known token: this runs for every request.
   return (request, _reply, done) => {
     const token = bearer(request)
     if (token === undefined) {
-      const session = sessionOf(request, services)
-      if (!(session instanceof ApiError)) return done(judge(request, session?.principal))
-      const refusal = judge(request, undefined)
-      return done(operation.allow === 'anyone' ? refusal : session)
+      if (!horizon || !mayCome(request)) return done(judgeSession(request))
+      return void caughtUpHere(horizon).then(() => done(judgeSession(request)), done)
     }
     const known = tokens.known(token)
     if (known || operation.allow === 'anyone') return done(judge(request, known))

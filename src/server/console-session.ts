@@ -6,6 +6,7 @@ import { displayName } from '../auth/principal.ts'
 import { timestamp } from '../platform/clock.ts'
 import { foreignRequest, sessionCookieText, sessionIdOf } from './browser-requests.ts'
 import type { ConsoleLogin } from './console-login.ts'
+import { caughtUpHere } from './read-own-writes.ts'
 import type { Services } from './services.ts'
 
 interface Shown {
@@ -36,7 +37,10 @@ export function serveConsoleSession(app: FastifyInstance, services: Services, lo
     reply.header('cache-control', 'no-store').header('x-request-id', request.id)
     const id = sessionIdOf(request, services)
     const session = id === undefined ? undefined : browserSessions.find(id)
-    done(services.limits.charge(request, session?.principal) ?? foreignRequest(request, services))
+    const refusal = services.limits.charge(request, session?.principal) ?? foreignRequest(request, services)
+    if (refusal || id === undefined || session || !services.horizon) return void done(refusal)
+    // It may be a moment old, and from another server.
+    caughtUpHere(services.horizon).then(() => done(), done)
   }
 
   app.get(url, { onRequest }, async (request, reply) => {

@@ -249,11 +249,11 @@ export async function awaitDeployment(
         if (unfit !== undefined) throw fitsNowhere(name, unfit)
         return undefined
       },
-      AbortSignal.any([late, services.stopping, ...(hurry ? [hurry] : [])]),
+      AbortSignal.any([late, services.ending, ...(hurry ? [hurry] : [])]),
     )
     if (running) return running
   } catch (error) {
-    if (services.stopping.aborted) throw restarting(name)
+    if (services.ending.aborted) throw restarting(name)
     if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''

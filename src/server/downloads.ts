@@ -96,7 +96,7 @@ async function sign(
   download: Download,
   { start, end }: Range,
   reply: FastifyReply,
-  { stopping }: Services,
+  { ending }: Services,
 ): Promise<FastifyReply> {
   signing += 1
   reply.raw.once('close', () => {
@@ -104,7 +104,7 @@ async function sign(
   })
   const hash = createHash('sha256')
   const pieces: Uint8Array[] = []
-  for await (const piece of download.read(start, end, stopping)) {
+  for await (const piece of download.read(start, end, ending)) {
     hash.update(piece)
     pieces.push(piece)
   }

@@ -4,6 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 
+/** For a refusal to arrive. */
+const lastWordMs = 1_000
+
 /** Once the service stops, whoever has a connection is to open the next one, which leads to another server. */
 export function closeConnections(app: FastifyInstance, stopping: AbortSignal): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
@@ -19,6 +22,15 @@ export function refuseWhenStopping(stopping: AbortSignal): void {
     hint: 'repeat: where there are several servers, another one takes over',
     retryAfterSeconds: 1,
   })
+}
+
+/** After so long, requests under way are told that it is over, and a moment later their connections end. */
+export function cutOff(app: FastifyInstance, ending: AbortController, afterMs: number): Disposable {
+  const timers = [
+    setTimeout(() => ending.abort(), afterMs),
+    setTimeout(() => app.server.closeAllConnections(), afterMs + lastWordMs),
+  ]
+  return { [Symbol.dispose]: () => timers.forEach(clearTimeout) }
 }
 
 /** Until load balancers have noticed, or somebody is in a hurry. */

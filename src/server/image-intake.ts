@@ -69,7 +69,7 @@ export function teller(write: (progress: Progress) => Promise<unknown>): {
 }
 
 /** What QEMU tools make of a file is never asked: src/images has its own reader. */
-export function refusalOf(error: unknown, noun: string, stopping: AbortSignal): unknown {
+export function refusalOf(error: unknown, noun: string, ending: AbortSignal): unknown {
   if (error instanceof BadDiskError)
     return invalid(
       noun,
@@ -77,7 +77,7 @@ export function refusalOf(error: unknown, noun: string, stopping: AbortSignal): 
       'convert it to a plain raw or qcow2 disk, and upload that',
     )
   if (error instanceof DiskFullError) return diskFull(error)
-  if (!stopping.aborted) return error
+  if (!ending.aborted) return error
   return new ApiError('ServiceUnavailable', 'the server stopped before the upload was taken in; nothing was kept', {
     hint: 'send it again when the server is back',
     retryAfterSeconds: 5,

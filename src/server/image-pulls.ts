@@ -41,7 +41,7 @@ export interface PullRequest {
 }
 
 export async function listOffers(services: Services, kind: RemoteKind): Promise<t.Static<typeof RemoteItems>> {
-  const { offers, unavailable } = await services.remotes.offers(kind, services.stopping)
+  const { offers, unavailable } = await services.remotes.offers(kind, services.ending)
   const [first] = unavailable
   if (first && offers.length === 0)
     throw new ApiError('ServiceUnavailable', first.message, {
@@ -69,8 +69,8 @@ export async function beginPull(services: Services, { store }: Kind, request: Pu
   return new Answer(202, store.shown(entry), isRepeated)
 }
 
-async function remotePullOf({ remotes, stopping }: Services, kind: RemoteKind, wanted: string): Promise<NewImage> {
-  const { remote, item } = await remotes.find(kind, wanted, stopping)
+async function remotePullOf({ remotes, ending }: Services, kind: RemoteKind, wanted: string): Promise<NewImage> {
+  const { remote, item } = await remotes.find(kind, wanted, ending)
   const { firmware, os } = item
   return {
     name: item.name,

@@ -28,7 +28,7 @@ export async function receiveImage(
   services: Services,
   { store, upload, asked, noun, take: importFile }: ImageUpload,
 ): Promise<Image | Answer<Image>> {
-  const { stopping } = services
+  const { ending } = services
   const judge = (fields: UploadFields): void => {
     const causes = problemsOf(fields)
     if (fields.name === undefined && causes.length === 0 && !upload.isForm) throw nameless()
@@ -63,10 +63,10 @@ export async function receiveImage(
     using _ = services.uploads.hold()
     const stored = (): void => failpoint('upload.stored')
     const take = (options: ImportOptions): Promise<Imported> => importFile(file, options)
-    return store.shown(await takeIn(services, { store, entry, firmware, signal: stopping, take, stored }))
+    return store.shown(await takeIn(services, { store, entry, firmware, signal: ending, take, stored }))
   } catch (error) {
     await store.forget(entry)
-    throw refusalOf(error, noun, stopping)
+    throw refusalOf(error, noun, ending)
   }
 }
 

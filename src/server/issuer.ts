@@ -2,9 +2,10 @@
 // all. Charged to the address that asks, because every login that begins leaves a record; measured and logged.
 import type { FastifyInstance } from 'fastify'
 import { mount } from '../auth/local-issuer.ts'
+import { caughtUpHere } from './read-own-writes.ts'
 import type { Services } from './services.ts'
 
-export function serveIssuer(app: FastifyInstance, { localIssuer, limits, metrics, log }: Services): void {
+export function serveIssuer(app: FastifyInstance, { localIssuer, horizon, limits, metrics, log }: Services): void {
   if (!localIssuer) return
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()
@@ -12,7 +13,12 @@ export function serveIssuer(app: FastifyInstance, { localIssuer, limits, metrics
     scope.route({
       method: ['GET', 'HEAD', 'POST', 'OPTIONS'],
       url: `${mount}/*`,
-      onRequest: (request, _reply, done) => done(limits.charge(request, undefined)),
+      onRequest: (request, _reply, done) => {
+        const spent = limits.charge(request, undefined)
+        if (spent || !horizon) return done(spent)
+        // The step before may have been on another server.
+        caughtUpHere(horizon).then(() => done(), done)
+      },
       handler: (request, reply) => {
         // The framework does not see the end of an answer that it does not write.
         reply.raw.once('close', () => {

@@ -25,6 +25,18 @@ export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
   })
 }
 
+/**
+ * For browsers, which are sent on without being told how far the last server was: what was written before is seen here,
+ * or the request is refused for now.
+ */
+export async function caughtUpHere(horizon: Horizon): Promise<void> {
+  await horizon.current(patienceMs).catch((cause: unknown) => {
+    if (!isFault(cause, 'Unavailable')) throw cause
+    const message = 'this server cannot tell whether you are logged in, because the store does not answer'
+    throw new ApiError('ServiceUnavailable', message, { hint: 'repeat in a second', retryAfterSeconds: 1, cause })
+  })
+}
+
 const isRevision = (text: string): boolean => /^(0|[1-9]\d{0,14})$/.test(text)
 
 /** Whether the store has ever been there; when this returns, so is this server. */

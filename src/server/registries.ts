@@ -53,7 +53,7 @@ export function requireCredentials(
 
 /** The same for somebody who waits: the command in the answer is the one that works with this registry. */
 export async function requirePushCredentials(
-  services: Pick<Services, 'collections' | 'secrets' | 'settings' | 'stopping'>,
+  services: Pick<Services, 'collections' | 'secrets' | 'settings' | 'ending'>,
   namespace: string,
   reference: ImageReference,
 ): Promise<void> {
@@ -71,13 +71,13 @@ const once: RetryPolicy = { attempts: 1, firstDelayMs: 0, maxDelayMs: 0, maxRetr
 
 /** Whether it answers, and not in TLS. One that cannot be reached, or must not be, is taken for one that does. */
 async function speaksPlainHttp(
-  services: Pick<Services, 'secrets' | 'settings' | 'stopping'>,
+  services: Pick<Services, 'secrets' | 'settings' | 'ending'>,
   reference: ImageReference,
 ): Promise<boolean> {
   let registry: Registry | undefined
   try {
     registry = openRegistry({ ...(await loginFor(services, reference, undefined)), retry: once, idleMs: lookMs })
-    await registry.ping({ signal: AbortSignal.any([AbortSignal.timeout(lookMs), services.stopping]) })
+    await registry.ping({ signal: AbortSignal.any([AbortSignal.timeout(lookMs), services.ending]) })
     return false
   } catch (error) {
     return error instanceof RegistryError && error.fault === 'plain'

@@ -38,7 +38,7 @@ export async function findRegistryImage(
   const stored = findCredentials(services.collections, namespace, reference)
   const login = await loginFor(services, reference, stored)
   const late = AbortSignal.timeout(patienceMs)
-  const signal = AbortSignal.any([late, services.stopping])
+  const signal = AbortSignal.any([late, services.ending])
   const registry = openRegistry({ ...login, retry, idleMs: patienceMs })
   try {
     const limits = architecture && { architecture }

@@ -104,6 +104,8 @@ export interface Services {
   readonly version: string
   /** Aborted when the service begins to stop: streams end, readiness is withdrawn. */
   readonly stopping: AbortSignal
+  /** Aborted when requests under way have to end: later than `stopping`, where other servers go on with the work. */
+  readonly ending: AbortSignal
   /** Plain HTTP is served, too: the API is then known by its plain address. */
   readonly plainHttp: boolean
   /** Where the API answers, once it does. */

@@ -50,6 +50,12 @@ export class Horizon {
     }
   }
 
+  /** Resolves when everything that was written before, by whichever server, is seen here. Throws Unavailable. */
+  async current(patienceMs: number): Promise<void> {
+    const rev = await this.#newest()
+    if (!this.has(rev)) await this.reached(rev, patienceMs)
+  }
+
   /**
    * The store's own revision, asked for after this was called. One question at a time, whoever comes meanwhile shares the
    * next one: callers who make revisions up cost the store nothing.

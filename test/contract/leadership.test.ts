@@ -11,7 +11,7 @@ import { type Leadership, startLeadership } from '../../src/controllers/leadersh
 import { openEtcd } from '../../src/store/etcd.ts'
 import { openMemory } from '../../src/store/memory.ts'
 import { openSqlite } from '../../src/store/sqlite.ts'
-import { type Store, StoreError } from '../../src/store/store.ts'
+import { type Json, type Store, StoreError } from '../../src/store/store.ts'
 import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
 import { collectTo } from './store-watch.ts'
@@ -107,6 +107,30 @@ describe('leadership', { concurrency: true }, () => {
         assert.ok(reign.toMs <= (reigns[n + 1]?.fromMs ?? Number.POSITIVE_INFINITY), 'no two at once')
       await Promise.all(stores.map((store) => store.close()))
     })
+
+  it('whoever does not know whether it leads finds out by looking, not by waiting', async () => {
+    const store = openMemory()
+    let isLost = true
+    const lossy = {
+      get: store.get.bind(store),
+      update: store.update.bind(store),
+      create: async (key: string, value: Json) => {
+        const entry = await store.create(key, value)
+        if (!isLost) return entry
+        isLost = false
+        throw new StoreError('Unknown', 'the answer was lost')
+      },
+    }
+    const log = { info: () => undefined, error: () => undefined }
+    const lead = () => async () => undefined
+    // Time stands still: no lease ever runs out.
+    const one = startLeadership({ store: lossy, name: 'n', holder: 'one', lead, log, leaseMs, nowMs: () => 0 })
+    await eventually(() => assert.ok(one.isLeading()))
+    const { term } = ((await store.get('/leadership/n')) ?? assert.fail()).value as { term: number }
+    assert.equal(term, 2)
+    await one.stop()
+    await store.close()
+  })
 
   it('a leader that was paused beyond its lease writes nothing more', async (t) => {
     const program = path.resolve(import.meta.dirname, '../support/leader.ts')

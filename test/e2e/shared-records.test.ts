@@ -144,16 +144,21 @@ describe('servers that share records and not disks', () => {
     for (const { name } of keys) await call(one, 'DELETE', `${inDefault}/nodes/${name}`)
   })
 
-  it('reach a host that lets nothing in: its agent listens nowhere', async () => {
+  it('reach a host that lets nothing in: its agent listens nowhere; who waits for it outwaits a server that stops', async () => {
+    const third = await start()
+    const body = { image: 'parts', name: 'inside', cpu: 1, memory: 1 }
+    const deployed = call(third, 'POST', `${inDefault}/vms`, { body })
+    await eventually(async () => assert.ok(third.collections.vms.get('svc-default', 'inside')), patienceMs)
+    const stopped = third.stop()
     const { token: joinToken } = await one.nodeKeys.issueJoinToken('svc-default', 600)
     const folder = await makeFolder()
     cleanup.defer(() => fs.rm(folder, { recursive: true, force: true }))
     const program = path.join(import.meta.dirname, '../support/agent-process.ts')
     const agent = spawn(process.execPath, [program, one.localUrl, joinToken, path.join(folder, 'behind-nat')])
     cleanup.defer(() => void agent.kill('SIGKILL'))
-    const body = { image: 'parts', name: 'inside', cpu: 1, memory: 1 }
-    const vm = await call(other, 'POST', `${inDefault}/vms`, { body })
+    const vm = await deployed
     assert.equal(vm.status, 201, JSON.stringify(vm.body))
+    await stopped
     for (const plane of [one, other]) {
       const logs = await call(plane, 'GET', `${inDefault}/vms/inside/logs`)
       assert.deepEqual([logs.status, /inside is up/.test(logs.bytes.toString())], [200, true])

@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import ssh2 from 'ssh2'
 import { dialTunnel } from '../../src/client/tunnel.ts'
 import { openStore } from '../../src/store/open.ts'
 import { eventually } from '../support/eventually.ts'
@@ -72,6 +73,15 @@ const remove = async (server: ServerProcess, name: string): Promise<void> => {
 }
 
 describe('three servers', () => {
+  it('say, each of them, that a VM could go to the nodes of all', async () => {
+    for (const server of servers)
+      await eventually(async () => {
+        const { body } = await server.call('POST', `${vmsPath}/estimate`, { image: 'empty', cpu: 2, memory: 1 })
+        const fitting = (body.nodes as { name: string; fits: boolean }[]).filter(({ fits }) => fits)
+        assert.deepEqual(fitting.map(({ name }) => name).toSorted(), [...places.keys()].toSorted())
+      }, patienceMs)
+  })
+
   it('place VMs on the nodes of all of them, and reach each through any', async () => {
     // Each fills a node: the leader has to see those of the others.
     for (const name of ['one', 'two', 'three']) await deploy(first(), name)
@@ -98,6 +108,29 @@ describe('three servers', () => {
       }
     } finally {
       echo.close()
+    }
+  })
+
+  it('pass the password by which a disk is grown to the server that holds the node, and on to its agent', async () => {
+    const vm = (await list(first())).find(({ node }) => node === 'node-3')
+    const { body } = await first().call('GET', `${vmsPath}/${vm?.name}`)
+    const { private: hostKey } = ssh2.utils.generateKeyPairSync('ed25519')
+    const tried = Promise.withResolvers<string>()
+    const guest = new ssh2.Server({ hostKeys: [hostKey] }, (client) => {
+      client.on('error', () => undefined)
+      client.on('authentication', (context) => {
+        if (context.method === 'password') tried.resolve(`${context.username} ${context.password}`)
+        context.reject(['password'])
+      })
+    })
+    guest.listen(Number(body.ssh), body.ip)
+    try {
+      const login = { size: 20, user: 'admin', password: 'of the guest' }
+      const grown = await first().call('POST', `${vmsPath}/${vm?.name}/resize`, login)
+      assert.equal(grown.status, 200, JSON.stringify(grown.body))
+      assert.equal(await tried.promise, 'admin of the guest')
+    } finally {
+      guest.close()
     }
   })
 

@@ -1,29 +1,37 @@
-// A TCP load balancer on loopback, as plain as they come: asks every server whether it is ready, gives new connections to
-// those that are, in turn, and tries nothing twice.
+// A TCP load balancer, as plain as they come: asks every server whether it is ready, gives new connections to those that
+// are, in turn, and tries nothing twice.
 import { once } from 'node:events'
 import http from 'node:http'
+import https from 'node:https'
 import net from 'node:net'
+
+/** A port of loopback, or the address of a server on another host. */
+export type Place = number | string
 
 export interface LoadBalancer extends AsyncDisposable {
   readonly url: string
   /** From when it is ready. */
-  add(port: number): void
-  remove(port: number): void
+  add(place: Place): void
+  remove(place: Place): void
   /** Connections of clients to that server now. */
-  connectionsOf(port: number): number
-  isUsed(port: number): boolean
+  connectionsOf(place: Place): number
+  isUsed(place: Place): boolean
 }
 
-const probeMs = 50
+export interface LoadBalancerOptions {
+  readonly host?: string
+  readonly probeMs?: number
+}
 
 interface Target {
-  readonly port: number
+  readonly url: URL
   readonly sockets: Set<net.Socket>
   isReady: boolean
 }
 
-export async function startLoadBalancer(): Promise<LoadBalancer> {
-  const targets = new Map<number, Target>()
+export async function startLoadBalancer(options: LoadBalancerOptions = {}): Promise<LoadBalancer> {
+  const { host = '127.0.0.1', probeMs = 50 } = options
+  const targets = new Map<Place, Target>()
   let turn = 0
   const probing = setInterval(() => {
     for (const target of targets.values()) void probe(target)
@@ -32,7 +40,7 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
     const ready = [...targets.values()].filter(({ isReady }) => isReady)
     const target = ready[turn++ % Math.max(1, ready.length)]
     if (!target) return void client.destroy()
-    const upstream = net.connect(target.port, '127.0.0.1')
+    const upstream = net.connect(Number(target.url.port), target.url.hostname)
     target.sockets.add(client)
     client
       .on('error', () => undefined)
@@ -43,14 +51,14 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
     upstream.on('error', () => undefined).on('close', () => client.destroy())
     client.pipe(upstream).pipe(client)
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(0, host)
   await once(server, 'listening')
   return {
-    url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
-    add: (port) => void targets.set(port, { port, sockets: new Set(), isReady: false }),
-    remove: (port) => void targets.delete(port),
-    connectionsOf: (port) => targets.get(port)?.sockets.size ?? 0,
-    isUsed: (port) => targets.get(port)?.isReady ?? false,
+    url: `http://${host}:${(server.address() as net.AddressInfo).port}`,
+    add: (place) => void targets.set(place, { url: urlOf(place), sockets: new Set(), isReady: false }),
+    remove: (place) => void targets.delete(place),
+    connectionsOf: (place) => targets.get(place)?.sockets.size ?? 0,
+    isUsed: (place) => targets.get(place)?.isReady ?? false,
     [Symbol.asyncDispose]: async () => {
       clearInterval(probing)
       for (const { sockets } of targets.values()) for (const socket of sockets) socket.destroy()
@@ -60,9 +68,13 @@ export async function startLoadBalancer(): Promise<LoadBalancer> {
   }
 }
 
+const urlOf = (place: Place): URL => new URL(typeof place === 'string' ? place : `http://127.0.0.1:${place}`)
+
 function probe(target: Target): Promise<void> {
+  const { get } = target.url.protocol === 'https:' ? https : http
   return new Promise((resolve) => {
-    const request = http.get({ port: target.port, host: '127.0.0.1', path: '/readyz', agent: false }, (response) => {
+    // Whether it is ready is no secret, and what it says is not believed in anything else.
+    const request = get(new URL('/readyz', target.url), { agent: false, rejectUnauthorized: false }, (response) => {
       response.resume()
       target.isReady = response.statusCode === 200
       resolve()

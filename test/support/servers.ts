@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
+import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Agent, type AgentOptions, startAgent } from '../../src/agent/agent.ts'
@@ -35,6 +36,8 @@ export interface ServersOptions {
 /** Of this machine alone, and of nobody else on it: tests listen on ports of VMs. */
 const ownAddress = (): string => `127.${[...randomBytes(3)].map((byte) => 1 + (byte % 250)).join('.')}`
 
+/** Half of what it takes to start one is reading TypeScript. */
+const compileCache = path.join(os.tmpdir(), `svc3-test-cache-${process.getuid?.() ?? ''}`)
 const program = path.join(import.meta.dirname, 'server-process.ts')
 
 export class ServersRig implements AsyncDisposable {
@@ -57,15 +60,18 @@ export class ServersRig implements AsyncDisposable {
     return new ServersRig(await makeFolder(), await startEtcd({ size: options.members ?? 1 }), options)
   }
 
-  /** Again under the same name: the same data folder. */
-  async server(name: string): Promise<ServerProcess> {
+  /** Again under the same name: the same data folder. `nodeArgs` are for Node, before the program. */
+  async server(name: string, nodeArgs: readonly string[] = []): Promise<ServerProcess> {
     const dataFolder = path.join(this.folder, name)
     await fs.mkdir(dataFolder, { recursive: true })
     const settings = { logLevel: this.#options.logLevel ?? 'silent' }
     await fs.writeFile(path.join(dataFolder, 'config.json'), JSON.stringify(settings))
     const { storeAddress, masterKey } = this
     const given = JSON.stringify({ dataFolder, storeAddress, masterKey })
-    const child = spawn(process.execPath, [program, given], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [...nodeArgs, program, given], {
+      env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
     const exited = once(child, 'exit')
     const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
       if (child.exitCode !== null || child.signalCode !== null) return

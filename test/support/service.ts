@@ -132,6 +132,7 @@ export async function startService(
     settings,
     version: '0.0.0-test',
     stopping: stopping.signal,
+    ending: stopping.signal,
     plainHttp: options.plainHttp ?? true,
     apiUrl: 'http://127.0.0.1:1',
   }

@@ -26,7 +26,7 @@ interface Kind {
 
 /** Answers when the image is Ready; throws what it failed for. */
 async function ready({ word, waits, key }: Kind, name: string, { services, reply }: LegacyContext): Promise<void> {
-  const signal = AbortSignal.any([AbortSignal.timeout(patienceMs), goneSignal(reply), services.stopping])
+  const signal = AbortSignal.any([AbortSignal.timeout(patienceMs), goneSignal(reply), services.ending])
   const look = (entry: { readonly value: ImageRecord } | undefined): ImageRecord | null | undefined =>
     entry?.value.state === 'Updating' ? undefined : (entry?.value ?? null)
   const record = await waits.until(key(name), look, signal).catch(() => {

@@ -22,7 +22,7 @@ import { diskFull } from '../uploads.ts'
 const noun = 'uploads'
 
 export function uploads(services: Services): HandlersOf<typeof api> {
-  const { partialUploads, stopping, uploads: temporary } = services
+  const { partialUploads, ending, uploads: temporary } = services
   const kinds = imageKinds(services)
   /** One end at a time for each. */
   const finishing = new Map<string, Promise<Image | Answer<Image>>>()
@@ -57,7 +57,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
         name: id,
         hint: 'send the rest first',
       })
-    if (sha256 !== undefined && (await partialUploads.digest(id, stopping)) !== sha256) {
+    if (sha256 !== undefined && (await partialUploads.digest(id, ending)) !== sha256) {
       await partialUploads.remove(id)
       const message = 'what arrived is not what was sent: its sha256 is another'
       throw invalid(noun, [{ field: 'sha256', reason: 'FieldValueInvalid', message }], 'send all of it again')
@@ -89,7 +89,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
         store,
         entry,
         firmware,
-        signal: stopping,
+        signal: ending,
         stored,
         take: (options) => take(file, options),
       })
@@ -99,7 +99,7 @@ export function uploads(services: Services): HandlersOf<typeof api> {
       await store.forget(entry)
       // What was sent is of no use, or in the way: on a full disk nothing else could be written either.
       if (error instanceof BadDiskError || error instanceof DiskFullError) await partialUploads.remove(id)
-      throw refusalOf(error, made, stopping)
+      throw refusalOf(error, made, ending)
     } finally {
       await fs.rm(file, { force: true })
     }

@@ -65,7 +65,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
       return entry.value.observed.generation >= wish.generation ? entry : undefined
     }
     try {
-      const entry = await waits.until(key, look, AbortSignal.any([late, services.stopping]))
+      const entry = await waits.until(key, look, AbortSignal.any([late, services.ending]))
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
       throw new ApiError('InternalError', `${action} of vm "${name}" failed: ${problem}`, {
@@ -74,7 +74,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
         hint: 'svc3 vm logs and svc3 vm list show more',
       })
     } catch (error) {
-      if (services.stopping.aborted) throw restarting(name)
+      if (services.ending.aborted) throw restarting(name)
       if (!late.aborted) throw error
       throw new ApiError('Timeout', `${action} of vm "${name}" is still under way`, {
         kind,
@@ -91,9 +91,9 @@ export function vms(services: Services): HandlersOf<typeof api> {
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
     try {
-      await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), services.stopping]))
+      await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), services.ending]))
     } catch {
-      if (services.stopping.aborted) throw restarting(value.name)
+      if (services.ending.aborted) throw restarting(value.name)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
       if (saving.length > 0) throw waitsForCaptures(value.name, saving)
       const where = value.place ? `node "${value.place.node}"` : 'its node'
