@@ -1,12 +1,12 @@
 // The QEMU driver: each VM a QEMU process of its own that outlives the agent, its disk an overlay in the VM's folder.
 import path from 'node:path'
 import type { Architecture, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
+import { consoleLimit, programLimit, trimLog } from '../logs.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
 import type { CaptureWish } from './capture.ts'
 import { listCaptures, shownCapture } from './captures.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks.ts'
-import { consoleLimit, programLimit, trimLog } from './logs.ts'
 import { appleSiliconOnly, type MacosSettings, macosProblem } from './macos.ts'
 import { defaultNetwork, type NetworkKind, networkPlaces } from './network.ts'
 import { QemuProbe } from './probe.ts'
