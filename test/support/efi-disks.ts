@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 /** The type of an EFI system partition, as a GPT has it. */
 const efiSystem = Buffer.from('28732ac11ff8d211ba4b00a0c93ec93b', 'hex')
 const sector = 512
-const discSector = 2_048
+export const discSector = 2_048
 
 export async function efiPartition(disk: string): Promise<Buffer> {
   const handle = await fs.open(disk, 'r')

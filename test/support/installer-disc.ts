@@ -8,46 +8,40 @@ import { cpioArchive } from '../../src/images/tiny/initrd.ts'
 import { diskModules, earlyModules } from '../../src/images/tiny/modules.ts'
 import { Tree } from '../../src/images/tiny/tree.ts'
 import { exec } from '../../src/platform/exec.ts'
-import { discOf, efiPartition } from './efi-disks.ts'
+import { discOf, discSector, efiPartition } from './efi-disks.ts'
 
 const mib = 2 ** 20
 export const installed = 'installer: the system is on the disk'
+
+/** Where the system to install lies on the disc, behind everything else. */
+const systemMib = 64
 
 /** `tiny`: the folder of the small image for amd64; `folder`: for what is made on the way. */
 export async function installerDisc(tiny: string, folder: string): Promise<Buffer> {
   const disk = path.join(tiny, 'disk.raw')
   const runs = await runsOf(disk)
-  const { boot } = JSON.parse(await fs.readFile(path.join(tiny, 'image.json'), 'utf8'))
+  let next = systemMib
+  const steps = runs.map(({ at, count }) => {
+    next += count
+    return `copy ${next - count} ${at} ${count}`
+  })
   const kernel = path.join(folder, 'vmlinuz')
   await exec('debugfs', ['-R', `dump /boot/vmlinuz ${kernel}`, `${disk}?offset=${16 * mib}`])
-  const partition = (steps: string): Buffer => {
-    const init = new Tree().script('init', installer(steps))
-    const tree = new Tree()
-      .file('EFI/BOOT/BOOTX64.EFI', grub)
-      .file('VMLINUZ', vmlinuz)
-      // What comes later in its place counts.
-      .file('INITRD', Buffer.concat([initrd, cpioArchive(init)]))
-      .file('EFI/DEBIAN/GRUB.CFG', config(boot.commandLine))
-    return fatFileSystem(tree, 48 * mib, 'INSTALL')
-  }
-  const [grub, vmlinuz, initrd] = [
-    fileIn(await efiPartition(disk), 'BOOTX64 EFI'),
-    await fs.readFile(kernel),
-    await fs.readFile(path.join(tiny, 'initrd.img')),
-  ]
-  // The system lies behind the boot image, at whole MiB. How long that is does not depend on the steps.
-  const start = Math.ceil(discOf(partition('')).length / mib)
-  let next = start
-  const steps = runs.map(({ at, count }) => {
-    const step = `copy ${next} ${at} ${count}`
-    next += count
-    return step
+  const { boot } = JSON.parse(await fs.readFile(path.join(tiny, 'image.json'), 'utf8'))
+  const grub = fileIn(await efiPartition(disk), 'BOOTX64 EFI')
+  const initrd = await fs.readFile(path.join(tiny, 'initrd.img'))
+  const parts = discWith(fatFileSystem(new Tree().file('EFI/BOOT/BOOTX64.EFI', grub), 16 * mib, 'INSTALL'), {
+    config: Buffer.from(config(boot.commandLine)),
+    kernel: await fs.readFile(kernel),
+    // What comes later in its place counts.
+    initrd: Buffer.concat([initrd, cpioArchive(new Tree().script('init', installer(steps.join('\n'))))]),
   })
+  assert.ok(parts.length <= systemMib * mib)
   const disc = Buffer.alloc(next * mib)
-  discOf(partition(steps.join('\n'))).copy(disc)
+  parts.copy(disc)
   const handle = await fs.open(disk, 'r')
   await using _ = handle
-  let to = start
+  let to = systemMib
   for (const { at, count } of runs) {
     await handle.read(disc, to * mib, count * mib, at * mib)
     to += count
@@ -55,8 +49,55 @@ export async function installerDisc(tiny: string, folder: string): Promise<Buffe
   return disc
 }
 
-const config = (commandLine: string): string => `search --no-floppy --set=root --file /VMLINUZ
-linux /VMLINUZ ${commandLine}
+/** Behind the boot image, which the firmware reads, files that GRUB finds by the disc's own file system (ISO 9660). */
+function discWith(image: Buffer, files: Readonly<Record<'config' | 'kernel' | 'initrd', Buffer>>): Buffer {
+  const boot = discOf(image)
+  const sectorsOf = (data: Buffer): number => Math.ceil(data.length / discSector)
+  let next = sectorsOf(boot)
+  const take = (sectors: number): number => {
+    next += sectors
+    return next - sectors
+  }
+  const [root, efi, debian] = [take(1), take(1), take(1)]
+  const placed = Object.values(files).map((data) => ({ data, at: take(sectorsOf(data)) }))
+  const [settings, kernel, initrd] = placed.map(({ data, at }) => ({ at, bytes: data.length }))
+  const disc = Buffer.alloc(next * discSector)
+  boot.copy(disc)
+  const sector = (number: number): Buffer => disc.subarray(number * discSector)
+  const folder = (at: number): Place => ({ at, bytes: discSector, isFolder: true })
+  const own = (at: number, above: number): Buffer[] => [entry('\0', folder(at)), entry('\x01', folder(above))]
+  const write = (at: number, entries: readonly Buffer[]): number => Buffer.concat(entries).copy(sector(at))
+  write(root, [...own(root, root), entry('EFI', folder(efi)), entry('INITRD', initrd), entry('VMLINUZ', kernel)])
+  write(efi, [...own(efi, root), entry('DEBIAN', folder(debian))])
+  write(debian, [...own(debian, efi), entry('GRUB.CFG', settings)])
+  for (const { data, at } of placed) data.copy(sector(at))
+  entry('\0', folder(root)).copy(sector(16), 156)
+  sector(16).writeUInt16LE(discSector, 128)
+  return disc
+}
+
+interface Place {
+  readonly at: number
+  readonly bytes: number
+  readonly isFolder?: true
+}
+
+/** One of a folder of ISO 9660. */
+function entry(name: string, place: Place | undefined): Buffer {
+  assert.ok(place)
+  const bytes = Buffer.alloc(33 + name.length + ((name.length + 1) % 2))
+  bytes.writeUInt8(bytes.length, 0)
+  bytes.writeUInt32LE(place.at, 2)
+  bytes.writeUInt32BE(place.at, 6)
+  bytes.writeUInt32LE(place.bytes, 10)
+  bytes.writeUInt32BE(place.bytes, 14)
+  bytes.writeUInt8(place.isFolder ? 2 : 0, 25)
+  bytes.writeUInt8(name.length, 32)
+  bytes.write(name, 33, 'latin1')
+  return bytes
+}
+
+const config = (commandLine: string): string => `linux /VMLINUZ ${commandLine}
 initrd /INITRD
 boot
 `
