@@ -9,5 +9,5 @@ if (Number(process.versions.node.split('.')[0]) < wanted) {
   process.exit(1)
 }
 // As if it had been started by itself: what starts itself again, as ssh's proxy does, goes by this.
-process.argv[1] = fileURLToPath(new URL('../dist/svc3.mjs', import.meta.url))
-await import('../dist/svc3.mjs')
+process.argv[1] = fileURLToPath(new URL('../dist/svc3.cjs', import.meta.url))
+await import('../dist/svc3.cjs')

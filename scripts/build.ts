@@ -1,5 +1,6 @@
 // `npm run build`: bundles the program into dist/, so that `bin/svc3` starts as fast as Node itself does. The command
-// line is one file, because every further file costs it a millisecond; what it starts is split at each import().
+// line is one file of CommonJS: every further file costs it a millisecond, the loader of modules nine. What it starts is
+// split at each import().
 import fs from 'node:fs'
 import path from 'node:path'
 import { type BuildOptions, build, type Plugin, stop } from 'esbuild'
@@ -12,7 +13,8 @@ import { buildConsole } from './build-console.ts'
 export const root = path.resolve(import.meta.dirname, '..')
 const inRoot = (file: string): string => path.join(root, file)
 
-const commandLine = ['src/bin/svc3.ts', 'src/cli/process.ts'].map(inRoot)
+const firstFile = inRoot('src/bin/svc3.ts')
+const commandLine = inRoot('src/cli/process.ts')
 const programs = [
   'src/bin/dev.ts',
   'src/bin/server.ts',
@@ -29,14 +31,16 @@ const programs = [
   'src/images/pack-thread.ts',
 ].map(inRoot)
 
-/** An import() of a file that has a bundle of its own stays an import() of that bundle. */
+/** What has a bundle of its own is loaded from there: the command line by its first file, the programs by import(). */
 const apart: Plugin = {
   name: 'apart',
   setup({ onResolve }) {
     onResolve({ filter: /\.ts$/ }, ({ kind, path: target, resolveDir }) => {
       const file = path.resolve(resolveDir, target)
-      if (kind !== 'dynamic-import' || ![...commandLine, ...programs].includes(file)) return undefined
-      return { path: `./${path.basename(file, '.ts')}.mjs`, external: true }
+      const name = path.basename(file, '.ts')
+      if (file === commandLine && kind === 'import-statement') return { path: `./${name}.cjs`, external: true }
+      if (programs.includes(file) && kind === 'dynamic-import') return { path: `./${name}.mjs`, external: true }
+      return undefined
     })
   },
 }
@@ -59,26 +63,36 @@ const shared = {
   outbase: inRoot('src'),
   entryNames: '[name]',
   chunkNames: 'chunks/[name]-[hash]',
-  outExtension: { '.js': '.mjs' },
   bundle: true,
   minifySyntax: true,
   minifyWhitespace: true,
-  format: 'esm',
   platform: 'node',
   target: 'node24',
   logLevel: 'warning',
 } as const satisfies BuildOptions
+const commonJs = {
+  ...shared,
+  format: 'cjs',
+  outExtension: { '.js': '.cjs' },
+  define: { 'import.meta.dirname': '__dirname' },
+} as const satisfies BuildOptions
 // CommonJS packages inside an ES module bundle still call require() for Node's own modules.
-const banner = {
-  js: "import { createRequire as $require } from 'node:module';const require = $require(import.meta.url), __dirname = import.meta.dirname;",
-}
+const modules = {
+  ...shared,
+  format: 'esm',
+  outExtension: { '.js': '.mjs' },
+  splitting: true,
+  banner: {
+    js: "import { createRequire as $require } from 'node:module';const require = $require(import.meta.url), __dirname = import.meta.dirname;",
+  },
+} as const satisfies BuildOptions
 
 export async function buildProgram(): Promise<void> {
   const outdir = inRoot(`dist.${process.pid}`)
   await Promise.all([
-    build({ ...shared, outdir, entryPoints: commandLine, plugins: [apart, withoutSchemas] }),
+    build({ ...commonJs, outdir, entryPoints: [firstFile, commandLine], plugins: [apart, withoutSchemas] }),
     // oidc-provider finds its settings and its records by the names of its classes.
-    build({ ...shared, outdir, entryPoints: programs, splitting: true, banner, keepNames: true, external: native }),
+    build({ ...modules, outdir, entryPoints: programs, keepNames: true, external: native }),
     buildConsole(path.join(outdir, 'console'), inRoot('dist/console')),
   ])
   for (const name of ['svc3', 'orka3'])

@@ -4,6 +4,6 @@ import { pathToFileURL } from 'node:url'
 import { buildProgram, root } from './build.ts'
 
 await buildProgram()
-const program = path.join(root, 'dist', 'svc3.mjs')
+const program = path.join(root, 'dist', 'svc3.cjs')
 process.argv = [process.execPath, program, 'dev', ...process.argv.slice(2)]
 await import(pathToFileURL(program).href)

@@ -159,7 +159,7 @@ describe('the greeting', () => {
 
 describe('the command line of ssh', () => {
   const line = {
-    self: ['/opt/my node/bin/node', '/opt/100%/svc3.mjs'],
+    self: ['/opt/my node/bin/node', '/opt/100%/svc3.cjs'],
     vm: { name: 'demo', uid: 'uid-1', diskGeneration: 2 },
     namespace: 'svc-ios',
     user: 'admin',
@@ -174,7 +174,7 @@ describe('the command line of ssh', () => {
     assert.ok(words.every((word, index) => word !== '-o' || words[index + 1]?.includes('=')))
     const options = words.filter((word) => word.includes('='))
     assert.deepEqual(options, [
-      "ProxyCommand='/opt/my node/bin/node' '/opt/100%%/svc3.mjs' vm connect demo --port ssh --namespace svc-ios --quiet",
+      "ProxyCommand='/opt/my node/bin/node' '/opt/100%%/svc3.cjs' vm connect demo --port ssh --namespace svc-ios --quiet",
       'HostKeyAlias=uid-1.2',
       'UserKnownHostsFile="/home/a b/known"',
       'GlobalKnownHostsFile=/dev/null',
@@ -231,7 +231,7 @@ exit 7
     assert.ok(words.includes(`UserKnownHostsFile="${env.XDG_CONFIG_HOME}/svc3/known-hosts/uid-of-demo"`))
     assert.ok(
       words.includes(
-        'ProxyCommand=/nowhere/node /nowhere/svc3/dist/svc3.mjs vm connect demo --port ssh --namespace svc-default --quiet',
+        'ProxyCommand=/nowhere/node /nowhere/svc3/dist/svc3.cjs vm connect demo --port ssh --namespace svc-default --quiet',
       ),
     )
     assert.doesNotMatch(noted(env, 'env'), /SSH_ASKPASS/)

@@ -60,7 +60,7 @@ async function packaged(version: string): Promise<string> {
   await fs.mkdir(path.join(dir, 'dist', 'cache'), { recursive: true })
   await fs.mkdir(path.join(dir, 'bin'))
   await fs.writeFile(path.join(dir, 'package.json'), JSON.stringify({ version }))
-  await fs.writeFile(path.join(dir, 'dist', 'svc3.mjs'), `// ${version}`, { mode: 0o600 })
+  await fs.writeFile(path.join(dir, 'dist', 'svc3.cjs'), `// ${version}`, { mode: 0o600 })
   await fs.writeFile(path.join(dir, 'dist', 'cache', 'compiled'), 'x')
   await fs.writeFile(path.join(dir, 'bin', 'svc3'), '#!/bin/sh\n', { mode: 0o755 })
   return dir
@@ -71,7 +71,7 @@ async function install(version: string): Promise<void> {
 }
 
 const modeOf = async (file: string): Promise<number> => (await fs.stat(file)).mode & 0o777
-const programNow = (): Promise<string> => fs.readFile(at('usr/local/lib/svc3/agent/current/dist/svc3.mjs'), 'utf8')
+const programNow = (): Promise<string> => fs.readFile(at('usr/local/lib/svc3/agent/current/dist/svc3.cjs'), 'utf8')
 
 beforeEach(async () => {
   folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-install-'))
@@ -92,7 +92,7 @@ describe('installing', () => {
     for (const entry of all.filter((each) => each.isFile() && each.name !== 'join-token'))
       assert.ok(!(await fs.readFile(path.join(entry.parentPath, entry.name), 'utf8')).includes(token), entry.name)
     const text = await fs.readFile(unit, 'utf8')
-    assert.match(text, /^ExecStart=\/usr\/bin\/node \/usr\/local\/lib\/svc3\/agent\/current\/dist\/svc3\.mjs agent /m)
+    assert.match(text, /^ExecStart=\/usr\/bin\/node \/usr\/local\/lib\/svc3\/agent\/current\/dist\/svc3\.cjs agent /m)
     assert.match(text, /^SupplementaryGroups=kvm$/m)
     assert.deepEqual(calls, ['systemctl daemon-reload', 'systemctl enable svc3-agent', 'systemctl restart svc3-agent'])
   })
@@ -100,7 +100,7 @@ describe('installing', () => {
   it('copies the program so that its user can run it, without what this user compiled', async () => {
     await install('3.0.0')
     const current = at('usr/local/lib/svc3/agent/current')
-    assert.equal(await modeOf(path.join(current, 'dist/svc3.mjs')), 0o644)
+    assert.equal(await modeOf(path.join(current, 'dist/svc3.cjs')), 0o644)
     assert.equal(await modeOf(path.join(current, 'bin/svc3')), 0o755)
     await assert.rejects(fs.access(path.join(current, 'dist/cache')), { code: 'ENOENT' })
     const installed = await installedAs(target('/nowhere'))

@@ -58,7 +58,7 @@ const definitionOf = (
   groups,
   dataDir,
   writes,
-  command: [node, path.posix.join(programDir(kind), 'current/dist/svc3.mjs'), ...words],
+  command: [node, path.posix.join(programDir(kind), 'current/dist/svc3.cjs'), ...words],
 })
 
 export async function installSteps(target: Installation, request: InstallRequest): Promise<readonly Step[]> {

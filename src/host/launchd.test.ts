@@ -6,7 +6,7 @@ import type { ServiceDefinition } from './service.ts'
 
 const agent: ServiceDefinition = {
   kind: 'agent',
-  command: ['/opt/homebrew/bin/node', '/usr/local/lib/svc3/agent/current/dist/svc3.mjs', 'agent', '--name', 'a<b>&"c"'],
+  command: ['/opt/homebrew/bin/node', '/usr/local/lib/svc3/agent/current/dist/svc3.cjs', 'agent', '--name', 'a<b>&"c"'],
   user: 'admin',
   groups: [],
   dataDir: '/Users/admin/svc3',

@@ -53,7 +53,7 @@ export async function installProgram(packageDir: string, folder: string, seenAs:
   const before = await currentProgram(folder)
   await pointTo(folder, now)
   await removeOthers(folder, [now, before ?? now])
-  return { program: path.posix.join(seenAs, link, 'dist', 'svc3.mjs'), version, before, now }
+  return { program: path.posix.join(seenAs, link, 'dist', 'svc3.cjs'), version, before, now }
 }
 
 export const currentProgram = (folder: string): Promise<string | undefined> =>
@@ -83,7 +83,7 @@ async function digestOf(dist: string): Promise<string> {
     .map((entry) => path.relative(dist, path.join(entry.parentPath, entry.name)))
     .filter((file) => !file.startsWith(`cache${path.sep}`))
     .sort()
-  if (!files.includes('svc3.mjs')) throw new NotBuilt(`there is no built program in ${dist}`)
+  if (!files.includes('svc3.cjs')) throw new NotBuilt(`there is no built program in ${dist}`)
   const hash = createHash('sha256')
   for (const file of files) {
     const bytes = await fs.readFile(path.join(dist, file))

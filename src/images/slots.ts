@@ -13,11 +13,22 @@ const idleMs = 5_000
 /** At most so many, made when they are needed first. */
 export function createSlots(most: number): Slots {
   const idle: Buffer[] = []
+  /** Let go, and perhaps there still: Node may not look for what it can clear away for a long time. */
+  let left: WeakRef<Buffer>[] = []
   const waiting: ((buffer: Buffer) => void)[] = []
   let made = 0
   let leaving: NodeJS.Timeout | undefined
   const letGo = (): void => {
+    left = left.filter((each) => each.deref())
+    left.push(...idle.map((each) => new WeakRef(each)))
     made -= idle.splice(0).length
+  }
+  const found = (): Buffer | undefined => {
+    for (let each = left.pop(); each; each = left.pop()) {
+      const buffer = each.deref()
+      if (buffer) return buffer
+    }
+    return undefined
   }
   return {
     async take() {
@@ -26,7 +37,7 @@ export function createSlots(most: number): Slots {
       if (known) return known
       if (made === most) return await new Promise((resolve) => waiting.push(resolve))
       made += 1
-      return Buffer.from(new SharedArrayBuffer(chunkBytes))
+      return found() ?? Buffer.from(new SharedArrayBuffer(chunkBytes))
     },
     give(buffer) {
       const next = waiting.shift()

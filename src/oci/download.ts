@@ -2,7 +2,7 @@
 // more than was declared, and checks the digest.
 import { createHash } from 'node:crypto'
 import { digestOfBuffer } from '../images/content.ts'
-import { RegistryError } from './errors.ts'
+import { isPassing, RegistryError } from './errors.ts'
 import type { Exchange } from './exchange.ts'
 import { networkError } from './network-error.ts'
 import { createPatience } from './retry.ts'
@@ -16,6 +16,7 @@ export interface DownloadOptions {
 }
 
 const pieceBytes = 2 ** 20
+const worthReceivingBytes = 2 ** 18
 
 /** In pieces of up to a mebibyte. From the beginning on it is checked; a part of it cannot be. */
 export async function* streamBlob(
@@ -49,7 +50,7 @@ export async function readBlob(blob: Descriptor, options: DownloadOptions, into?
   const { exchange, signal } = options
   const patience = createPatience(exchange.retry, signal)
   const content = into?.length === blob.size ? into : Buffer.allocUnsafeSlow(blob.size)
-  let at = 0
+  let at = blob.size < worthReceivingBytes ? 0 : await receive(blob, content, options)
   while (at < blob.size) {
     try {
       const opened = await openAt(blob, at, options)
@@ -144,11 +145,24 @@ interface Opened {
   readonly skipBytes: number
 }
 
+const urlOf = ({ digest }: Descriptor, { exchange, repository }: DownloadOptions): URL =>
+  new URL(`/v2/${repository}/blobs/${digest}`, exchange.origin)
+
+const scopesOf = ({ repository }: DownloadOptions): readonly string[] => [`repository:${repository}:pull`]
+
+/** A registry that cannot be reached now is for the ordinary way to say, and to try again. */
+const receive = (blob: Descriptor, into: Buffer, options: DownloadOptions): Promise<number> =>
+  options.exchange.receive(urlOf(blob, options), into, scopesOf(options), options.signal).catch((error: unknown) => {
+    options.signal?.throwIfAborted()
+    if (isPassing(error)) return 0
+    throw error
+  })
+
 async function openAt(blob: Descriptor, at: number, options: DownloadOptions): Promise<Opened> {
   const { exchange, repository, signal } = options
-  const url = new URL(`/v2/${repository}/blobs/${blob.digest}`, exchange.origin)
+  const url = urlOf(blob, options)
   const headers: Record<string, string> = { accept: '*/*', ...(at > 0 && { range: `bytes=${at}-${blob.size - 1}` }) }
-  const answer = await exchange.ask({ method: 'GET', url, headers, signal }, [`repository:${repository}:pull`])
+  const answer = await exchange.ask({ method: 'GET', url, headers, signal }, scopesOf(options))
   if (answer.status !== 200 && answer.status !== 206) throw await exchange.refuse(answer, `fetching from ${repository}`)
   const [, start = '', whole = '*'] = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(answer.headers['content-range'] ?? '') ?? []
   const begins = answer.status === 206 ? Number(start || -1) : 0

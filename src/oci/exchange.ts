@@ -3,6 +3,7 @@
 import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { RegistryError } from './errors.ts'
+import { createReceiver } from './receive.ts'
 import { createRedactor, redactUrl } from './redact.ts'
 import { refusal } from './refusal.ts'
 import { defaultRetry, type RetryPolicy } from './retry.ts'
@@ -24,6 +25,8 @@ export interface Exchange {
   readonly idleMs: number
   /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
   ask(ask: Omit<Ask, 'authorization'>, scopes: readonly string[]): Promise<Answer>
+  /** A blob straight into memory: as much of it as came, which may be nothing. What is missing is to be asked for. */
+  receive(url: URL, into: Buffer, scopes: readonly string[], signal?: AbortSignal): Promise<number>
   /** The error for an answer that was not hoped for. */
   refuse(answer: Answer, doing: string): Promise<RegistryError>
   close(): void
@@ -43,6 +46,8 @@ export function createExchange(options: RegistryOptions): Exchange {
   const redactor = createRedactor()
   const sending: SendOptions = { connector, origin: origin.origin, allowInsecure, idleMs }
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
+  const receiver = createReceiver(connector, idleMs)
+  let isElsewhere = false
   let challenged: Promise<void> | undefined
 
   /** Learns once how to authenticate, so that no body is sent in vain. */
@@ -55,17 +60,21 @@ export function createExchange(options: RegistryOptions): Exchange {
     else if (answer.status >= 500 || answer.status === 429) throw await refusal(answer, 'asking who is there', redactor)
   }
 
+  async function met(signal: AbortSignal | undefined): Promise<void> {
+    challenged ??= meet(signal)
+    const meeting = challenged
+    await meeting.catch((error: unknown) => {
+      if (challenged === meeting) challenged = undefined
+      throw error
+    })
+  }
+
   return {
     origin,
     retry,
     idleMs,
     async ask(ask, scopes) {
-      challenged ??= meet(ask.signal)
-      const meeting = challenged
-      await meeting.catch((error: unknown) => {
-        if (challenged === meeting) challenged = undefined
-        throw error
-      })
+      await met(ask.signal)
       for (let tries = 1; ; tries += 1) {
         const header = await authorization.header(scopes, ask.signal)
         const answer = await send({ ...ask, authorization: header }, sending)
@@ -74,8 +83,21 @@ export function createExchange(options: RegistryOptions): Exchange {
         discard(answer)
       }
     },
+    async receive(url, into, scopes, signal) {
+      if (isElsewhere) return 0
+      await met(signal)
+      const received = await receiver.receive(
+        { url, authorization: await authorization.header(scopes, signal), signal },
+        into,
+      )
+      isElsewhere ||= received.isElsewhere
+      return received.bytes
+    },
     refuse: (answer, doing) => refusal(answer, doing, redactor),
-    close: () => connector.close(),
+    close() {
+      receiver.close()
+      connector.close()
+    },
   }
 }
 

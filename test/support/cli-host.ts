@@ -55,7 +55,7 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
     version: '3.0.0-here',
     checkout: options.checkout ?? '/nowhere/svc3',
     workingDir: options.workingDir ?? '/nowhere/else',
-    self: ['/nowhere/node', '/nowhere/svc3/dist/svc3.mjs'],
+    self: ['/nowhere/node', '/nowhere/svc3/dist/svc3.cjs'],
     stdin: {
       isTerminal: options.terminal?.stdin ?? false,
       async *chunks(signal) {
