@@ -8,7 +8,7 @@ import { QemuDriver } from '../src/drivers/qemu/driver.ts'
 import { tinyImage } from '../src/images/tiny/build.ts'
 import { exec } from '../src/platform/exec.ts'
 import { captureNode } from '../test/contract/driver-disk.ts'
-import { freePort } from '../test/contract/driver-vm.ts'
+import { freePort } from '../test/support/free-port.ts'
 import { greeting, openGuest, seedTiny } from '../test/support/guest.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 

@@ -1,14 +1,13 @@
 // The web console, built by Vite into a folder of plain files: hashed assets, each with a brotli copy beside it. Nothing is
 // built anew while its sources are the same.
-import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { brotliCompress, constants } from 'node:zlib'
 import * as typebox from 'typebox'
 import { build, type Plugin } from 'vite'
+import { root, stampOf } from './sources.ts'
 
-const root = path.resolve(import.meta.dirname, '..')
 const sources = ['console', 'src/api', 'src/rules', 'src/client', 'package-lock.json', 'scripts/build-console.ts']
 
 /** The page checks no schemas, the service does: the names stay, what they make is nothing. */
@@ -73,17 +72,4 @@ async function compressAll(folder: string): Promise<void> {
       fs.writeFileSync(path.join(folder, `${name}.br`), await compress(bytes, { params }))
     }),
   )
-}
-
-function stampOf(names: readonly string[]): string {
-  const hash = createHash('sha256')
-  for (const name of names) {
-    const file = path.join(root, name)
-    const inside = fs.statSync(file).isDirectory() ? fs.readdirSync(file, { recursive: true, encoding: 'utf8' }) : ['']
-    for (const each of inside.sort()) {
-      const full = path.join(file, each)
-      if (fs.statSync(full).isFile()) hash.update(`${name}/${each}\0`).update(fs.readFileSync(full)).update('\0')
-    }
-  }
-  return hash.digest('hex')
 }

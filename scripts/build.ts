@@ -9,8 +9,10 @@ import { commands } from '../src/cli/commands/index.ts'
 import { programHelp } from '../src/cli/help.ts'
 import { swaggerFiles } from '../src/server/swagger.ts'
 import { buildConsole } from './build-console.ts'
+import { programStamp, root } from './sources.ts'
 
-export const root = path.resolve(import.meta.dirname, '..')
+export { root }
+
 const inRoot = (file: string): string => path.join(root, file)
 
 const firstFile = inRoot('src/bin/svc3.ts')
@@ -89,6 +91,8 @@ const modules = {
 
 export async function buildProgram(): Promise<void> {
   const outdir = inRoot(`dist.${process.pid}`)
+  // Before it begins: what is changed meanwhile is built the next time.
+  const stamp = programStamp()
   await Promise.all([
     build({ ...commonJs, outdir, entryPoints: [firstFile, commandLine], plugins: [apart, withoutSchemas] }),
     // oidc-provider finds its settings and its records by the names of its classes.
@@ -102,6 +106,7 @@ export async function buildProgram(): Promise<void> {
   for (const name of Object.keys(swaggerFiles))
     fs.copyFileSync(inRoot(`node_modules/swagger-ui-dist/${name}`), path.join(outdir, 'swagger-ui', name))
   await stop()
+  fs.writeFileSync(path.join(outdir, '.sources'), stamp)
   replaceFolder(outdir, inRoot('dist'))
 }
 

@@ -1,9 +1,10 @@
-// `npm start`: builds, then becomes `svc3 dev` with the options given after `--`.
+// `npm start`: builds what is not built yet, then becomes `svc3 dev` with the options given after `--`.
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { buildProgram, root } from './build.ts'
+import { isBuilt, root } from './sources.ts'
 
-await buildProgram()
+// Programs of this checkout that run are not to find the folder of the build gone for a moment, and a start is quicker.
+if (!isBuilt()) await (await import('./build.ts')).buildProgram()
 const program = path.join(root, 'dist', 'svc3.cjs')
 process.argv = [process.execPath, program, 'dev', ...process.argv.slice(2)]
 await import(pathToFileURL(program).href)

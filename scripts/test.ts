@@ -16,7 +16,8 @@ export async function runTests(patterns: readonly string[]): Promise<number> {
     '--test',
     // One more than the cores that CI has: most tests wait for a guest, a browser or a disk now and then.
     '--test-concurrency=3',
-    '--test-timeout=180000',
+    // Also for a hook, which may build the images of guests; and a machine with much else to do is no failure.
+    '--test-timeout=600000',
     '--test-reporter=spec',
     '--test-reporter-destination=stdout',
   ]

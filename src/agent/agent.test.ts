@@ -202,10 +202,10 @@ describe('the agent', () => {
     await rig.stop()
     await fs.mkdir(rig.vmFolder('half-made'))
     server.wanted.delete('a')
-    await server.goAway()
+    server.goAway()
     await rig.launch()
     assert.equal(world.vms.size, 2)
-    await server.comeBack()
+    server.comeBack()
     await eventually(async () => assert.deepEqual(await fs.readdir(rig.vmFolder()), ['b']))
     assert.deepEqual([...world.vms.keys()], ['b'])
   })
@@ -223,11 +223,11 @@ describe('the agent', () => {
 
   it('comes back after the server was away, and reports everything again', async () => {
     await deploy('a')
-    await server.goAway()
+    server.goAway()
     world.becomes('a', { state: 'failed', problem: 'meanwhile' })
     server.vms.clear()
     const stream = server.stream()
-    await server.comeBack()
+    server.comeBack()
     await stream
     const report = await server.until('a', ({ power }) => power === 'failed')
     assert.equal(report.problem, 'meanwhile')
@@ -311,8 +311,9 @@ describe('the agent', () => {
     await rig.stop()
     await fs.writeFile(path.join(rig.vmFolder('a'), 'svc3.json'), '{')
     const before = world.calls.length
+    const next = server.next('a')
     await rig.launch()
-    const report = await server.next('a')
+    const report = await next
     assert.deepEqual([report.power, report.generation], ['running', 1])
     assert.equal(world.calls.length, before)
   })

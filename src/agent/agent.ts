@@ -48,6 +48,8 @@ export interface AgentOptions {
   readonly imageQuotaBytes?: number | undefined
   /** Serves content to other nodes there, and takes it from them; 0 takes a free port. */
   readonly peerPort?: number | undefined
+  /** Tests only: how long a peer may say nothing. */
+  readonly peerSilenceMs?: number
   /** Asked when the node is not part of the cluster yet, or no more. */
   readonly joinToken?: (() => Promise<string>) | undefined
   /** VMs that are not in the first list of the server are removed, also those that were kept. */
@@ -161,7 +163,10 @@ async function runAgent(
     recipes: isPretended ? {} : (options.recipes ?? recipes),
     openBlob: blobsOf(content),
     askLogin: (vm, signal) => content.call(getVmRegistry, { params: { vm } }, signal),
-    peers: options.peerPort === undefined ? undefined : createPeers({ find: peersOf(content), log }),
+    peers:
+      options.peerPort === undefined
+        ? undefined
+        : createPeers({ find: peersOf(content), log, silenceMs: options.peerSilenceMs }),
     ...(!isPretended && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,
     added: nodeChanged,

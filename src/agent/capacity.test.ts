@@ -13,7 +13,7 @@ function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
   const input = { apiUrl: 'http://127.0.0.1:1', images: ['tiny'], cache: {}, ownPorts: new Set<number>() }
   return createCapacity({ options, driver, version: '3', folder: os.tmpdir() }).report(
     input,
-    AbortSignal.timeout(5_000),
+    AbortSignal.timeout(120_000),
   )
 }
 

@@ -15,23 +15,29 @@ import { ApiError } from '../api/errors.ts'
 
 const execute = promisify(execFile)
 
-describe('a chain of saves and commits', { timeout: 170_000 }, () => {
-  it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', async () => {
+describe('a chain of saves and commits', () => {
+  it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', {
+    timeout: 600_000,
+  }, async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
     await rig.deploy('a')
     let uid = 'a'
+    let writtenBytes = 0
     for (let step = 1; step <= 10; step++) {
-      await rig.write(uid)
+      writtenBytes += await rig.write(uid)
       const before = Buffer.from(rig.disks.get(uid) ?? [])
       const sentBytes = rig.server.putBytes
       const { id, wish } = rig.capture(uid, step % 2 === 0 ? 'commit' : 'save')
       await rig.server.fulfilled(wish)
       // The VM goes on while what was frozen is on its way.
-      await rig.write(uid)
+      const nextBytes = await rig.write(uid)
       const content = await rig.check(id, before)
-      // Memory is small here; a base is sent once.
-      if (step > 1) assert.ok(rig.server.putBytes - sentBytes < 2_500_000, `${rig.server.putBytes - sentBytes} bytes`)
+      // Memory is small here; a base is sent once. By chance much was written.
+      const mostBytes = Math.max(2_500_000, writtenBytes + 500_000)
+      const putBytes = rig.server.putBytes - sentBytes
+      if (step > 1) assert.ok(putBytes < mostBytes, `${putBytes} bytes for ${writtenBytes}`)
+      writtenBytes = nextBytes
       if (step % 4 === 0) {
         const next = `vm-${step}`
         rig.disks.set('saved', before)
@@ -43,7 +49,7 @@ describe('a chain of saves and commits', { timeout: 170_000 }, () => {
   })
 })
 
-describe('a capture', { timeout: 170_000, concurrency: true }, () => {
+describe('a capture', { concurrency: true }, () => {
   it('of a VM that is deleted at once comes to its end first', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
@@ -101,13 +107,13 @@ describe('a capture', { timeout: 170_000, concurrency: true }, () => {
     await rig.write('a')
     const { id, wish } = rig.capture('a')
     await rig.server.fulfilled(wish)
-    await rig.server.goAway()
-    await rig.server.comeBack()
+    rig.server.goAway()
+    rig.server.comeBack()
     await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
   })
 })
 
-describe('a disk that is full', { timeout: 170_000 }, () => {
+describe('a disk that is full', () => {
   it('on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
     const script = path.resolve(import.meta.dirname, '../../test/support/full-disk-captures.ts')
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-full-'))
@@ -120,7 +126,7 @@ describe('a disk that is full', { timeout: 170_000 }, () => {
   })
 })
 
-describe('an agent that is killed while it captures', { timeout: 175_000, concurrency: 3 }, () => {
+describe('an agent that is killed while it captures', { concurrency: 3 }, () => {
   const points = [
     'agent.capture.capture',
     'captures.frozen',
@@ -151,5 +157,5 @@ describe('an agent that is killed while it captures', { timeout: 175_000, concur
       await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
     })
 
-  it('at random moments, ten times', () => killAtRandom(10))
+  it('at random moments, ten times', { timeout: 600_000 }, () => killAtRandom(10))
 })

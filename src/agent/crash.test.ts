@@ -52,7 +52,7 @@ describe('an agent that is killed', { concurrency: 4 }, () => {
   })
 
   for (const [index, point] of failPoints.entries()) {
-    it(`at ${point}`, { timeout: 60_000 }, async () => {
+    it(`at ${point}`, async () => {
       await using server = await AgentServer.start()
       const folder = path.join(root, point)
       const before = [...(rare[point] ?? wishes[point.split('.')[1] as Kind])]

@@ -84,7 +84,7 @@ describe('growing through SSH', () => {
   })
   after(() => server.close())
 
-  const grow = (more: Partial<Growth> = {}) => growGuest({ ...growth, ...more }, AbortSignal.timeout(10_000))
+  const grow = (more: Partial<Growth> = {}) => growGuest({ ...growth, ...more }, AbortSignal.timeout(120_000))
   const script = (sizes: string, user = '501'): void => {
     commands.length = 0
     answers.clear()
@@ -121,7 +121,7 @@ describe('growing through SSH', () => {
     assert.match((await grow({ password: 'wrong' })) ?? '', /refuses the user "admin" with this password/)
   })
 
-  it('cuts the connection to a guest that does not hear a goodbye', { timeout: 15_000 }, async () => {
+  it('cuts the connection to a guest that does not hear a goodbye', async () => {
     script('svc3-sizes 1000 2000 2100\n', '0')
     const sockets: net.Socket[] = []
     const cut = Promise.withResolvers<void>()

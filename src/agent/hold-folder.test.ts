@@ -46,7 +46,7 @@ describe('the folder of an agent', () => {
     assert.deepEqual(await fs.readdir(folder), [])
   })
 
-  it('is got by exactly one of many processes that come at once, over and over', { timeout: 60_000 }, async () => {
+  it('is got by exactly one of many processes that come at once, over and over', async () => {
     for (let count = 0; count < 8; count++) takers.push(fork(program, { execArgv: [] }))
     await Promise.all(takers.map((taker) => once(taker, 'message')))
     const all = async (order: string, folder: string): Promise<string[]> => {
@@ -69,7 +69,7 @@ describe('the folder of an agent', () => {
     }
   })
 
-  it('is free when its holder was killed', { timeout: 20_000 }, async () => {
+  it('is free when its holder was killed', async () => {
     const folder = path.join(root, 'killed')
     const holder = fork(program, { execArgv: [] })
     takers.push(holder)

@@ -7,6 +7,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
+import { eventually } from '../../test/support/eventually.ts'
 import { ApiError } from '../api/errors.ts'
 import { packAttachment } from '../images/attachments.ts'
 import { packDisk } from '../images/chunks.ts'
@@ -159,7 +160,7 @@ describe('an image by content', () => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
       env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: 'images.restore.write' },
       stdio: 'ignore',
-      timeout: 20_000,
+      timeout: 120_000,
     })
     assert.deepEqual(await once(child, 'close'), [null, 'SIGKILL'])
     assert.equal((await unfinished(folder)).length, 1)
@@ -178,9 +179,16 @@ describe('an image by content', () => {
       throw signal.reason
     })
     const [first, second] = [new AbortController(), new AbortController()]
-    const left = assert.rejects(images.ensure(image, options(first.signal)), { name: 'AbortError' })
-    const stayed = assert.rejects(images.ensure(image, options(second.signal)), { name: 'AbortError' })
+    const told: [string, number?][][] = [[], []]
+    const left = assert.rejects(images.ensure(image, options(first.signal, told[0])), { name: 'AbortError' })
+    const stayed = assert.rejects(images.ensure(image, options(second.signal, told[1])), { name: 'AbortError' })
     const signal = await started.promise
+    await eventually(() =>
+      assert.ok(
+        told.every((each) => each.length > 0),
+        'both wait',
+      ),
+    )
     first.abort()
     await left
     assert.equal(signal.aborted, false)

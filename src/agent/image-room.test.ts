@@ -190,7 +190,7 @@ describe('an eviction that is killed', { concurrency: 2 }, () => {
       const child = spawn(process.execPath, ['--input-type=module', '-e', code], {
         env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: point },
         stdio: ['ignore', 'ignore', 'inherit'],
-        timeout: 20_000,
+        timeout: 120_000,
       })
       children.add(child)
       assert.deepEqual(await once(child, 'close'), [null, 'SIGKILL'])

@@ -5,7 +5,8 @@ import { AgentRig } from '../../test/support/agent-rig.ts'
 import { scriptedDriver, type World } from '../../test/support/scripted-driver.ts'
 import type { Driver } from '../drivers/driver.ts'
 
-const graceMs = 20_000
+/** Longer than any test may take. */
+const graceMs = 600_000
 
 /** With guests that do not shut down by themselves: a stop takes the whole grace. */
 function stubborn(world: World): { readonly driver: Driver; readonly asked: Promise<void> } {
@@ -27,7 +28,7 @@ describe('a guest that does not shut down', () => {
     ['a stop', { power: 'stopped' }],
     ['a resize', { diskGb: 20 }],
   ] as const)
-    it(`does not keep its VM from being deleted during ${what}`, { timeout: graceMs / 2 }, async () => {
+    it(`does not keep its VM from being deleted during ${what}`, async () => {
       await using rig = await AgentRig.make()
       const { driver, asked } = stubborn(rig.world)
       await (await rig.launch({ driver })).ready
@@ -39,7 +40,7 @@ describe('a guest that does not shut down', () => {
       assert.deepEqual([rig.world.vms.size, rig.world.count('grow a'), rig.world.count('start a')], [0, 0, 1])
     })
 
-  it('does not keep the agent from stopping', { timeout: graceMs / 2 }, async () => {
+  it('does not keep the agent from stopping', async () => {
     await using rig = await AgentRig.make()
     const { driver, asked } = stubborn(rig.world)
     await (await rig.launch({ driver })).ready

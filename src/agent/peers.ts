@@ -18,7 +18,7 @@ export interface PeersOptions {
   find(content: string, signal: AbortSignal): Promise<readonly Peer[]>
   readonly log: Log
   /** Tests only. */
-  readonly silenceMs?: number
+  readonly silenceMs?: number | undefined
 }
 
 /** As strong as TLS 1.3's, and of the ones that know pre-shared keys by name the one that hides the past. */

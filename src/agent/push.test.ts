@@ -17,7 +17,7 @@ import { type PushOptions, push } from './push.ts'
 
 const signal = AbortSignal.timeout(120_000)
 
-describe('a push in the format of tart', { timeout: 180_000 }, () => {
+describe('a push in the format of tart', () => {
   let folder: string
   let registry: RegistryProcess
   let small: SmallImage

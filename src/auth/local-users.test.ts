@@ -4,6 +4,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
+import { eventually } from '../../test/support/eventually.ts'
 import { accountIdOf, LocalUsers, LocalUsersError } from './local-users.ts'
 
 let folder: string
@@ -47,17 +48,19 @@ describe('local users', () => {
 
   it('take as long to refuse when they do not exist', async () => {
     await add('ada@example.com')
+    // The work that it is, whoever else is at work on this machine: of its threads, too.
     const timed = async (email: string): Promise<number> => {
       const samples: number[] = []
       for (let index = 0; index < 3; index++) {
-        const start = performance.now()
+        const start = process.cpuUsage()
         await users.verify(email, 'wrong')
-        samples.push(performance.now() - start)
+        const { user, system } = process.cpuUsage(start)
+        samples.push((user + system) / 1_000)
       }
-      return samples.sort((a, b) => a - b)[1] ?? 0
+      return Math.min(...samples)
     }
     const [there, nowhere] = [await timed('ada@example.com'), await timed('eve@example.com')]
-    assert.ok(nowhere > there / 3 && nowhere < there * 3, `${there} ms and ${nowhere} ms`)
+    assert.ok(nowhere > there / 3 && nowhere < there * 3, `${there} ms and ${nowhere} ms of the processor`)
   })
 
   it('that another process removes, adds or changes are noticed', async () => {
@@ -70,11 +73,7 @@ describe('local users', () => {
     assert.equal(other.byAccountId(id), undefined)
     assert.ok(await other.verify('ada@example.com', 'another one'))
     await users.remove('ada@example.com')
-    const start = performance.now()
-    while (other.isCurrent(accountIdOf(ada))) {
-      assert.ok(performance.now() - start < 2_000)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
+    await eventually(() => assert.ok(!other.isCurrent(accountIdOf(ada))))
     // The same e-mail again is somebody else.
     const again = await add('ada@example.com')
     assert.notEqual(again.uid, ada.uid)

@@ -67,7 +67,7 @@ async function withStored(
   }
 }
 
-const patienceMs = 3_000
+const patienceMs = 20_000
 
 /** Until the next command on this machine has a token again that counts: `svc3 dev` notices the change by itself. */
 async function renewed({ dataDir, email }: { dataDir: string; email: string }, before: string): Promise<void> {

@@ -7,19 +7,24 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { type FakeService, recordOf, startFakeService } from '../../test/support/api-stand-in.ts'
 import { run } from '../../test/support/cli-host.ts'
 import { nodeOf, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { type Patience, withoutLimit } from '../../test/support/patience.ts'
+import { patienceMs } from './commands/complete.ts'
 import { shells } from './completion-scripts.ts'
 
 let service: FakeService
+let patience: Patience
 let folder: string
 let env: Record<string, string>
 before(async () => {
   service = await startFakeService()
+  patience = withoutLimit(patienceMs)
   folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-complete-'))
   const contexts = { work: { apiUrl: service.apiUrl, token: service.token, namespace: 'svc-work' }, lab: {} }
   fs.mkdirSync(path.join(folder, 'svc3'))
   fs.writeFileSync(path.join(folder, 'svc3/config.json'), JSON.stringify({ contexts }))
 })
 after(async () => {
+  patience.end()
   fs.rmSync(folder, { recursive: true })
   await service[Symbol.asyncDispose]()
 })
@@ -135,9 +140,8 @@ describe('completion', () => {
 
   it('is silent and quick when the service is not there, does not answer, or refuses', async () => {
     service.override = () => undefined
-    const startMs = performance.now()
+    patience.end()
     assert.deepEqual(await complete('vm list '), [':'])
-    assert.ok(performance.now() - startMs < 1_000)
     assert.deepEqual(await complete('vm list ', { SVC3_API_URL: 'http://127.0.0.1:1' }), [':'])
     assert.deepEqual(await complete('vm list ', { SVC3_API_URL: 'not an address' }), [':'])
     service.override = undefined

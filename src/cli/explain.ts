@@ -9,7 +9,7 @@ import { type LiveNames, liveNames } from './names.ts'
 import { openClient } from './session.ts'
 import { nearestName } from './suggest.ts'
 
-const patienceMs = 700
+export const patienceMs = 700
 
 /** What the service calls kinds → what can be asked for. */
 const kinds: Readonly<Record<string, LiveNames>> = {

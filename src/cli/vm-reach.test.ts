@@ -84,7 +84,7 @@ describe('vm connect', () => {
     assert.match(nobody.stderr, /cannot reach http:\/\/127\.0\.0\.1:1/)
   })
 
-  it('carries every byte in both directions, as a process', { timeout: 20_000 }, async () => {
+  it('carries every byte in both directions, as a process', async () => {
     const bytes = randomBytes(2_000_000)
     const hash = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
     const received = Promise.withResolvers<string>()
@@ -121,7 +121,7 @@ describe('vm connect', () => {
 
 describe('the greeting', () => {
   const silent = (): Duplex => new Duplex({ read: () => undefined, write: (_, __, done) => done() })
-  const patience = { vm: 'demo', signal: new AbortController().signal, totalMs: 60, tryMs: 10, pauseMs: 5 }
+  const patience = { vm: 'demo', signal: new AbortController().signal, totalMs: 500, tryMs: 10, pauseMs: 5 }
 
   it('that never comes is a timeout, and no connection is left open', async () => {
     const streams: Duplex[] = []
@@ -129,7 +129,7 @@ describe('the greeting', () => {
       streams.push(silent())
       return streams.at(-1) as Duplex
     }
-    await assert.rejects(dialUntilGreeted(dial, patience), { reason: 'Timeout', message: /vm "demo" within 0\.06 s/ })
+    await assert.rejects(dialUntilGreeted(dial, patience), { reason: 'Timeout', message: /vm "demo" within 0\.5 s/ })
     assert.ok(streams.length > 1 && streams.every((stream) => stream.destroyed))
   })
 
@@ -150,7 +150,7 @@ describe('the greeting', () => {
   it('can still be read', async () => {
     const stream = silent()
     stream.push('SSH-2.0-a\r\n')
-    const greeted = await dialUntilGreeted(async () => stream, patience)
+    const greeted = await dialUntilGreeted(async () => stream, { ...patience, totalMs: 120_000, tryMs: 120_000 })
     stream.push('more')
     stream.push(null)
     assert.equal(await text(greeted), 'SSH-2.0-a\r\nmore')
@@ -302,7 +302,7 @@ describe('known hosts', () => {
 })
 
 describe('vm vnc', () => {
-  it('serves several viewers on a loopback port until Ctrl-C', { timeout: 10_000 }, async () => {
+  it('serves several viewers on a loopback port until Ctrl-C', async () => {
     service.guest = (guest, port, count) => {
       guest.send(`${port} ${count} `)
       guest.on('message', (bytes: Buffer) => guest.send(bytes))

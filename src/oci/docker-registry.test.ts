@@ -43,7 +43,8 @@ function connect(options: Partial<RegistryOptions> = {}): Registry {
     credentials: registryUser,
     ca: authority.cert,
     policy: { allowLoopback: true, allowPrivate: false },
-    retry: { attempts: 8, firstDelayMs: 100, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 },
+    // Until it is back, however long it takes to start.
+    retry: { attempts: 100, firstDelayMs: 100, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 },
     ...options,
   })
   opened.push(registry)
@@ -58,7 +59,7 @@ const push = (repository: string, tag: string, options: CopyOptions = {}, more: 
   )
 
 const skopeo = (...args: string[]) =>
-  exec('skopeo', args, { timeoutMs: 30_000, env: { ...process.env, HOME: folder } as Record<string, string> })
+  exec('skopeo', args, { timeoutMs: 120_000, env: { ...process.env, HOME: folder } as Record<string, string> })
 const creds = `${registryUser.username}:${registryUser.password}`
 const trust = async () => {
   const certs = path.join(folder, 'certs')

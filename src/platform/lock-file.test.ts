@@ -10,7 +10,7 @@ import { LockedError, withLockFile } from './lock-file.ts'
 const here = new URL('../../test/support/lock-taker.ts', import.meta.url)
 
 describe('withLockFile', () => {
-  it('lets one of several processes in at a time', { timeout: 30_000 }, async () => {
+  it('lets one of several processes in at a time', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-lock-'))
     const takers = Array.from({ length: 3 }, () =>
       fork(here, [path.join(folder, 'lock'), path.join(folder, 'inside'), '300']),

@@ -25,7 +25,7 @@ describe('processes', () => {
     await kill({ ...id, startTime: 'another' }, 'SIGKILL')
     assert.equal(await waitForEnd(id, 30), false)
     await kill(id, 'SIGKILL')
-    assert.equal(await waitForEnd(id, 5_000), true)
+    assert.equal(await waitForEnd(id, 120_000), true)
     assert.deepEqual(await findByArgument(mark), [])
     assert.deepEqual(await argumentsOf(pid), [])
   })

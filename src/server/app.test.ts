@@ -99,10 +99,11 @@ describe('limits', () => {
   })
 
   it('too many requests of one token: 429 with Retry-After, while another token is served', async () => {
-    await using limited = await startService({ settings: { limits: { requestsPerMinute: 60 } } })
+    // One in a minute: none more comes free while these are asked.
+    await using limited = await startService({ settings: { limits: { requestsPerMinute: 1 } } })
     const answers = await Promise.all(Array.from({ length: 20 }, () => limited.call('GET', path)))
     const refused = answers.filter(({ status }) => status === 429)
-    assert.equal(refused.length, 10)
+    assert.equal(refused.length, 19)
     assert.equal(refused[0]?.body.reason, 'TooManyRequests')
     assert.ok(Number(refused[0]?.headers['retry-after']) > 0)
     const other = await limited.tokenFor({ kind: 'user', name: 'other@example.com', admin: true })
@@ -110,7 +111,7 @@ describe('limits', () => {
   })
 
   it('guessing tokens: 429 by address, while a good token is served', async () => {
-    await using limited = await startService({ settings: { limits: { anonymousPerMinute: 30 } } })
+    await using limited = await startService({ settings: { limits: { anonymousPerMinute: 1 } } })
     await limited.call('GET', path)
     const codes = []
     for (let index = 0; index < 8; index++)
@@ -143,7 +144,7 @@ describe('limits', () => {
     assert.match(await raw(Number(port), 'hello\r\n\r\n'), /^HTTP\/1\.1 400 .*"kind":"Status"/s)
   })
 
-  it('clients that send slowly are let go with a 408, while others are served', { timeout: 20_000 }, async () => {
+  it('clients that send slowly are let go with a 408, while others are served', async () => {
     await using hurried = await startService({ settings: { limits: { headersSeconds: 1, requestSeconds: 2 } } })
     const { port } = new URL(await hurried.listen())
     const slow = Array.from({ length: 20 }, () => raw(Number(port), 'GET /healthz HTTP/1.1\r\nX-Slow: '))
@@ -157,7 +158,7 @@ describe('limits', () => {
   })
 
   it('a flood of bad tokens does not shut a good one out that was not seen before', async () => {
-    await using limited = await startService({ settings: { limits: { anonymousPerMinute: 6 } } })
+    await using limited = await startService({ settings: { limits: { anonymousPerMinute: 1 } } })
     for (let index = 0; index < 5; index++) await limited.call('GET', path, { token: `junk${index}` })
     assert.equal((await limited.call('GET', path, { token: 'junk' })).status, 429)
     const fresh = await limited.tokenFor({ kind: 'user', name: 'new@example.com', admin: true })
@@ -181,7 +182,7 @@ describe('limits', () => {
 
 describe('behind a proxy', () => {
   it('that is trusted, callers are told apart by what it says; others are not believed', async () => {
-    const limits = { anonymousPerMinute: 6 }
+    const limits = { anonymousPerMinute: 1 }
     const ask = async (to: TestService, from: string): Promise<number> =>
       (await to.call('GET', '/api/v1/cluster-info', { token: null, headers: { 'x-forwarded-for': from } })).status
     await using trusting = await startService({ settings: { limits, trustedProxies: ['127.0.0.1'] } })

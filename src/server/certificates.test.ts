@@ -118,7 +118,7 @@ describe('a certificate of our own', () => {
 })
 
 describe('swapping certificates under load', () => {
-  it('fails no request, ends no watch, and new connections get the new one at once', { timeout: 60_000 }, async () => {
+  it('fails no request, ends no watch, and new connections get the new one at once', async () => {
     await using service = await startService({
       settings: { limits: { requestsPerMinute: 1_000_000_000 } },
       logLevel: 'warn',
@@ -196,7 +196,8 @@ describe('swapping certificates under load', () => {
       await new Promise((resolve) => socket.once('secureConnect', resolve))
       assert.equal(socket.getPeerX509Certificate()?.fingerprint256, fingerprint)
       socket.destroy()
-      for (const enough = requests + 60; requests < enough; ) await new Promise((resolve) => setTimeout(resolve, 2))
+      for (const enough = requests + 60; requests < enough || !seen.has(fingerprint); )
+        await new Promise((resolve) => setTimeout(resolve, 2))
     }
     stop = true
     await Promise.all(workers)

@@ -9,6 +9,7 @@ import { afterEach, before, describe, it } from 'node:test'
 import tls from 'node:tls'
 import type { FastifyServerOptions } from 'fastify'
 import { makePair, type TestPair } from '../../test/support/certificates.ts'
+import { eventually } from '../../test/support/eventually.ts'
 import { startService } from '../../test/support/service.ts'
 import { silentLog } from '../platform/log.ts'
 import { factsOf } from './certificate-check.ts'
@@ -149,9 +150,9 @@ describe('one port', () => {
 
   it('serves the latest certificate also when it came while the first was being made', async () => {
     const made = Promise.withResolvers<Served>()
-    const { port, swap } = await listen(hello, { current: () => made.promise })
+    const { port, swap, asked } = await listen(hello, { current: () => made.promise })
     const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await eventually(() => assert.equal(asked(), 1))
     swap(second)
     made.resolve(first)
     await once(socket, 'secureConnect')
@@ -197,26 +198,24 @@ describe('without plain HTTP', () => {
 
 describe('who says nothing, or nonsense', () => {
   it('is closed: silence, half a handshake, nonsense after the first byte; others are served meanwhile', async () => {
-    const { port } = await listen(hello, { openingMs: 150 })
-    await get(`https://127.0.0.1:${port}`)
     const nonsense = Buffer.from([0x16, 0x03, 0x01, 0x00, 0x20, ...Array(32).fill(0x41)])
-    const started = performance.now()
-    const closings = [
-      raw(port, ''),
-      raw(port, Buffer.from([0x16])),
-      raw(port, nonsense),
-      raw(port, nonsense.subarray(0, 9)),
-    ]
+    const sayTo = (port: number) => ['', Buffer.from([0x16]), nonsense, nonsense.subarray(0, 9)].map((each) => raw(port, each)) // biome-ignore format: one thought
+    const hurried = await listen(hello, { openingMs: 150 })
+    for (const reply of await Promise.all(sayTo(hurried.port))) assert.ok(!reply.includes('HTTP'))
+    // Where all have time: a handshake may take longer than that on a busy machine.
+    const { port, server } = await listen(hello, { openingMs: 600_000 })
+    const closings = sayTo(port)
     assert.equal((await get(`https://127.0.0.1:${port}`)).status, 200)
-    for (const reply of await Promise.all(closings)) assert.ok(!reply.includes('HTTP'))
-    assert.ok(performance.now() - started < 3_000)
     assert.equal((await get(`http://127.0.0.1:${port}`)).status, 200)
+    server.close()
+    server.closeAllConnections()
+    await Promise.all(closings)
   })
 
   it('is not the client who is only slow with the rest of the request', async () => {
-    const { port } = await listen(hello, { openingMs: 50 })
+    const { port } = await listen(hello, { openingMs: 500 })
     const socket = net.connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n'))
-    await new Promise((resolve) => setTimeout(resolve, 200))
+    await new Promise((resolve) => setTimeout(resolve, 600))
     socket.write('Host: x\r\nConnection: close\r\n\r\n')
     assert.match(Buffer.concat(await socket.toArray()).toString(), /http 127\.0\.0\.1 GET$/)
   })
@@ -231,8 +230,9 @@ describe('who says nothing, or nonsense', () => {
     })
     const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
     await once(socket, 'secureConnect')
-    socket.write('GET / HTTP/1.1\r\n')
-    await once(socket, 'close')
+    // It may have lost its patience before this arrives.
+    socket.on('error', () => undefined).write('GET / HTTP/1.1\r\n')
+    await new Promise((resolve) => socket.on('close', resolve))
     assert.deepEqual(late, ['ERR_HTTP_REQUEST_TIMEOUT'])
   })
 

@@ -37,7 +37,7 @@ const serverOf = (id: string): ServerRecord => ({
 })
 
 /** One server beside others, which are their stores; `null` does not answer. */
-async function among(others: Readonly<Record<string, ContentStore | null>>) {
+async function among(others: Readonly<Record<string, ContentStore | null>>, change: Partial<ContentStore> = {}) {
   const asked: string[] = []
   const storeAt = (url: string): ContentStore => {
     const store = others[new URL(url).host]
@@ -54,7 +54,7 @@ async function among(others: Readonly<Record<string, ContentStore | null>>) {
     open: async (url: string, _method: string, where: string) =>
       Readable.from(storeAt(url).open(where.split('/').at(-1) ?? '')),
   } as unknown as ServerCalls
-  const own = await newStore()
+  const own = { ...(await newStore()), ...change }
   const shared = shareContent({ own, others: () => Object.keys(others).map(serverOf), calls, log: silentLog })
   return { own, shared, asked }
 }
@@ -77,11 +77,12 @@ describe('content of several servers', () => {
   })
 
   it('that nobody has is told as such, and many questions go out as one', async () => {
-    const { shared, asked } = await among({ far: await newStore() })
+    // All in one turn: how many a disk takes is its own matter.
+    const { shared, asked } = await among({ far: await newStore() }, { touch: async () => false })
     const digests = Array.from({ length: 50 }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
     const there = await Promise.all(digests.map((digest) => shared.touch(digest)))
     assert.ok(there.every((each) => !each))
-    assert.ok(asked.length <= 3, asked.join())
+    assert.deepEqual(asked, ['50 of far'])
     await assert.rejects(shared.read(digests[0] ?? '', 100), /there is no content/)
   })
 

@@ -16,7 +16,7 @@ const path = '/api/v1/namespaces/svc-default/upload/image'
 let service: TestService
 let port: number
 before(async () => {
-  service = await startService({ settings: { limits: { requestSeconds: 1, uploadSilenceSeconds: 2 } } })
+  service = await startService({ settings: { limits: { requestSeconds: 1, uploadSilenceSeconds: 3 } } })
   port = Number(new URL(await service.listen()).port)
   await service.call('POST', images, { body: { name: 'taken', size: '1G' } })
 })
@@ -66,7 +66,7 @@ describe('an upload', () => {
     const { socket, closed, text } = await connect('slow', ['Content-Length: 512', 'Connection: close'])
     for (let part = 0; part < 8; part++) {
       socket.write(Buffer.alloc(64))
-      await sleep(400)
+      await sleep(250)
     }
     await closed
     assert.match(text(), /^HTTP\/1\.1 201 /)

@@ -237,11 +237,15 @@ test('10,000 entries are read a page at a time at the cost of the page', async (
   }
   assert.equal(seen.length, 10_000)
   assert.equal(new Set(seen).size, 10_000)
-  const time = (work: () => void): number => {
-    const start = performance.now()
-    for (let n = 0; n < 200; n++) work()
-    return performance.now() - start
-  }
+  /** The quickest of some: whatever else this machine does is in the others. */
+  const time = (work: () => void): number =>
+    Math.min(
+      ...Array.from({ length: 10 }, () => {
+        const start = performance.now()
+        for (let n = 0; n < 20; n++) work()
+        return performance.now() - start
+      }),
+    )
   const page = time(() => view.range('a', { limit: 100, after: key('a', '05000') }))
   const whole = time(() => view.range('a'))
   assert.ok(page * 5 < whole, `a hundredth took ${page} ms, the whole ${whole} ms`)

@@ -5,9 +5,10 @@ import os from 'node:os'
 import path from 'node:path'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
 import { ExecError, exec } from '../../src/platform/exec.ts'
+import { bindOnce } from '../support/free-port.ts'
 import { installStandIn } from '../support/tart-stand-in/install.ts'
 import { applesOf, blankMac, tartsOf } from './driver-apple.ts'
-import { bindOnce, specify } from './driver-vm.ts'
+import { specify } from './driver-vm.ts'
 
 export type CrashStep = 'start' | 'stop' | 'revert' | 'capture'
 

@@ -15,7 +15,7 @@ interface Task {
 const [step, file = '', id = ''] = process.argv.slice(2)
 const { handle, vm, options, apple } = JSON.parse(await fs.readFile(file, 'utf8')) as Task
 const driver = apple ? new AppleDriver(apple) : new QemuDriver(options)
-const signal = AbortSignal.timeout(20_000)
+const signal = AbortSignal.timeout(120_000)
 if (step === 'start') await driver.start(handle, vm, signal)
 else if (step === 'stop') await driver.stop(handle, { graceSeconds: 0 })
 else if (step === 'capture') await driver.capturing.capture(handle, vm, { id, withMemory: true }, signal)

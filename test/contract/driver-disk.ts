@@ -12,7 +12,7 @@ const mib = 2 ** 20
 
 /** A MiB of one letter at so many MiB, flushed. No driver may hold the VM's control socket. */
 export async function writeDisk({ folder }: Handle, letter: string, atMib: number): Promise<void> {
-  const qmp = await connectQmp(qmpSocket(runtimeFolder(folder)), 2_000)
+  const qmp = await connectQmp(qmpSocket(runtimeFolder(folder)), 60_000)
   try {
     const [device] = (await qmp.execute('query-block')) as { qdev: string }[]
     for (const command of [`write -P ${letter.charCodeAt(0)} ${atMib}M 1M`, 'flush']) {

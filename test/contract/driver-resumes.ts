@@ -7,10 +7,10 @@ import type { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { macAddress } from '../../src/drivers/qemu/identity.ts'
 import { fileOnDisk } from '../support/disk-files.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { type Guest, openGuest } from '../support/guest.ts'
 import { captureNode } from './driver-disk.ts'
 import { savedImage } from './driver-saved-image.ts'
-import { freePort } from './driver-vm.ts'
 
 export interface Source {
   readonly root: string

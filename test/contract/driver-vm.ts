@@ -1,6 +1,6 @@
-// A VM for tests of drivers, a port that it may have, and patience that ends.
-import net from 'node:net'
+// A VM for tests of drivers, and patience that ends.
 import type { VmSpec } from '../../src/drivers/driver.ts'
+import { freePort } from '../support/free-port.ts'
 
 export async function specify(
   test: {
@@ -24,22 +24,6 @@ export async function specify(
     legacyIO: false,
     ...change,
   }
-}
-
-/** Below the range that the system hands out by itself, so that no client's own port is in the way. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = 12_000 + Math.floor(Math.random() * 18_000)
-    if (await bindOnce(port).then(() => true, () => false)) return port // biome-ignore format: one thought
-  }
-}
-
-export function bindOnce(port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const server = net.createServer()
-    server.once('error', reject)
-    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => server.close(() => resolve()))
-  })
 }
 
 export async function within<T>(promise: Promise<T>, limitMs: number): Promise<T> {

@@ -7,8 +7,9 @@ import path from 'node:path'
 import { afterEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Driver, type Handle, type Observed, PortTaken, type VmSpec } from '../../src/drivers/driver.ts'
+import { bindOnce, freePort } from '../support/free-port.ts'
 import { capturesContract } from './driver-captures.ts'
-import { bindOnce, freePort, specify, within } from './driver-vm.ts'
+import { specify, within } from './driver-vm.ts'
 
 export interface DriverUnderTest<D extends Driver = Driver> {
   open(): D
@@ -39,7 +40,7 @@ const signal = () => AbortSignal.timeout(hangMs)
 const state = (observed: Observed): string => observed.state
 
 export function driverContract<D extends Driver>(name: string, test: DriverUnderTest<D>): void {
-  describe(`${name} keeps the driver's contract`, { timeout: 300_000 }, () => {
+  describe(`${name} keeps the driver's contract`, () => {
     const mibs = (count: number): number => (count + (test.imageMib ?? 64) - 64) * mib
     const cleanUp: (() => Promise<void>)[] = []
     afterEach(async () => {

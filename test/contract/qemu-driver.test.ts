@@ -13,9 +13,10 @@ import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { eventually } from '../support/eventually.ts'
+import { freePort } from '../support/free-port.ts'
 import { driverContract } from './driver.ts'
 import { activeDisk, blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
-import { freePort, specify } from './driver-vm.ts'
+import { specify } from './driver-vm.ts'
 
 for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
   driverContract(`qemu, ${architecture}`, {
@@ -38,9 +39,9 @@ for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
     traces: tracesOf,
   })
 
-describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
+describe('the QEMU driver on its host', () => {
   const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
-  const signal = () => AbortSignal.timeout(20_000)
+  const signal = () => AbortSignal.timeout(120_000)
 
   for (const network of ['sealed', 'user'] as const)
     it(`still says why it does not go on from memory after a stranger was quicker at a port (${network})`, async () => {
@@ -205,7 +206,7 @@ describe('the QEMU driver on its host', { timeout: 60_000 }, () => {
     // In a mount namespace, so that its small file system goes with it.
     const scenario = path.join(import.meta.dirname, 'driver-full-disk.ts')
     const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
-    await exec('unshare', [...asRoot, '--mount', process.execPath, scenario], { timeoutMs: 50_000 })
+    await exec('unshare', [...asRoot, '--mount', process.execPath, scenario], { timeoutMs: 170_000 })
   })
 
   it('says what QEMU said when it does not start, and leaves nothing', async () => {

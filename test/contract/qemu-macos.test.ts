@@ -13,12 +13,13 @@ import { connectQmp } from '../../src/drivers/qemu/qmp.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { bootDisk, bootDiskWord } from '../support/efi-disks.ts'
+import { freePort } from '../support/free-port.ts'
 import { openGuest, seedTiny } from '../support/guest.ts'
-import { freePort, specify } from './driver-vm.ts'
+import { specify } from './driver-vm.ts'
 
 const smcKey = 'not-an-smc-key-'.repeat(5).slice(0, 64)
 
-describe('the macOS profile on a real guest', { timeout: 240_000 }, () => {
+describe('the macOS profile on a real guest', () => {
   let root: string
   let image: VmSpec['image']
   before(async () => {
@@ -30,7 +31,9 @@ describe('the macOS profile on a real guest', { timeout: 240_000 }, () => {
   })
   after(() => fs.rm(root, { recursive: true, force: true }))
 
-  it('is booted by the boot disk, from firmware with variables of its own, and has the serial number', async () => {
+  it('is booted by the boot disk, from firmware with variables of its own, and has the serial number', {
+    timeout: 600_000,
+  }, async () => {
     const file = path.join(root, 'boot-disk.img')
     const bytes = await bootDisk(image.disk)
     await fs.writeFile(file, bytes)
@@ -46,7 +49,7 @@ describe('the macOS profile on a real guest', { timeout: 240_000 }, () => {
     const folder = path.join(root, 'vm')
     const handle = await driver.create(vm, folder)
     try {
-      await driver.start(handle, vm, AbortSignal.timeout(60_000))
+      await driver.start(handle, vm, AbortSignal.timeout(120_000))
       const runtime = runtimeFolder(folder)
       assert.equal((await exec('ps', ['-eo', 'args', '-ww'])).stdout.includes(smcKey), false)
       await assert.rejects(fs.access(smcFile(runtime)), { code: 'ENOENT' })
@@ -82,7 +85,7 @@ describe('the macOS profile on a real guest', { timeout: 240_000 }, () => {
     )
     const driver = new QemuDriver({ macos: { smcKey } })
     try {
-      await driver.start(handle, vm, AbortSignal.timeout(60_000))
+      await driver.start(handle, vm, AbortSignal.timeout(120_000))
       await driver.close()
       const qmp = await connectQmp(path.join(runtimeFolder(folder), 'qmp'), 10_000)
       const key = await qmp.execute('qom-get', { path: '/machine/peripheral/smc', property: 'osk' })

@@ -20,7 +20,7 @@ import { specify } from './driver-vm.ts'
 
 const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
 const options = { network: 'user' } as const
-const signal = () => AbortSignal.timeout(30_000)
+const signal = () => AbortSignal.timeout(120_000)
 
 /** A VM that runs; what is written to it is a letter more in every MiB. */
 async function arrange(t: { after(work: () => Promise<void>): void }) {
@@ -64,10 +64,10 @@ const settled = (handle: Handle) =>
     const { layers, isAhead } = await requireChain(handle.folder)
     assert.ok(layers.length <= mostFrozen + 1 && !isAhead)
     assert.deepEqual(await openDisks(handle), layers.map(({ file }) => file).sort())
-  }, 20_000)
+  }, 120_000)
 
-describe('many captures of a VM that runs', { timeout: 80_000, concurrency: 2 }, () => {
-  it('leave a short disk with every byte, and so does each capture', async (t) => {
+describe('many captures of a VM that runs', { concurrency: 2 }, () => {
+  it('leave a short disk with every byte, and so does each capture', { timeout: 600_000 }, async (t) => {
     const { root, vm, driver, handle, write, capture, letters } = await arrange(t)
     const qemus = await qemusOf(handle)
     const truths = new Map<string, string>()
@@ -93,7 +93,9 @@ describe('many captures of a VM that runs', { timeout: 80_000, concurrency: 2 },
   })
 
   for (const isQemuKilled of [false, true])
-    it(`and a kill -9 of the agent in the middle${isQemuKilled ? ', and of QEMU' : ''}`, async (t) => {
+    it(`and a kill -9 of the agent in the middle${isQemuKilled ? ', and of QEMU' : ''}`, {
+      timeout: 600_000,
+    }, async (t) => {
       const { root, vm, driver, handle, write, capture, letters } = await arrange(t)
       for (const at of isQemuKilled
         ? ['merge-added', 'merge-settled']

@@ -26,9 +26,9 @@ describe('a cluster of etcd with users and certificates', () => {
   let etcd: EtcdCluster
   const plain = (rest: string, prefix = 'ours'): Promise<Store> =>
     openStore(`etcd://${new URL(etcd.urls[0] ?? '').host}/${prefix}?${rest}`)
-  const secure = (rest: string): Promise<Store> => {
+  const secure = (rest: string, patienceMs = 2_000): Promise<Store> => {
     const place = `//${new URL(etcd.tlsUrls[0] ?? '').host}/ours?${rest}`
-    return openEtcd({ ...parseEtcdAddress(place, () => undefined), patienceMs: 500 })
+    return openEtcd({ ...parseEtcdAddress(place, () => undefined), patienceMs })
   }
 
   before(async () => {
@@ -89,7 +89,7 @@ describe('a cluster of etcd with users and certificates', () => {
 
   it('takes a user by the name in its certificate, and nobody without one or who does not know the authority', async () => {
     const pair = `cert=${inFolder('client.pem')}&key=${inFolder('client.key')}`
-    const store = await secure(`ca=${inFolder('ca')}&${pair}`)
+    const store = await secure(`ca=${inFolder('ca')}&${pair}`, 60_000)
     const seen = collect(store, '/c/', '0', (changes) => changes.length === 1)
     const entry = await store.create('/c/a', 1)
     assert.deepEqual(await seen, [{ type: 'put', entry }])

@@ -151,7 +151,8 @@ export function modelContract(engine: Engine): void {
       fc.asyncProperty(arbitrary, async (sequence) => {
         store = await runSequence(store, `/model/${++sequences}/`, sequence, engine)
       }),
-      { numRuns: runs },
+      // As many as a busy machine has the time for: each is a test by itself.
+      { numRuns: runs, interruptAfterTimeLimit: 60_000 },
     )
     await store.close()
   }

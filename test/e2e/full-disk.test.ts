@@ -8,7 +8,7 @@ import { makeFolder } from '../support/dev-server.ts'
 
 const script = path.resolve(import.meta.dirname, '../support/full-disk-images.ts')
 
-describe('a disk that is full', { timeout: 170_000 }, () => {
+describe('a disk that is full', () => {
   it('in the middle of an upload or a pull ends it with words, leaves nothing, and is over when there is room', async () => {
     const [folder, away] = [await makeFolder(), await makeFolder()]
     try {

@@ -21,7 +21,7 @@ let rig: ClusterRig
 let files: string
 let remote: RemoteFolder
 
-const run = (...words: string[]): Promise<Ran> => svc3(words, { cwd: files, env: access(), timeoutMs: 120_000 })
+const run = (...words: string[]): Promise<Ran> => svc3(words, { cwd: files, env: access(), timeoutMs: 300_000 })
 const access = () => ({ SVC3_API_URL: rig.apiUrl, SVC3_TOKEN: rig.server.token })
 const inFiles = (name: string): string => path.join(files, name)
 
@@ -48,7 +48,7 @@ after(async () => {
   await fs.rm(files, { recursive: true, force: true })
 })
 
-describe('an image', { timeout: 170_000 }, () => {
+describe('an image', () => {
   it('comes back byte for byte, under its own name and in its own file', async () => {
     const uploaded = await run('image', 'upload', 'disk.img', '-d', 'A disk')
     assert.deepEqual([uploaded.code, uploaded.stdout], [0, 'Image disk.img is uploaded.\n'], uploaded.stderr)
@@ -131,7 +131,7 @@ describe('an image', { timeout: 170_000 }, () => {
   })
 })
 
-describe('kill -9 of the server', { timeout: 170_000 }, () => {
+describe('kill -9 of the server', () => {
   /** All that is there, and nothing besides: what images need, and notes of uploads, for those who did not hear of the end. */
   const nothingIsLeft = async (): Promise<void> => {
     const { items } = (await rig.call('GET', '/images')) as { items: Image[] }
@@ -185,7 +185,7 @@ describe('kill -9 of the server', { timeout: 170_000 }, () => {
       cwd: files,
       env: { ...process.env, ...access() },
     })
-    const ended = new Promise<number | null>((resolve) => first.on('exit', resolve))
+    const ended = new Promise<number | null>((resolve) => first.on('close', resolve))
     let said = ''
     first.stderr.on('data', (piece: Buffer) => { said += piece.toString() }) // biome-ignore format: short
     await rig.server.ended

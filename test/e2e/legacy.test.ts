@@ -22,14 +22,14 @@ const runJourney = (dev: DevServer): Promise<Ran> =>
 
 function runScript(file: string, env: Record<string, string>): Promise<Ran> {
   return new Promise((resolve) => {
-    const options = { env: { ...process.env, ORKA_BASE_IMAGE: 'tiny-amd64', ...env }, timeout: 150_000 }
+    const options = { env: { ...process.env, ORKA_BASE_IMAGE: 'tiny-amd64', ...env }, timeout: 400_000 }
     execFile('sh', [inFixtures(file)], options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
     )
   })
 }
 
-describe('a script of 2.4.x on a real VM', { timeout: 170_000 }, () => {
+describe('a script of 2.4.x on a real VM', () => {
   let dev: DevServer
   let data: string
   before(async () => {
@@ -91,7 +91,7 @@ describe('a script of 2.4.x on a real VM', { timeout: 170_000 }, () => {
   })
 })
 
-describe('the gateway', { timeout: 60_000 }, () => {
+describe('the gateway', () => {
   it('serves simulated VMs as well, and knows after a restart who called', async () => {
     const data = await makeFolder()
     const args = ['--driver', 'simulated', '--nodes', 'amd64=1']

@@ -6,7 +6,8 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { type DevServer, filesIn, makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
+import { type DevServer, filesWith, makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
+import { eventually } from '../support/eventually.ts'
 import {
   complaintsOf,
   expireStoredToken,
@@ -17,6 +18,7 @@ import {
   startLogin,
   storedLogin,
 } from '../support/login.ts'
+import { ownAddress } from '../support/own-address.ts'
 
 const password = 'canary-password-93f1'
 const ada = 'ada@example.com'
@@ -62,7 +64,7 @@ const tokenStatus = async (token: string): Promise<number> =>
   (await fetch(`${server.apiUrl}/api/v1/namespaces`, { headers: { authorization: `Bearer ${token}` } })).status
 
 describe('svc3 login with the built-in provider', () => {
-  it('logs in by the page, without JavaScript, and keeps the login privately', { timeout: 60_000 }, async () => {
+  it('logs in by the page, without JavaScript, and keeps the login privately', { timeout: 400_000 }, async () => {
     const process = await startLogin(['--no-browser'], env())
     const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 390, height: 720 } })
     const page = await context.newPage()
@@ -89,13 +91,13 @@ describe('svc3 login with the built-in provider', () => {
     assert.equal((await run('namespace', 'list')).code, 0)
   })
 
-  it('makes administrators of those who are', { timeout: 60_000 }, async () => {
+  it('makes administrators of those who are', { timeout: 400_000 }, async () => {
     const { stdout } = await login('Admin@LocalHost', `${password}-admin`)
     assert.equal(stdout, `Logged in to ${server.apiUrl} as admin@localhost (administrator).\n`)
     assert.equal((await run('regcred', 'list')).code, 0)
   })
 
-  it('logs a device in by its code', { timeout: 60_000 }, async () => {
+  it('logs a device in by its code', { timeout: 400_000 }, async () => {
     const process = await startLogin(['--device'], env())
     const page = await browser.newPage({ viewport: { width: 900, height: 760 } })
     const complaints = complaintsOf(page)
@@ -120,7 +122,7 @@ describe('svc3 login with the built-in provider', () => {
     assert.equal(stdout, `Logged in to ${server.apiUrl} as ${ada}.\n`)
   })
 
-  it('tells a device that was refused; the link brings its code along', { timeout: 60_000 }, async () => {
+  it('tells a device that was refused; the link brings its code along', { timeout: 400_000 }, async () => {
     const process = await startLogin(['--device'], env())
     const page = await browser.newPage()
     await page.goto(process.addresses[1] ?? '')
@@ -136,7 +138,7 @@ describe('svc3 login with the built-in provider', () => {
   })
 
   it('asks for the password each time, also in a browser that was logged in a moment ago', {
-    timeout: 60_000,
+    timeout: 400_000,
   }, async () => {
     const context = await browser.newContext()
     const page = await context.newPage()
@@ -165,7 +167,7 @@ describe('svc3 login with the built-in provider', () => {
 })
 
 describe('the login page', () => {
-  it('shows what was typed as text, says what is wrong, and slows guessing down', { timeout: 60_000 }, async () => {
+  it('shows what was typed as text, says what is wrong, and slows guessing down', { timeout: 400_000 }, async () => {
     const process = await startLogin(['--no-browser'], env())
     const page = await browser.newPage({ viewport: { width: 900, height: 700 } })
     const complaints = complaintsOf(page)
@@ -180,10 +182,12 @@ describe('the login page', () => {
     const statuses: number[] = []
     // On a slow machine a wait may be over before the next try: it doubles until one is not.
     while (statuses.at(-1) !== 429 && statuses.length < 12) {
+      // With the page that comes of it: the one before has the same form, and what is typed there is gone with it.
       const [answer] = await Promise.all([
-        page.waitForResponse((response) => response.request().method() === 'POST'),
+        page.waitForNavigation(),
         fillLogin(page, 'victim@example.com', `wrong-${statuses.length}`),
       ])
+      assert.ok(answer)
       statuses.push(answer.status())
       if (answer.status() === 429) assert.match(answer.headers()['retry-after'] ?? '', /^[1-9]\d*$/)
       await page.getByRole('alert').waitFor()
@@ -221,7 +225,7 @@ describe('the login page', () => {
 })
 
 describe('a login', () => {
-  it('is renewed silently, by one of many at once, and ends with logout', { timeout: 60_000 }, async () => {
+  it('is renewed silently, by one of many at once, and ends with logout', { timeout: 400_000 }, async () => {
     await login(ada)
     const first = await storedLogin(home)
     await expireStoredToken(home)
@@ -249,15 +253,14 @@ describe('a login', () => {
     for (const old of [third.refreshToken, second.refreshToken]) assert.equal(await refreshStatus(old), 400)
   })
 
-  it('that cannot be renewed says so with exit code 3', { timeout: 60_000 }, async () => {
+  it('that cannot be renewed says so with exit code 3', { timeout: 400_000 }, async () => {
     await addUser('gone@example.com')
     await login('gone@example.com')
     const { token } = await storedLogin(home)
     assert.equal(await tokenStatus(token), 200)
     const removed = await svc3(['server', 'users', 'remove', 'gone@example.com', '--data', data])
     assert.match(removed.stdout, /removed/)
-    const start = performance.now()
-    while ((await tokenStatus(token)) !== 401) assert.ok(performance.now() - start < 5_000, 'the token is still good')
+    await eventually(async () => assert.equal(await tokenStatus(token), 401, 'the token is still good'))
     assert.equal((await run('namespace', 'list')).code, 3)
     await expireStoredToken(home)
     const { code, stdout, stderr } = await run('user', 'get-token')
@@ -265,23 +268,21 @@ describe('a login', () => {
     assert.match(stderr, /Unauthorized: the login has run out or was ended\nsvc3: run "svc3 login"/)
   })
 
-  it('ends when its user gets another password', { timeout: 60_000 }, async () => {
+  it('ends when its user gets another password', { timeout: 400_000 }, async () => {
     await addUser('reset@example.com')
     await login('reset@example.com')
     const token = (await run('user', 'get-token')).stdout.trim()
     assert.equal(await tokenStatus(token), 200)
     await setPassword(data, 'reset@example.com', `${password}-2`)
-    const start = performance.now()
-    while ((await tokenStatus(token)) !== 401) assert.ok(performance.now() - start < 5_000, 'the token is still good')
+    await eventually(async () => assert.equal(await tokenStatus(token), 401, 'the token is still good'))
     await expireStoredToken(home)
     assert.equal((await run('user', 'get-token')).code, 3)
     assert.equal((await login('reset@example.com', `${password}-2`)).code, 0)
   })
 
-  it('survives a restart of the server that ends by kill -9', { timeout: 60_000 }, async () => {
+  it('survives a restart of the server that ends by kill -9', { timeout: 400_000 }, async () => {
     const folder = await makeFolder()
-    const port = await freePort()
-    const first = await startDev(folder, { listen: `127.0.0.1:${port}` })
+    const first = await startDev(folder, { listen: `${ownAddress()}:0` })
     await setPassword(folder, 'admin@localhost', password)
     const place = { SVC3_DATA: folder, XDG_CONFIG_HOME: home }
     const process = await startLogin(['--no-browser'], place)
@@ -292,7 +293,7 @@ describe('a login', () => {
     await page.close()
     assert.equal((await process.ended).code, 0)
     await first.kill('SIGKILL')
-    await using second = await startDev(folder, { listen: `127.0.0.1:${port}` })
+    await using second = await startDev(folder, { listen: new URL(first.apiUrl).host })
     await svc3(['server', 'rotate-key', '--data', folder])
     await expireStoredToken(home)
     const { code, stderr } = await svc3(['user', 'get-token'], { env: place })
@@ -303,7 +304,7 @@ describe('a login', () => {
 })
 
 describe('svc3 login by HTTPS', () => {
-  it('trusts the provider by the certificate that was accepted for the service', { timeout: 60_000 }, async () => {
+  it('trusts the provider by the certificate that was accepted for the service', { timeout: 400_000 }, async () => {
     const folder = await makeFolder()
     await using secure = await startDev(folder, { command: [program, 'server'] })
     const args = ['server', 'users', 'add', ada, '--password-stdin', '--data', folder]
@@ -336,7 +337,7 @@ describe('svc3 login by HTTPS', () => {
 })
 
 describe('secrets of logins', () => {
-  it('are in no file of the data folder, no log and no process', { timeout: 60_000 }, async () => {
+  it('are in no file of the data folder, no log and no process', { timeout: 400_000 }, async () => {
     const process = await startLogin(['--no-browser'], env())
     const page = await browser.newPage()
     await page.goto(process.addresses[0] ?? '')
@@ -357,8 +358,7 @@ describe('secrets of logins', () => {
     for (const secret of secrets) {
       assert.ok(!log.includes(secret), 'in the log')
       assert.ok(!processes.includes(secret), 'in the list of processes')
-      for (const name of await filesIn(data))
-        assert.ok(!(await fs.readFile(path.join(data, name))).includes(secret), `in ${name}`)
+      assert.deepEqual(await filesWith(data, secret), [])
     }
     device.interrupt()
     await device.ended
@@ -368,13 +368,4 @@ describe('secrets of logins', () => {
 async function refreshStatus(refreshToken: string): Promise<number> {
   const body = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: refreshToken, client_id: 'svc3-cli' })
   return (await fetch(`${server.apiUrl}/oidc/token`, { method: 'POST', body })).status
-}
-
-async function freePort(): Promise<number> {
-  const { createServer } = await import('node:net')
-  const listener = createServer()
-  await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve))
-  const { port } = listener.address() as { port: number }
-  await new Promise((resolve) => listener.close(resolve))
-  return port
 }

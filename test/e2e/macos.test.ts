@@ -17,7 +17,7 @@ let dev: DevServer
 
 before(async () => {
   data = await makeFolder()
-  await buildTiny({ architecture: 'amd64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  await buildTiny({ architecture: 'amd64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
   await fs.writeFile(path.join(data, 'agent.json'), JSON.stringify({ macos: { smcKey } }), { mode: 0o600 })
   dev = await startDev(data, { args: ['--nodes', 'amd64=1,arm64=0'] })
 })
@@ -28,7 +28,7 @@ after(async () => {
 })
 
 const ok = async (...args: string[]): Promise<string> => {
-  const { code, stdout, stderr } = await svc3(args, { env: { SVC3_DATA: data }, timeoutMs: 150_000 })
+  const { code, stdout, stderr } = await svc3(args, { env: { SVC3_DATA: data }, timeoutMs: 300_000 })
   assert.equal(code, 0, `svc3 ${args.join(' ')}: ${stderr}${stdout}`)
   return stdout
 }
@@ -43,7 +43,7 @@ async function smallFile(file: string): Promise<string> {
   }
 }
 
-describe('macOS on an Intel host', { timeout: 175_000 }, () => {
+describe('macOS on an Intel host', () => {
   it('is installed from an ISO onto an empty image, and committed; the SMC key is nowhere', async () => {
     const disk = path.join(tinyFolder(tinyCache, 'amd64'), 'disk.raw')
     const iso = path.join(data, 'installer.iso')
@@ -57,7 +57,7 @@ describe('macOS on an Intel host', { timeout: 175_000 }, () => {
     const qemu = processes.split('\n').find((line) => line.includes(data) && line.includes('-readconfig'))
     assert.match(qemu ?? '', /-machine q35,pflash0=.* -smp 1,sockets=1,.* -readconfig \S+\/smc\.conf /)
     const [log = ''] = (await filesIn(data)).filter((file) => path.basename(file) === 'console.log')
-    await eventually(async () => assert.match(await fs.readFile(path.join(data, log), 'latin1'), discGreeting), 120_000)
+    await eventually(async () => assert.match(await fs.readFile(path.join(data, log), 'latin1'), discGreeting), 300_000)
     assert.match(await ok('vm', 'logs', 'mac'), discGreeting)
     await ok('vm', 'commit', 'mac', '--wait')
     const after = await image()

@@ -17,7 +17,7 @@ let disk: string
 
 before(async () => {
   data = await makeFolder()
-  await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
   disk = path.join(tinyFolder(tinyCache, 'arm64'), 'disk.raw')
   dev = await startDev(data)
 })
@@ -28,7 +28,7 @@ after(async () => {
 })
 
 const ok = async (...args: string[]): Promise<string> => {
-  const { code, stdout, stderr } = await run(args, { env: { SVC3_DATA: data }, timeoutMs: 150_000 })
+  const { code, stdout, stderr } = await run(args, { env: { SVC3_DATA: data }, timeoutMs: 300_000 })
   assert.equal(code, 0, `svc3 ${args.join(' ')}: ${stderr}${stdout}`)
   return stdout
 }
@@ -42,30 +42,33 @@ const onNode = (digest: unknown): string => path.join(data, 'images', String(dig
 const shown = async (kind: string, name: string) =>
   (await dev.call('GET', `/api/v1/namespaces/svc-default/${kind}/${name}`)).body
 
-describe('an uploaded image', { timeout: 175_000 }, () => {
+describe('an uploaded image', () => {
   it('boots by its own firmware on exactly the bytes that were uploaded, and takes a login', async () => {
     await ok('image', 'upload', disk, '--name', 'own-arm64', '--type', 'arm64')
     await ok('vm', 'deploy', 'own', '-i', 'own-arm64', '-c', '2', '-m', '0.5')
-    using inside = await openGuest((await shown('vms', 'own')) as never, {}, 150_000)
+    using inside = await openGuest((await shown('vms', 'own')) as never, {}, 300_000)
     assert.match(await inside.run('uname -m'), /aarch64/)
     const { checksum } = await shown('images', 'own-arm64')
     assert.equal(await hashOf(onNode(checksum)), await hashOf(disk))
-    const nodes = JSON.parse(await ok('node', 'list', '-o', 'json')) as { images: string[] }[]
-    assert.ok(
-      nodes.some(({ images }) => images.includes('own-arm64')),
-      JSON.stringify(nodes),
-    )
+    // By the next word of the node about itself.
+    await eventually(async () => {
+      const nodes = JSON.parse(await ok('node', 'list', '-o', 'json')) as { images: string[] }[]
+      assert.ok(
+        nodes.some(({ images }) => images.includes('own-arm64')),
+        JSON.stringify(nodes),
+      )
+    })
   })
 })
 
-describe('an uploaded ISO', { timeout: 175_000 }, () => {
+describe('an uploaded ISO', () => {
   it('boots a VM whose disk is empty, from the bytes that were uploaded', async () => {
     const file = path.join(data, 'boot.iso')
     await fs.writeFile(file, bootDisc('booted from the disc'))
     await ok('iso', 'upload', file)
     await ok('image', 'generate', 'empty', '1G')
     await ok('vm', 'deploy', 'installing', '-i', 'empty', '-c', '1', '-m', '0.3', '--iso', 'boot.iso')
-    await eventually(async () => assert.match(await ok('vm', 'logs', 'installing'), /booted from the disc/), 90_000)
+    await eventually(async () => assert.match(await ok('vm', 'logs', 'installing'), /booted from the disc/), 300_000)
     assert.equal(await hashOf(onNode((await shown('isos', 'boot.iso')).checksum)), await hashOf(file))
   })
 })

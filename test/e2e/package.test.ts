@@ -15,7 +15,7 @@ import { formulaFor } from '../../scripts/formula.ts'
 import { exec } from '../../src/platform/exec.ts'
 
 /** npm on a machine that has much else to do. */
-const timeoutMs = 170_000
+const timeoutMs = 390_000
 const root = path.resolve(import.meta.dirname, '../..')
 let folder: string
 let env: Record<string, string>
@@ -69,7 +69,7 @@ before(async () => {
 })
 after(() => fs.rm(folder, { recursive: true, force: true }))
 
-describe('the package', { timeout: 120_000 }, () => {
+describe('the package', () => {
   it('brings all it needs, and nothing of the checkout besides', async () => {
     const inside = path.join(folder, 'prefix/lib/node_modules/svc3')
     assert.deepEqual((await fs.readdir(path.join(folder, 'prefix/lib/node_modules'))).sort(), ['svc3'])
@@ -108,7 +108,7 @@ describe('the package', { timeout: 120_000 }, () => {
       assert.equal((await run(svc3, ['--version'], { SVC3_API_URL: url })).code, 0)
     } finally {
       server.kill('SIGTERM')
-      if (server.exitCode === null) await once(server, 'exit')
+      if (server.exitCode === null && server.signalCode === null) await once(server, 'exit')
     }
   })
 
@@ -129,7 +129,7 @@ describe('the package', { timeout: 120_000 }, () => {
   })
 })
 
-describe('the command line as one file', { timeout: 60_000 }, () => {
+describe('the command line as one file', () => {
   it('runs alone, wherever it lies', async () => {
     const file = path.join(folder, 'alone', 'svc3')
     await buildSingle(file)

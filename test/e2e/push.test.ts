@@ -14,6 +14,7 @@ import { makePair } from '../support/certificates.ts'
 import { type DevServer, makeFolder, program, type Ran, svc3 as run, startDev } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Guest, openGuest, seedTiny } from '../support/guest.ts'
+import { ownAddress } from '../support/own-address.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../support/registry.ts'
 import { putTart } from '../support/tart.ts'
 
@@ -28,7 +29,7 @@ let agent: ChildProcess | undefined
 
 const image = (name: string): string => `${registry.host}/team/${name}`
 const svc3 = (words: readonly string[], input?: string): Promise<Ran> =>
-  run(words, { env: { SVC3_DATA: path.join(folder, 'dev') }, timeoutMs: 120_000, ...(input && { input }) })
+  run(words, { env: { SVC3_DATA: path.join(folder, 'dev') }, timeoutMs: 300_000, ...(input && { input }) })
 const ok = async (...words: string[]): Promise<string> => {
   const { code, stdout, stderr } = await svc3(words)
   assert.equal(code, 0, `svc3 ${words.join(' ')}: ${stderr}${stdout}`)
@@ -42,7 +43,7 @@ const jobs = async (namespace: string): Promise<PushJob[]> =>
   (await dev.call('GET', `/api/v1/namespaces/${namespace}/pushjobs`)).body.items as PushJob[]
 const jobOf = async (reference: string, namespace: string): Promise<PushJob | undefined> =>
   (await jobs(namespace)).find((job) => job.image === reference)
-const isIn = (reference: string, namespace: string, status: PushJob['status'], withinMs = 60_000): Promise<void> =>
+const isIn = (reference: string, namespace: string, status: PushJob['status'], withinMs = 150_000): Promise<void> =>
   eventually(async () => {
     const job = await jobOf(reference, namespace)
     assert.equal(job?.status, status, JSON.stringify(job))
@@ -66,7 +67,7 @@ async function startAgent(failpoint?: string): Promise<ChildProcess> {
   await eventually(async () => {
     const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/nodes`)
     assert.equal((body.items as { phase: string }[])[0]?.phase, 'READY')
-  }, 30_000)
+  }, 120_000)
   return child
 }
 
@@ -80,10 +81,12 @@ async function killAgent(): Promise<void> {
 before(async () => {
   folder = await makeFolder()
   const authority = await makePair({ name: 'authority', isAuthority: true })
+  const address = ownAddress()
   registry = await startRegistry({
     folder: path.join(folder, 'registry'),
     hasPassword: true,
-    tls: await makePair({ issuer: authority }),
+    tls: await makePair({ issuer: authority, address }),
+    address,
   })
   ca = authority.cert
   await fs.mkdir(path.join(folder, 'certs'))
@@ -106,7 +109,7 @@ after(async () => {
   await fs.rm(folder, { recursive: true, force: true })
 })
 
-describe('a VM that is pushed', { timeout: 300_000 }, () => {
+describe('a VM that is pushed', () => {
   let first: PushJob | undefined
 
   it('needs credentials; then it is in the registry, and another client accepts it', async () => {
@@ -124,7 +127,7 @@ describe('a VM that is pushed', { timeout: 300_000 }, () => {
     assert.match(await ok('vm', 'get-push-status'), /Succeeded/)
     const creds = ['--creds', `${username}:${password}`, '--cert-dir', path.join(folder, 'certs')]
     const { stdout } = await exec('skopeo', ['inspect', ...creds, `docker://${image('tiny:v1')}`], {
-      timeoutMs: 30_000,
+      timeoutMs: 300_000,
       env: { PATH: process.env.PATH ?? '', HOME: folder },
     })
     const seen = JSON.parse(stdout) as { Digest: string; Architecture: string }
@@ -141,7 +144,7 @@ describe('a VM that is pushed', { timeout: 300_000 }, () => {
   })
 })
 
-describe('an image in a registry', { timeout: 300_000 }, () => {
+describe('an image in a registry', () => {
   it('is not for a namespace without credentials, whatever nodes have', async () => {
     await ok('namespace', 'create', other)
     agent = await startAgent()
@@ -173,8 +176,10 @@ describe('an image in a registry', { timeout: 300_000 }, () => {
     await guest.run(`head -c ${3 * mib} /dev/urandom > /home/admin/more; sync`)
     await killAgent()
     agent = await startAgent('oci.copy.blob')
+    // It may be over before the command is.
+    const ended = once(agent, 'exit')
     await ok('vm', 'push', 'b', image('again:v1'), '-n', other)
-    assert.deepEqual(await once(agent, 'exit'), [null, 'SIGKILL'])
+    assert.deepEqual(await ended, [null, 'SIGKILL'])
     agent = await startAgent()
     await isIn(image('again:v1'), other, 'Succeeded')
     const { progress } = (await jobOf(image('again:v1'), other)) as PushJob
@@ -209,13 +214,17 @@ describe('an image in a registry', { timeout: 300_000 }, () => {
     await putTart(connected.repository('team/tart'), 'v1', { disk, layerBytes: 2 * mib })
     connected.close()
     await ok('vm', 'deploy', 't', '-i', image('tart:v1'), '-c', '1', '-m', '0.3', '-n', other)
-    const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/cache/images`)
-    const cached = (body.items as { name: string }[]).map(({ name }) => name.replace(/@.*/, ''))
-    assert.deepEqual(cached, [image('tart'), image('tiny')])
-    const copies = (await fs.readdir(path.join(folder, 'far/images'))).filter((each) => each.startsWith('sha256-'))
-    const disks = await Promise.all(
-      copies.map((each) => fs.readFile(path.join(folder, 'far/images', each, 'disk.raw'))),
-    )
+    // By the next word of the node about itself.
+    await eventually(async () => {
+      const { body } = await dev.call('GET', `/api/v1/namespaces/${other}/cache/images`)
+      const cached = (body.items as { name: string }[]).map(({ name }) => name.replace(/@.*/, ''))
+      assert.deepEqual(cached, [image('tart'), image('tiny')])
+    })
+    const images = path.join(folder, 'far/images')
+    const copies = (await fs.readdir(images)).filter((each) => each.startsWith('sha256-'))
+    const files = copies.map((each) => path.join(images, each, 'disk.raw'))
+    const sizes = await Promise.all(files.map(async (file) => (await fs.stat(file)).size))
+    const disks = await Promise.all(files.filter((_, at) => sizes[at] === disk.length).map((file) => fs.readFile(file)))
     assert.ok(disks.some((each) => each.equals(disk)))
   })
 })

@@ -6,9 +6,9 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { freePort } from '../contract/driver-vm.ts'
 import { type DevServer, makeFolder, root, startDev } from '../support/dev-server.ts'
 import { seedTiny } from '../support/guest.ts'
+import { ownAddress } from '../support/own-address.ts'
 
 interface Step {
   readonly command: string
@@ -116,9 +116,8 @@ async function runInTerminal(folder: string, commands: readonly string[]): Promi
 describe("the README's tour", () => {
   let folder: string
   let server: DevServer | undefined
-  let registryPort: number
+  const registryAddress = ownAddress()
   before(async () => {
-    registryPort = await freePort()
     folder = await makeCheckout()
     await seedTiny(path.join(folder, '.svc3/images'), ['amd64', 'arm64'])
   })
@@ -127,11 +126,11 @@ describe("the README's tour", () => {
     await fs.rm(folder, { recursive: true, force: true })
   })
 
-  /** The ports are those that the system gave. */
+  /** The server is where the system put it, the registry at an address where nobody else has that port. */
   const here = (text: string): string =>
     text
       .replaceAll('http://127.0.0.1:8080', server?.apiUrl ?? '')
-      .replaceAll('127.0.0.1:15000', `127.0.0.1:${registryPort}`)
+      .replaceAll('127.0.0.1:15000', `${registryAddress}:15000`)
 
   async function startServer(): Promise<string> {
     server = await startIn(folder)
@@ -147,7 +146,7 @@ describe("the README's tour", () => {
     return server.output().slice(before)
   }
 
-  it('prints what stands there', { timeout: 300_000 }, async () => {
+  it('prints what stands there', { timeout: 600_000 }, async () => {
     assert.ok(steps.length >= 75, `only ${steps.length} commands were found`)
     for (let rest = steps; rest.length > 0; ) {
       const [first] = rest as [Step]

@@ -10,7 +10,7 @@ import about from '../../package.json' with { type: 'json' }
 import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
 
-const patience = 60_000
+const patience = 120_000
 let folder: string
 let root: string
 let server: DevServer
@@ -59,12 +59,17 @@ before(async () => {
   assert.ok(token.length > 20)
 })
 after(async () => {
-  for (const child of children) if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+  for (const child of children) {
+    if (child.exitCode !== null || child.signalCode !== null) continue
+    const ended = once(child, 'exit')
+    child.kill('SIGKILL')
+    await ended
+  }
   await server.kill('SIGTERM')
   await fs.rm(folder, { recursive: true, force: true })
 })
 
-describe('svc3 agent install', { timeout: 170_000 }, () => {
+describe('svc3 agent install', () => {
   it('only tells what it would do with --dry-run', async () => {
     const words = ['agent', 'install', '--join-token-stdin', '--dry-run', '--root', root]
     const { code, stdout, stderr } = await svc3(words, { input: token })
@@ -116,7 +121,7 @@ describe('svc3 agent install', { timeout: 170_000 }, () => {
   })
 })
 
-describe('svc3 server install', { timeout: 120_000 }, () => {
+describe('svc3 server install', () => {
   it('makes a service that says when it is up', async () => {
     const words = ['server', 'install', '--root', root, '--listen', '127.0.0.1:0', '--plain-http']
     const installed = await svc3(words, { env: { SVC3_DATA: '' } })

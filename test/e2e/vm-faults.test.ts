@@ -59,7 +59,7 @@ interface Shown {
   readonly operation?: unknown
 }
 
-async function until(test: () => Promise<boolean>, what: string, patienceMs = 40_000): Promise<void> {
+async function until(test: () => Promise<boolean>, what: string, patienceMs = 120_000): Promise<void> {
   const endMs = performance.now() + patienceMs
   while (!(await test())) {
     assert.ok(performance.now() < endMs, `${what} takes too long`)
@@ -71,7 +71,7 @@ async function until(test: () => Promise<boolean>, what: string, patienceMs = 40
 async function cutOff(point: string, request: () => Promise<unknown>): Promise<void> {
   await dev.kill('SIGTERM')
   dev = await start(point)
-  const [ended] = await Promise.all([Promise.race([dev.ended, timeout(20_000)]), request().catch(() => undefined)])
+  const [ended] = await Promise.all([Promise.race([dev.ended, timeout(120_000)]), request().catch(() => undefined)])
   assert.notEqual(ended, 'late', `the service never came to ${point}`)
   dev = await start()
 }

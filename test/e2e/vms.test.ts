@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
+import { eventually } from '../support/eventually.ts'
 import { greeting, openGuest, seedTiny } from '../support/guest.ts'
 
 let dev: DevServer
@@ -117,15 +118,15 @@ describe('an Intel-based VM', () => {
   it('is reached at the ports that were reserved', async () => {
     using inside = await guest('demo')
     await inside.run("sudo sh -c '(while true; do echo from-the-guest | nc -l -p 99; done) >/dev/null 2>&1 &'")
-    let said: string | undefined
-    for (let round = 0; round < 20 && !said; round++) said = await greeting('127.0.0.1', 18_099)
-    assert.equal(said?.trim(), 'from-the-guest')
+    // It listens a moment later, and each word is for one caller.
+    await eventually(async () => assert.equal((await greeting('127.0.0.1', 18_099, 5_000))?.trim(), 'from-the-guest'))
   })
 
   it('is frozen by suspend, and goes on by resume', async () => {
     using inside = await guest('demo')
+    // The file is never empty.
     await inside.run(
-      "sh -c '(i=0; while true; do i=$((i+1)); echo $i > /tmp/count; usleep 50000; done) >/dev/null 2>&1 &'",
+      "sh -c '(i=0; while true; do i=$((i+1)); echo $i > /tmp/next; mv /tmp/next /tmp/count; usleep 50000; done) >/dev/null 2>&1 &'",
     )
     await ok('vm', 'suspend', 'demo')
     const { status, powerState, ip, ssh } = await show('demo')
@@ -135,8 +136,7 @@ describe('an Intel-based VM', () => {
     await ok('vm', 'resume', 'demo')
     using again = await guest('demo')
     const before = Number(await again.run('cat /tmp/count'))
-    await again.run('sleep 1')
-    assert.ok(Number(await again.run('cat /tmp/count')) > before, 'the counter goes on')
+    await again.run(`until [ "$(cat /tmp/count)" -gt ${before} ]; do usleep 50000; done`)
   })
 
   it('is powered off by stop, keeps its disk, and comes up again by start', async () => {
@@ -236,7 +236,7 @@ describe('an Apple silicon-based VM', () => {
   })
 })
 
-async function until(test: () => Promise<boolean>, patienceMs = 30_000): Promise<void> {
+async function until(test: () => Promise<boolean>, patienceMs = 120_000): Promise<void> {
   const endMs = performance.now() + patienceMs
   while (!(await test())) {
     assert.ok(performance.now() < endMs, 'it takes too long')

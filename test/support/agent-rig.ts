@@ -72,7 +72,7 @@ export class AgentRig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
-    await this.server.goAway()
+    await this.server[Symbol.asyncDispose]()
     await fs.rm(this.folder, { recursive: true, force: true })
   }
 }

@@ -2,7 +2,7 @@
 import { createPublicKey, randomBytes, verify } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import type { AgentMessage, VmReport, WantedVm } from '../../src/api/agent.ts'
@@ -40,7 +40,8 @@ export class AgentServer implements AsyncDisposable {
   readonly requests: string[] = []
   /** Answered as unknown. */
   readonly unknown = new Set<string>()
-  heartbeatSeconds = 10
+  /** It sends no heartbeats: three of them pass before it is taken for silent. */
+  heartbeatSeconds = 60
   /** Where it says that servers are. */
   servers: readonly string[] | undefined
   /** Its data, and how far they are: every wish is a revision. */
@@ -64,12 +65,14 @@ export class AgentServer implements AsyncDisposable {
   readonly #streams = new Set<ServerResponse>()
   readonly #tunnels = new Map<string, (tunnel: Duplex) => void>()
   readonly #events = new EventEmitter().setMaxListeners(0)
+  readonly #sockets = new Set<Socket>()
+  #isAway = false
   #server: Server | undefined
   #port = 0
 
   static async start(): Promise<AgentServer> {
     const server = new AgentServer()
-    await server.comeBack()
+    await server.#listen()
     return server
   }
 
@@ -165,32 +168,41 @@ export class AgentServer implements AsyncDisposable {
     for (const stream of this.#streams) stream.destroy()
   }
 
-  async goAway(): Promise<void> {
-    const server = this.#server
-    this.#server = undefined
-    server?.closeAllConnections()
-    if (server) await new Promise((resolve) => server.close(resolve))
+  /** Cuts everybody off, and whoever comes. Its port stays its own, so that nobody else has it when it comes back. */
+  goAway(): void {
+    this.#isAway = true
+    for (const socket of this.#sockets) socket.destroy()
   }
 
-  async comeBack(): Promise<void> {
+  comeBack(): void {
+    this.#isAway = false
+  }
+
+  async #listen(): Promise<void> {
     // Whoever is killed in the middle of a request hears no answer.
     const server = createServer(
       (request, response) => void this.#serve(request, response).catch(() => response.destroy()),
     )
+    server.on('connection', (socket) => {
+      if (this.#isAway) return socket.destroy()
+      this.#sockets.add(socket)
+      socket.on('close', () => this.#sockets.delete(socket))
+    })
     const sockets = new WebSocketServer({ noServer: true })
     server.on('upgrade', (request, socket, head) => {
       const open = this.#tunnels.get(request.url?.split('/').at(-1) ?? '')
       if (!open || !this.#nodeOf(request)) return socket.destroy()
       sockets.handleUpgrade(request, socket, head, (ws) => open(createWebSocketStream(ws)))
     })
-    server.listen(this.#port, '127.0.0.1')
+    server.listen(0, '127.0.0.1')
     await once(server, 'listening')
     this.#port = (server.address() as AddressInfo).port
     this.#server = server
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.goAway()
+    this.goAway()
+    await new Promise((resolve) => this.#server?.close(resolve))
   }
 
   #when<T>(event: string, isRight: (value: T) => boolean, failure: () => string): Promise<T> {

@@ -17,6 +17,8 @@ const agent = await startAgent({
   capacity: { architecture: 'amd64', ip: '127.0.0.1' },
   imageQuotaBytes: Number(quota),
   peerPort: 0,
+  // On a busy machine a peer may take its time; one that dies is noticed all the same.
+  peerSilenceMs: 60_000,
   joinToken: async () => joinToken,
   log: createLog('error'),
 })

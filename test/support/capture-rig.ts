@@ -91,8 +91,8 @@ export class CaptureRig implements AsyncDisposable {
     this.disks.set(uid, Buffer.from(this.disks.get(from.like ?? '') ?? Buffer.alloc(0)))
   }
 
-  /** Some writes of a guest, anywhere: data, zeros, single sectors. */
-  async write(uid: string, random: () => number = Math.random): Promise<void> {
+  /** Some writes of a guest, anywhere: data, zeros, single sectors. Returns how much of the disk they touch, in whole blocks. */
+  async write(uid: string, random: () => number = Math.random): Promise<number> {
     const disk = this.disks.get(uid)
     assert.ok(disk)
     const writes = Array.from({ length: 1 + Math.floor(random() * 4) }, (): GuestWrite => {
@@ -105,6 +105,11 @@ export class CaptureRig implements AsyncDisposable {
     for (const { offset, bytes } of writes)
       if (Buffer.isBuffer(bytes)) bytes.copy(disk, offset)
       else disk.fill(0, offset, offset + bytes.zeros)
+    const blocks = writes.map(({ offset, bytes }) => {
+      const end = offset + (Buffer.isBuffer(bytes) ? bytes.length : bytes.zeros)
+      return Math.ceil(end / block) - Math.floor(offset / block)
+    })
+    return blocks.reduce((sum, count) => sum + count * block, 0)
   }
 
   /** Tells the node to capture a VM; the wish is fulfilled when it is frozen. */
@@ -143,7 +148,7 @@ export class CaptureRig implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
-    await this.server.goAway()
+    await this.server[Symbol.asyncDispose]()
     await fs.rm(path.dirname(this.folder), { recursive: true, force: true })
   }
 }

@@ -9,6 +9,8 @@ export interface TestPair {
 
 export interface Wanted {
   readonly name?: string
+  /** Besides 127.0.0.1. */
+  readonly address?: string
   readonly issuer?: TestPair
   readonly isAuthority?: boolean
   readonly notBefore?: Date
@@ -41,16 +43,17 @@ export async function makePair(wanted: Wanted = {}): Promise<TestPair> {
       { name: 'basicConstraints', cA: isAuthority, critical: true },
       { name: 'keyUsage', digitalSignature: true, keyCertSign: isAuthority, critical: true },
       ...(wanted.use ? [{ name: 'extKeyUsage' as const, [wanted.use]: true }] : []),
-      { name: 'subjectAltName', altNames: wanted.isNameless ? [{ type: 1, value: 'a@example.com' }] : hosts(name) },
+      { name: 'subjectAltName', altNames: wanted.isNameless ? [{ type: 1, value: 'a@example.com' }] : hosts(wanted) },
     ],
   })
   return { cert: made.cert, key: made.private }
 }
 
-const hosts = (name: string): { type: 2 | 7; value?: string; ip?: string }[] => [
+const hosts = ({ name = 'localhost', address }: Wanted): { type: 2 | 7; value?: string; ip?: string }[] => [
   { type: 2, value: name },
   { type: 2, value: 'localhost' },
   { type: 7, ip: '127.0.0.1' },
+  ...(address === undefined ? [] : [{ type: 7 as const, ip: address }]),
 ]
 
 /** SHA-256 of the public key of a certificate, as `openssl` would tell it. */

@@ -19,7 +19,7 @@ const namespace = '/api/v1/namespaces/svc-default'
 const program = path.resolve(import.meta.dirname, 'capture-process.ts')
 const block = 65_536
 /** Whatever machine this is on: nothing here is waited for longer than it takes. */
-const patienceMs = 60_000
+const patienceMs = 150_000
 
 export class ClusterRig implements AsyncDisposable {
   readonly root: string
@@ -76,6 +76,8 @@ export class ClusterRig implements AsyncDisposable {
     const port = Number(new URL(this.#server.apiUrl).port)
     this.#proxy ??= await startTcpProxy(port, { isPatient: true })
     this.#proxy.aim(port)
+    // Whoever comes now waits for the next one, and does not meet who gets that port.
+    void this.#server.ended.then(() => this.#proxy?.aim('nobody'))
   }
 
   async restart(point?: string): Promise<void> {
@@ -131,6 +133,7 @@ export class ClusterRig implements AsyncDisposable {
   /** Undefined: there is no answer, as of a server that dies meanwhile. */
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   async ask(method: string, url: string, body?: unknown, headers?: Record<string, string>): Promise<any> {
+    if (this.#hasDied) return undefined
     const answer = await this.server.call(method, namespace + url, body, headers).catch(() => undefined)
     if (answer) assert.ok(answer.status < 300, `${method} ${url}: ${JSON.stringify(answer.body)}`)
     return answer?.body
@@ -138,7 +141,7 @@ export class ClusterRig implements AsyncDisposable {
 
   svc3(...words: string[]): Promise<Ran> {
     const env = { SVC3_API_URL: this.apiUrl, SVC3_TOKEN: this.server.token }
-    return svc3(words, { env, cwd: this.root, timeoutMs: 120_000 })
+    return svc3(words, { env, cwd: this.root, timeoutMs: 300_000 })
   }
 
   async upload(name: string, disk: Buffer): Promise<string> {
@@ -198,11 +201,11 @@ export class ClusterRig implements AsyncDisposable {
   }
 
   async isIn(name: string, state: Image['state']): Promise<Image> {
-    await eventually(async () => {
+    return eventually(async () => {
       const image = await this.image(name)
       assert.equal(image.state, state, JSON.stringify(image))
+      return image
     }, patienceMs)
-    return this.image(name)
   }
 
   /** Nothing is on its way from this VM any more, and it runs. */

@@ -34,12 +34,26 @@ export class EndedEarly extends Error {
   }
 }
 
-/** Names of all files of a folder, those in its folders included. */
-export async function filesIn(folder: string): Promise<string[]> {
-  const entries = await fs.readdir(folder, { recursive: true, withFileTypes: true })
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => path.relative(folder, path.join(entry.parentPath, entry.name)))
+const ifThere = (error: NodeJS.ErrnoException): undefined => {
+  if (error.code !== 'ENOENT') throw error
+}
+
+/** Names of all files of a folder, those in its folders included. Of a service that runs, some go meanwhile. */
+export async function filesIn(folder: string, below = ''): Promise<string[]> {
+  const entries = (await fs.readdir(path.join(folder, below), { withFileTypes: true }).catch(ifThere)) ?? []
+  const names = entries.map(async (entry) => {
+    const name = path.join(below, entry.name)
+    return entry.isDirectory() ? filesIn(folder, name) : entry.isFile() ? [name] : []
+  })
+  return (await Promise.all(names)).flat()
+}
+
+/** Names of those that hold this text. */
+export async function filesWith(folder: string, text: string): Promise<string[]> {
+  const found: string[] = []
+  for (const name of await filesIn(folder))
+    if ((await fs.readFile(path.join(folder, name)).catch(ifThere))?.includes(text)) found.push(name)
+  return found
 }
 
 export const makeFolder = (): Promise<string> => fs.mkdtemp(path.join(os.tmpdir(), 'svc3-e2e-'))
@@ -125,7 +139,7 @@ export function svc3(
       {
         cwd: options.cwd ?? root,
         env: { ...process.env, ...options.env },
-        timeout: options.timeoutMs ?? 45_000,
+        timeout: options.timeoutMs ?? 300_000,
         killSignal: 'SIGKILL',
       },
       (error, stdout, stderr) => resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),

@@ -1,4 +1,4 @@
-// Real etcd for tests: members on free loopback ports, in a folder of their own, ended by pid. They can be killed,
+// Real etcd for tests: members on loopback ports, in a folder of their own, ended by pid. They can be killed,
 // paused, and started again on their data.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -7,6 +7,7 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { eventually } from './eventually.ts'
+import { freePort } from './free-port.ts'
 
 export interface EtcdMember {
   readonly url: string
@@ -39,15 +40,6 @@ export interface EtcdClusterOptions {
   readonly args?: readonly string[]
   /** Files; every member listens by TLS as well then, and asks for a certificate of that authority. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string }
-}
-
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 /** Quick elections where one member is all, so that it is there at once; etcd's own times where there are several. */

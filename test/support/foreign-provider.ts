@@ -16,27 +16,30 @@ export interface ForeignProvider extends AsyncDisposable {
 
 export async function startForeignProvider(): Promise<ForeignProvider> {
   const groupsOf = new Map<string, string[]>()
-  let server = createServer()
+  /** Its port stays its own, so that nobody else has it when it comes back. */
+  let isAway = false
+  const server = createServer().on('connection', (socket) => isAway && socket.destroy())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
   const issuer = `http://127.0.0.1:${port}`
   const clientId = 'svc3-at-corp'
   const answer = quietly(() => makeProvider(issuer, clientId, groupsOf)).callback()
   server.on('request', answer)
-  const stop = async (): Promise<void> => {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  }
   return {
     issuer,
     clientId,
     groupsOf,
-    stop,
-    async start() {
-      server = createServer(answer)
-      await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+    async stop() {
+      isAway = true
+      server.closeAllConnections()
     },
-    [Symbol.asyncDispose]: stop,
+    async start() {
+      isAway = false
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
   }
 }
 

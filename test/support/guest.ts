@@ -29,7 +29,7 @@ function recipeHash(): string {
 export async function seedTiny(imageFolder: string, architectures: readonly Architecture[]): Promise<void> {
   await fs.mkdir(imageFolder, { recursive: true })
   for (const architecture of architectures) {
-    await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+    await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(390_000) })
     const from = tinyFolder(tinyCache, architecture)
     await exec('cp', ['-r', '--sparse=always', from, path.join(imageFolder, path.basename(from))])
   }
@@ -49,19 +49,23 @@ export interface SshPlace {
 export async function openGuest(
   { ip, ssh }: SshPlace,
   login: { user?: string; password?: string } = {},
-  patienceMs = 60_000,
+  patienceMs = 300_000,
 ): Promise<Guest> {
   const { user = 'admin', password = user } = login
   const untilMs = performance.now() + patienceMs
+  let readyTimeout = 15_000
   for (;;) {
+    const tryMs = performance.now()
     try {
-      const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout: 15_000 })
+      const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout })
       return {
-        run: (command, timeoutMs = 30_000) => run(client, command, timeoutMs),
+        run: (command, timeoutMs = 120_000) => run(client, command, timeoutMs),
         [Symbol.dispose]: () => client.destroy(),
       }
     } catch (error) {
       if (performance.now() > untilMs) throw new Error(`no SSH at ${ip}:${ssh}`, { cause: error })
+      // One that began before the guest listened may hang; but a guest that is slow needs more time for the next.
+      if (performance.now() - tryMs >= readyTimeout) readyTimeout = 30_000
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
   }
@@ -77,9 +81,13 @@ function connect(options: Parameters<Client['connect']>[0]): Promise<Client> {
   })
 }
 
-function run(client: Client, command: string, timeoutMs: number): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`"${command}" took longer than ${timeoutMs} ms`)), timeoutMs)
+async function run(client: Client, command: string, timeoutMs: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const timer = setTimeout(() => reject(new Error(`"${command}" took longer than ${timeoutMs} ms`)), timeoutMs)
+  // No word comes of a command in a guest that is gone.
+  const closed = (): void => reject(new Error(`the connection was closed during "${command}"`))
+  client.once('close', closed)
+  try {
     client.exec(command, (error, channel) => {
       if (error) return reject(error)
       let output = ''
@@ -90,16 +98,22 @@ function run(client: Client, command: string, timeoutMs: number): Promise<string
         output += chunk
       })
       channel.on('close', (code: number) => {
-        clearTimeout(timer)
         if (code === 0) resolve(output.trim())
         else reject(new Error(`"${command}" ended with ${code}: ${output}`))
       })
     })
-  })
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    client.off('close', closed)
+  }
 }
 
-/** The first bytes that a server at a port says; undefined when nobody listens. */
-export function greeting(ip: string, port: number, timeoutMs = 3_000): Promise<string | undefined> {
+/**
+ * The first bytes that a server at a port says; undefined when nobody listens. Who expects silence says how long to listen:
+ * a word that is expected takes as long as it takes.
+ */
+export function greeting(ip: string, port: number, timeoutMs = 60_000): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = net.connect(port, ip)
     const done = (text?: string): void => {

@@ -5,8 +5,9 @@ import { LockedError, withLockFile } from '../../src/platform/lock-file.ts'
 const [lock = '', inside = '', rounds = '0'] = process.argv.slice(2)
 let entries = 0
 let overlaps = 0
+// Tired only after it was in at least once, however slow the machine is.
 const end = performance.now() + 8_000
-while (entries < Number(rounds) && performance.now() < end) {
+while (entries < Number(rounds) && (entries === 0 || performance.now() < end)) {
   try {
     await withLockFile(lock, async () => {
       entries += 1

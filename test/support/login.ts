@@ -7,11 +7,23 @@ import path from 'node:path'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { program, root, svc3 } from './dev-server.ts'
 
-export const launchBrowser = (): Promise<Browser> =>
-  chromium.launch({
+/** Whatever machine this is on: the test's own time limit ends what never comes. */
+const patienceMs = 150_000
+
+export async function launchBrowser(): Promise<Browser> {
+  const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium',
     args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    timeout: patienceMs,
   })
+  const newContext = browser.newContext.bind(browser)
+  browser.newContext = async (options) => {
+    const context = await newContext(options)
+    context.setDefaultTimeout(patienceMs)
+    return context
+  }
+  return browser
+}
 
 export interface LoginProcess {
   /** Every http address that it printed, in order. */
@@ -29,7 +41,7 @@ export async function startLogin(args: readonly string[], env: Record<string, st
     cwd: root,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: 55_000,
+    timeout: patienceMs,
     killSignal: 'SIGKILL',
   })
   const said = { stdout: '', stderr: '' }

@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import type { TestPair } from './certificates.ts'
+import { freePort } from './free-port.ts'
 
 /** The line of htpasswd for this user and password, with bcrypt at its least cost: it is paid for every request. */
 export const registryUser = { username: 'ci', password: 'canary-Pa55:w/rd%' } as const
@@ -25,14 +26,17 @@ export interface RegistryWanted {
   readonly folder: string
   readonly hasPassword?: boolean
   readonly tls?: TestPair
+  /** One of its own, where it is to be found at the same port again. */
+  readonly address?: string
 }
 
-export async function startRegistry({ folder, hasPassword = false, tls }: RegistryWanted): Promise<RegistryProcess> {
+export async function startRegistry(wanted: RegistryWanted): Promise<RegistryProcess> {
+  const { folder, hasPassword = false, tls, address = '127.0.0.1' } = wanted
   await fs.mkdir(folder, { recursive: true })
   const file = (name: string) => path.join(folder, name)
   await fs.writeFile(file('htpasswd'), htpasswd)
   if (tls) await Promise.all([fs.writeFile(file('cert.pem'), tls.cert), fs.writeFile(file('key.pem'), tls.key)])
-  let port = 0
+  const port = await freePort()
   let child: ChildProcess
 
   async function start(): Promise<void> {
@@ -40,23 +44,22 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
       version: '0.1',
       log: { level: 'info', formatter: 'json' },
       storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: true } },
-      http: { addr: `127.0.0.1:${port}`, ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }) },
+      http: {
+        addr: `${address}:${port}`,
+        ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }),
+      },
       ...(hasPassword && { auth: { htpasswd: { realm: 'test', path: file('htpasswd') } } }),
     }
     // JSON is YAML.
     await fs.writeFile(file('config.yml'), JSON.stringify(settings))
     child = spawn('docker-registry', ['serve', file('config.yml')], { stdio: ['ignore', 'ignore', 'pipe'] })
-    port = await listeningPort(child)
+    await listening(child)
   }
 
   await start()
   return {
-    get server() {
-      return `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
-    },
-    get host() {
-      return `127.0.0.1:${port}`
-    },
+    server: `${tls ? 'https' : 'http'}://${address}:${port}`,
+    host: `${address}:${port}`,
     folder,
     start,
     async kill() {
@@ -68,15 +71,14 @@ export async function startRegistry({ folder, hasPassword = false, tls }: Regist
   }
 }
 
-function listeningPort(child: ChildProcess): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>()
+function listening(child: ChildProcess): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
   child.once('error', reject)
   child.once('exit', (code) => reject(new Error(`docker-registry ended with ${code}`)))
   if (!child.stderr) throw new Error('docker-registry has no output')
   // Read to its end: a pipe that nobody reads stops the registry.
   createInterface({ input: child.stderr }).on('line', (line) => {
-    const [, port] = /listening on [^"]*:(\d+)/.exec(line) ?? []
-    if (port !== undefined) resolve(Number(port))
+    if (/listening on [^"]*:\d+/.test(line)) resolve()
   })
   return promise
 }

@@ -115,7 +115,7 @@ export async function startLoad(store: Store, prefix: string, writers = 6): Prom
     },
     finish: async (fresh) => {
       const { rev } = await fresh.create(`${prefix}end`, { id: 'end' })
-      const deadlineMs = performance.now() + 20_000
+      const deadlineMs = performance.now() + 120_000
       while (!seen.some((change) => changeRev(change) === rev)) {
         assert.ok(performance.now() < deadlineMs, `the watch did not reach revision ${rev}`)
         await sleep(20)

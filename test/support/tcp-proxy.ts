@@ -12,8 +12,11 @@ export interface TcpProxy extends AsyncDisposable {
   delay(milliseconds: number): void
   /** How many connections are open. */
   readonly count: number
-  /** New connections lead to this port, and so do those that wait because nobody listened at the one before. */
-  aim(target: number): void
+  /**
+   * New connections lead to this port, and so do those that wait because nobody listened at the one before. To `nobody`:
+   * they wait until it is aimed anew; the port of a server that is gone may be another program's by now.
+   */
+  aim(target: number | 'nobody'): void
   /** Ends every connection; new ones are accepted. */
   cut(): void
   /** Ends every connection, and accepts none until opened again. */
@@ -26,8 +29,9 @@ export interface TcpProxy extends AsyncDisposable {
 /** `isPatient`: a connection that finds nobody at the target waits until it is aimed anew; otherwise it is closed. */
 export async function startTcpProxy(first: number, { isPatient = false } = {}): Promise<TcpProxy> {
   const sockets = new Set<net.Socket>()
+  const clients = new Set<net.Socket>()
   const waiting = new Set<net.Socket>()
-  let target = first
+  let target: number | 'nobody' = first
   let loss: Loss = 'nothing'
   let isOpen = true
   let delayMs = 0
@@ -52,27 +56,38 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
     pipe(upstream, client, 'answers')
   }
   const connect = (client: net.Socket): void => {
-    const upstream = net.connect(target, '127.0.0.1', () => join(client, upstream))
+    if (client.destroyed) return
+    if (target === 'nobody') return void waiting.add(client)
+    const aimedAt = target
     let isJoined = false
-    upstream.once('connect', () => {
+    const upstream = net.connect(aimedAt, '127.0.0.1', () => {
       isJoined = true
+      if (client.destroyed) upstream.destroy()
+      else join(client, upstream)
     })
     upstream.on('error', () => {
       if (isJoined) return
-      if (isPatient && isOpen) waiting.add(client)
-      else client.destroy()
+      if (!isPatient || !isOpen) client.destroy()
+      // It may have been aimed anew while this was on its way to nobody: then no other word would come.
+      else if (target !== aimedAt) connect(client)
+      else waiting.add(client)
     })
   }
   const server = net.createServer({ pauseOnConnect: true }, (client) => {
+    clients.add(client)
     client.on('error', () => undefined)
-    client.on('close', () => waiting.delete(client))
+    client.on('close', () => {
+      clients.delete(client)
+      waiting.delete(client)
+    })
     if (isOpen) connect(client)
     else client.destroy()
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const cut = (): void => {
-    for (const socket of [...sockets, ...waiting]) socket.destroy()
+    // Also one that is between the two: accepted, and not connected yet.
+    for (const socket of [...sockets, ...clients]) socket.destroy()
   }
   return {
     port: (server.address() as net.AddressInfo).port,
@@ -87,8 +102,9 @@ export async function startTcpProxy(first: number, { isPatient = false } = {}): 
     },
     aim: (port) => {
       target = port
-      for (const client of waiting) connect(client)
+      const patient = [...waiting]
       waiting.clear()
+      for (const client of patient) connect(client)
     },
     cut,
     close: () => {

@@ -5,7 +5,9 @@ import { fieldsOf, readConfig } from '../connection.ts'
 import type { Host } from '../host.ts'
 
 /** With the start of the program, less than the second after which somebody goes on typing. */
-const patienceMs = 600
+export const patienceMs = 600
+/** In tests with real shells, which no person waits for. */
+const testPatienceMs = 60_000
 
 export const command = defineCommand({
   description:
@@ -50,5 +52,6 @@ async function namesOf(host: Host, { namespace, context }: Place, names: Names):
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
   const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }
-  return cachedNames(there, { kind: names, namespace, timeoutMs: patienceMs })
+  const timeoutMs = host.env.SVC3_TEST === '1' ? testPatienceMs : patienceMs
+  return cachedNames(there, { kind: names, namespace, timeoutMs })
 }

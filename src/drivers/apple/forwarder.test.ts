@@ -6,7 +6,7 @@ import dgram from 'node:dgram'
 import { once } from 'node:events'
 import net from 'node:net'
 import { afterEach, describe, it } from 'node:test'
-import { freePort } from '../../../test/contract/driver-vm.ts'
+import { freePort } from '../../../test/support/free-port.ts'
 import { PortTaken } from '../driver.ts'
 import { createForwarder, type Guest } from './forwarder.ts'
 import { answerTo } from './screen.ts'
@@ -46,7 +46,7 @@ async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   return Buffer.concat(got)
 }
 
-describe('the ports of a VM on Apple silicon', { timeout: 60_000 }, () => {
+describe('the ports of a VM on Apple silicon', () => {
   it('pass on everything, also after one side has said all', async () => {
     const guestPort = await serve('127.0.0.9', (socket) => {
       const all: Buffer[] = []

@@ -22,7 +22,7 @@ function guest(presses: number) {
   return { qmp, said }
 }
 
-describe('askToPowerDown', { timeout: 10_000 }, () => {
+describe('askToPowerDown', () => {
   it('asks again until the guest has heard', async () => {
     const { qmp, said } = guest(3)
     await askToPowerDown(qmp, { graceSeconds: 60 }, 5)

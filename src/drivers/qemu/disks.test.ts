@@ -114,7 +114,7 @@ describe('the disk of a VM', () => {
     await fs.writeFile(base, 'BASE'.padEnd(8 * mib))
     const folder = path.join(root, 'm, n')
     const vm = vmOn(base, 'raw')
-    const signal = AbortSignal.timeout(30_000)
+    const signal = AbortSignal.timeout(170_000)
     await createDisk(folder, vm)
     for (let index = 0; index <= mostFrozen; index++) {
       const file = path.join(folder, activeOf(await requireChain(folder)).file)

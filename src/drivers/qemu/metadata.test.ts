@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { metadataCommand, removeMetadata, writeMetadata } from './metadata.ts'
 
-describe('guest metadata', { timeout: 60_000 }, () => {
+describe('guest metadata', () => {
   let folder: string
   const binary = Buffer.from([0, 1, 2, 255, 10, 13, 0, 65])
   const value = 'ü "quoted" \\ $(touch /tmp/x) `id`\nline'
@@ -28,7 +28,7 @@ describe('guest metadata', { timeout: 60_000 }, () => {
   function ask(...pieces: readonly (string | Buffer)[]): Promise<Buffer> {
     const [program = '', ...args] = metadataCommand.split(' ')
     return new Promise((resolve, reject) => {
-      const child = spawn(program, args, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'], timeout: 20_000 })
+      const child = spawn(program, args, { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'], timeout: 120_000 })
       const answer: Buffer[] = []
       child.stdout.on('data', (chunk: Buffer) => answer.push(chunk))
       child.stdin.on('error', () => undefined)

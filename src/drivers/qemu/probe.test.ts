@@ -20,7 +20,7 @@ describe('the probe of QEMU', () => {
     }
     const probe = new QemuProbe(folder)
     const ask = (problem?: string) =>
-      probe.ask({ wanted: ['amd64'], forced: 'tcg', network: 'sealed', problem }, AbortSignal.timeout(10_000))
+      probe.ask({ wanted: ['amd64'], forced: 'tcg', network: 'sealed', problem }, AbortSignal.timeout(120_000))
     const count = async () => (await fs.readFile(runs, 'utf8')).trim().split('\n').length
     assert.match((await ask()).problem ?? '', /apt-get install/)
     await install('7.2.1')

@@ -12,12 +12,12 @@ import { networkPlaces, sealedPrefix } from './network.ts'
 import { canSeal, whyNot } from './seal.ts'
 import { endUplink, judgeAnswer, startUplink } from './uplink.ts'
 
-describe('a sealed network', { timeout: 40_000 }, () => {
+describe('a sealed network', () => {
   it('works here, and is tried once', async () => {
     assert.equal(await canSeal(), undefined)
-    const startedMs = performance.now()
-    assert.equal(await canSeal(), undefined)
-    assert.ok(performance.now() - startedMs < 20)
+    // What is known is told in this turn; a try takes many.
+    const next = new Promise((resolve) => setImmediate(resolve, 'tried again'))
+    assert.equal(await Promise.race([canSeal(), next]), undefined)
   })
 
   it('says the cause and the remedy where it does not; and for a timeout that it is tried again', async () => {
@@ -57,7 +57,7 @@ describe('a sealed network', { timeout: 40_000 }, () => {
     const { port } = stranger.address() as net.AddressInfo
     const doors = { kind: 'sealed', ip: '127.0.0.1', ports: [{ protocol: 'tcp', port }] } as const
     try {
-      const starting = startUplink(jailed.pid ?? -1, runtime, doors, AbortSignal.timeout(10_000), () => undefined)
+      const starting = startUplink(jailed.pid ?? -1, runtime, doors, AbortSignal.timeout(120_000), () => undefined)
       await assert.rejects(starting, (error) => error instanceof PortTaken && error.ports[0] === port)
     } finally {
       await endUplink(runtime)

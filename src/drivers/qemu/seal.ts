@@ -8,7 +8,8 @@ import { networkPlaces, sealedPrefix } from './network.ts'
 import { endUplink, startUplink } from './uplink.ts'
 
 export const tryPrefix = 'svc3-try-'
-const tryMs = 10_000
+/** A tenth of a second where nothing else is done; a host on which everything starts at once takes its time. */
+const tryMs = 30_000
 
 const remedy =
   `install slirp4netns ('apt-get install slirp4netns iproute2 util-linux') and run as root, or start with ` +

@@ -9,7 +9,7 @@ import { hostBootId, isAlive, type ProcessId, startTimeOf } from '../../platform
 import type { Run } from './run.ts'
 import { findProcess, isOfThisBoot, waitForSupervisor } from './supervisor.ts'
 
-describe('a supervisor', { timeout: 30_000 }, () => {
+describe('a supervisor', () => {
   let folder: string
   let run: Run
   const children: ReturnType<typeof spawn>[] = []

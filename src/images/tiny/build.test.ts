@@ -9,6 +9,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
+import { freePort } from '../../../test/support/free-port.ts'
 import { tinyCache } from '../../../test/support/guest.ts'
 import { type Architecture, architectures, buildTiny, missingPrograms, type TinyImage, tinyImage } from './build.ts'
 import { fetchPackages } from './packages.ts'
@@ -52,7 +53,7 @@ async function killBuild(folder: string, architecture: Architecture, when: strin
   assert.match(fs.readdirSync(folder).filter(isOurs).join(), /^\.tiny-\w+\.\d+-\d+\.\w{6}$/)
 }
 
-it('a build that is called off leaves nothing', { timeout: 60_000 }, async () => {
+it('a build that is called off leaves nothing', async () => {
   const folder = builder('aborted')
   const calledOff = new AbortController()
   const progress = (line: string): void => (line.startsWith('unpacking') ? calledOff.abort() : undefined)
@@ -167,17 +168,8 @@ class Guest {
   }
 }
 
-async function freePort(): Promise<number> {
-  const server = net.createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as net.AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
 for (const architecture of architectures)
-  describe(`tiny-${architecture}`, { timeout: 180_000 }, () => {
+  describe(`tiny-${architecture}`, () => {
     const folder = builder(architecture)
     const own = path.join(folder, `tiny-${architecture}`)
     const disk = path.join(own, 'disk.raw')

@@ -24,7 +24,7 @@ async function maker(folder: string): Promise<ReturnType<typeof spawn>> {
 }
 
 describe('removeStale', () => {
-  it('removes the folder of a killed process, and only that', { timeout: 20_000 }, async (t) => {
+  it('removes the folder of a killed process, and only that', async (t) => {
     const folder = await place(t)
     await fs.mkdir(path.join(folder, 'other.1-1.abcdef'))
     await using own = await makeTemporary(folder, 'own')

@@ -40,7 +40,7 @@ async function refused(status: number, words: RegExp, body: { orka_vm_name: stri
 }
 
 describe('a deployment that fits nowhere', () => {
-  it('is refused with what each node lacks, and leaves nothing', { timeout: 20_000 }, async () => {
+  it('is refused with what each node lacks, and leaves nothing', async () => {
     await create('tagged', { tag: 'nowhere', tag_required: true })
     await refused(409, /fits on no node: node "macpro-1" does not have the tag "nowhere"/, { orka_vm_name: 'tagged' })
     await create('gpu', { gpu_passthrough: true, vnc_console: false })
@@ -53,7 +53,7 @@ describe('a deployment that fits nowhere', () => {
     await refused(409, /does not have port 9000 free/, { ...ports, reserved_ports: ['9000:80'], replicas: 3 })
   })
 
-  it('says so in the words that clients look for where it is about cores', { timeout: 20_000 }, async () => {
+  it('says so in the words that clients look for where it is about cores', async () => {
     await create('five', { orka_cpu_core: 5 })
     await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'five', replicas: 3 })
     await create('arm', { orka_base_image: 'sonoma' })
@@ -66,7 +66,7 @@ describe('a deployment that fits nowhere', () => {
 })
 
 describe('a client that goes away', () => {
-  it('takes its VM with it', { timeout: 20_000 }, async () => {
+  it('takes its VM with it', async () => {
     await create(stuck)
     const url = `${await service.listen()}/resources/vm/deploy`
     const leaving = new AbortController()
@@ -81,7 +81,7 @@ describe('a client that goes away', () => {
 })
 
 describe('io_boost', () => {
-  it('is as it was asked for, in every answer, where a VM can be without', { timeout: 20_000 }, async () => {
+  it('is as it was asked for, in every answer, where a VM can be without', async () => {
     const boosts = async (method: string, url: string, body?: object): Promise<boolean[]> =>
       [...(await service.call(method, url, { body })).text.matchAll(/"io_boost":(true|false)/g)].map(
         ([, value]) => value === 'true',

@@ -278,7 +278,7 @@ describe('an open watch', () => {
   }
   beforeEach(() => service.listen())
 
-  it('ends when its service account is deleted', { timeout: 10_000 }, async () => {
+  it('ends when its service account is deleted', async () => {
     await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins`)
     const { body } = await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins/token`)
     const stream = await open(`${at('svc-default')}/events`, body.token)
@@ -286,7 +286,7 @@ describe('an open watch', () => {
     await stream.text()
   })
 
-  it('ends when the role is taken away, and one of namespaces when another is given', { timeout: 10_000 }, async () => {
+  it('ends when the role is taken away, and one of namespaces when another is given', async () => {
     const events = await open(`${at('svc-default')}/events`, service.devToken)
     await removeUser('svc-default', 'dev@example.com')
     await events.text()

@@ -378,7 +378,7 @@ describe('the collector', () => {
           // So much later, and still under way.
           sinceMs: () => (aheadMs === 0 ? deliveries.oldestStartMs() : Date.now() + aheadMs),
         },
-        AbortSignal.timeout(10_000),
+        AbortSignal.timeout(120_000),
       )
     await run(0)
     assert.ok(await content.has(digestOf(chunk)))
