@@ -17,11 +17,19 @@ export interface GeneratedFile {
 const manFolder = 'docs/man'
 const pages = await pagesOf()
 
+const manual = manPages(pages, about.version).map(({ file, text }) => ({
+  file: `${manFolder}/${file}`,
+  make: () => text,
+}))
+/** npm puts only those pages where man finds them that are listed one by one. */
+const withManual = { ...about, man: manual.map(({ file }) => file).sort() }
+
 export const generatedFiles: readonly GeneratedFile[] = [
+  { file: 'package.json', make: () => `${JSON.stringify(withManual, null, 2)}\n` },
   { file: 'docs/openapi.json', make: () => `${JSON.stringify(openApiDocument(about.version), null, 2)}\n` },
   { file: 'docs/legacy.md', make: legacyPage },
   { file: 'docs/cli.md', make: () => referencePage(pages) },
-  ...manPages(pages, about.version).map(({ file, text }) => ({ file: `${manFolder}/${file}`, make: () => text })),
+  ...manual,
 ]
 
 /** A page of a command that is gone is no page. */

@@ -28,6 +28,18 @@ describe('the report of a node', () => {
     assert.deepEqual([said.ip, said.cpu, said.memoryMiB, said.maxVms], ['10.0.0.7', 3, 100, 2])
   })
 
+  it('says whether macOS runs on it, for the architecture that it has', async () => {
+    const noMacos = { arm64: 'only on Macs', amd64: 'not set up' }
+    const said = async (options: CapacityOptions, probed: Partial<Probe>) => {
+      const { noMacos: why, maxMacosVms } = await report(options, { architectures: ['amd64', 'arm64'], ...probed })
+      return [why, maxMacosVms]
+    }
+    assert.deepEqual(await said({ architecture: 'amd64' }, { noMacos }), ['not set up', undefined])
+    assert.deepEqual(await said({ architecture: 'arm64' }, { noMacos }), ['only on Macs', undefined])
+    assert.deepEqual(await said({ architecture: 'amd64' }, { noMacos: { arm64: 'x' } }), [undefined, undefined])
+    assert.deepEqual(await said({ architecture: 'arm64' }, { maxMacosVms: 2 }), [undefined, 2])
+  })
+
   it('says what is wrong', async () => {
     assert.equal((await report({}, { ok: false, problem: 'install qemu' })).problem, 'install qemu')
     assert.match((await report({ architecture: 'arm64' })).problem ?? '', /runs amd64, and the node is to run arm64/)

@@ -47,7 +47,7 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
   const { options, driver, version, folder } = fixed
   const isSimulated = driver.name === 'simulated'
   let probed: { readonly atMs: number; readonly probe: Probe } | undefined
-  const found = new Map<string, Promise<string>>()
+  const addresses = new Map<string, Promise<string>>()
 
   const probe = async (signal: AbortSignal): Promise<Probe> => {
     if (!probed || performance.now() - probed.atMs > probeEveryMs)
@@ -56,19 +56,21 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
   }
   const addressTowards = (apiUrl: string): Promise<string> => {
     if (options.ip !== undefined) return Promise.resolve(options.ip)
-    const known = found.get(apiUrl) ?? ownAddress(apiUrl)
-    found.set(apiUrl, known)
+    const known = addresses.get(apiUrl) ?? ownAddress(apiUrl)
+    addresses.set(apiUrl, known)
     return known
   }
 
   return {
-    moved: () => found.clear(),
+    moved: () => addresses.clear(),
     async report({ apiUrl, images, cache, ownPorts }, signal) {
-      const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit } = await probe(signal)
+      const found = await probe(signal)
+      const { ok, problem, version: driverVersion, architectures, gpus, maxVms: driverLimit, maxMacosVms } = found
       const architecture = options.architecture ?? chooseArchitecture(architectures)
       const trouble = ok ? mismatch(architecture, architectures) : (problem ?? 'the hypervisor does not work')
       const ip = await addressTowards(apiUrl)
       const maxVms = smallest(options.maxVms, driverLimit)
+      const noMacos = found.noMacos?.[architecture]
       return {
         ip,
         architecture,
@@ -76,6 +78,8 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
         memoryMiB: options.memoryMiB ?? Math.floor((os.totalmem() * memoryShare) / mib),
         gpus,
         ...(maxVms !== undefined && { maxVms }),
+        ...(maxMacosVms !== undefined && { maxMacosVms }),
+        ...(noMacos !== undefined && { noMacos: noMacos.slice(0, 2_048) }),
         diskFreeGb: await freeGb(folder),
         driver: driver.name,
         driverVersion: driverVersion.slice(0, 256),

@@ -54,10 +54,13 @@ export const nodeCheck = (version: string): Check => ({
 export const hypervisorCheck = (driver: Driver): Check => ({
   check: 'hypervisor',
   async look(signal) {
-    const { ok: isOk, problem: why, version, architectures, maxVms } = await driver.probe(signal)
-    const limit = maxVms === undefined ? '' : `, at most ${maxVms} VMs`
+    const { ok: isOk, problem: why, version, architectures, maxVms, maxMacosVms } = await driver.probe(signal)
+    const limits = [
+      ...(maxVms === undefined ? [] : [`, at most ${maxVms} VMs`]),
+      ...(maxMacosVms === undefined ? [] : [`, at most ${maxMacosVms} VMs with macOS`]),
+    ]
     if (!isOk) return problem(version, why ?? 'it does not work')
-    const found = `${version}: ${architectures.join(', ')}${limit}`
+    const found = `${version}: ${architectures.join(', ')}${limits.join('')}`
     return why === undefined ? ok(found) : warning(found, why)
   },
 })

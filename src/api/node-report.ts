@@ -14,6 +14,10 @@ export const NodeReport = t.Object(
     memoryMiB: t.Integer({ minimum: 1, maximum: 1_000_000_000 }),
     gpus: t.Integer({ minimum: 0, maximum: 1_000 }),
     maxVms: t.Optional(t.Integer({ minimum: 0, maximum: 100_000 })),
+    /** So many of them with macOS. */
+    maxMacosVms: t.Optional(t.Integer({ minimum: 0, maximum: 100_000 })),
+    /** Why guests with macOS do not run on it, and what to do. Absent: they do, or its agent does not know. */
+    noMacos: t.Optional(t.String({ maxLength: 2_048 })),
     /** Free on the disk that holds VMs. */
     diskFreeGb: t.Integer({ minimum: 0 }),
     driver: t.String({ maxLength: 64 }),

@@ -24,6 +24,8 @@ export const Node = t.Object(
     orkaTags: t.Array(t.String()),
     vms: t.Array(t.String(), { description: 'On it, as `namespace/name`' }),
     maxVms: t.Optional(t.Integer({ description: 'So many may run at once' })),
+    maxMacosVms: t.Optional(t.Integer({ description: 'So many with macOS may run at once' })),
+    noMacos: t.Optional(t.String({ description: 'Why guests with macOS do not run on it, and what to do' })),
     images: t.Array(t.String(), { description: 'Those it has a copy of' }),
     driver: t.String(),
     version: t.String({ description: "The agent's" }),

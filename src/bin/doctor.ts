@@ -54,7 +54,7 @@ export async function runDoctor(options: DoctorOptions): Promise<readonly Doctor
         spaceCheck(dataDir),
         portsCheck,
         limitsCheck,
-        ...serverChecks(apiUrls, options.trust(apiUrls), version),
+        ...serverChecks(apiUrls, options.trust(apiUrls, known.pin), version),
       ],
       signal,
     )

@@ -24,7 +24,7 @@ const fields: ReadonlySet<string> = new Set(
   `actor allocatableMemory apiDomain apiEndpoint apiVersion appClientId architecture at availableMemory
   baseOauthEndpoint causes checksum code command conditions context continue createdAt deployDate details digest driver
   email errorMessage expiresAt field hint id image images involved iso isos items kind memory message metadata
-  metadataKeys name namespace node nodeIP nodeType nodes object operation orkaTags os outcome owner phase powerState
+  metadataKeys name namespace noMacos node nodeIP nodeType nodes object operation orkaTags os outcome owner phase powerState
   progress reason requestId reservedPorts resourceVersion role scheduler serviceaccounts server size source sourceType
   spaceUsed state status subjects tag ttl type uid updatedAt updatedBy usedBy user username users version vm vmConfig
   vmconfig vms warning`.split(/\s+/),

@@ -1,7 +1,10 @@
 // Connections that are judged first: what happens when the other side stays silent, hangs up or speaks something else.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import https from 'node:https'
 import net, { type AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
+import { generate } from 'selfsigned'
 import { httpTransport } from './http.ts'
 import type { Trust } from './tls.ts'
 import { ConnectionError, type TransportRequest } from './transport.ts'
@@ -50,6 +53,29 @@ describe('a server behind https:// that', () => {
       (socket) => socket.once('data', () => socket.destroy()),
       (request) => assert.rejects(httpTransport({ trust })(request), faultOf('lost', /ECONNRESET/)),
     )
+  })
+
+  it('is not trusted is refused in the words of who judged, whichever bundle of the program that is', async () => {
+    const { private: key, cert } = await generate([{ name: 'commonName', value: 'localhost' }])
+    const server = https.createServer({ key, cert }, (_, response) => response.end()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    try {
+      const foreign = { fault: 'unusable' as const, address: 'there', message: 'nobody vouches for it', hint: 'ask' }
+      const judging: Trust = { judge: () => Object.assign(new Error(), foreign, { name: 'ConnectionError' as const }) }
+      const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/x`
+      const request = { method: 'GET', url, headers: {}, body: undefined, signal: AbortSignal.timeout(20_000) } as const
+      for (const fresh of [false, true])
+        await assert.rejects(httpTransport({ trust: judging })({ ...request, fresh }), (error) => {
+          assert.ok(error instanceof ConnectionError)
+          assert.deepEqual(
+            { ...foreign },
+            { fault: error.fault, address: error.address, message: error.message, hint: error.hint },
+          )
+          return true
+        })
+    } finally {
+      server.close()
+    }
   })
 
   it('speaks plain HTTP is told apart', async () => {

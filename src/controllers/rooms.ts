@@ -1,6 +1,6 @@
 // What nodes have left, as placement needs it. A run of the scheduler takes rooms for its namespaces, and every placement
 // of that run is taken off before the next one is decided.
-import type { Allocation, Candidate } from '../rules/placement.ts'
+import { type Allocation, type Candidate, mayBeMacos } from '../rules/placement.ts'
 import type { ReservedPort } from '../rules/ports.ts'
 import type { NodeRecord } from '../store/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
@@ -15,6 +15,7 @@ interface Usage {
   readonly memoryMiB: number
   readonly gpus: number
   readonly vms: number
+  readonly macosVms: number
   readonly ports: readonly number[]
 }
 
@@ -32,6 +33,7 @@ function usageOf(entry: Entry<NodeRecord>): Usage {
     memoryMiB: sum(({ memoryMiB }) => memoryMiB),
     gpus: sum(({ gpus }) => gpus),
     vms: all.length,
+    macosVms: sum(({ os }) => (mayBeMacos(os) ? 1 : 0)),
     ports: [...all.flatMap(({ ports }) => ports), ...(entry.value.report?.busyPorts ?? [])],
   }
   usages.set(entry, usage)
@@ -89,16 +91,20 @@ export class Rooms {
       memoryMiB: report?.memoryMiB ?? 0,
       gpus: report?.gpus ?? 0,
       maxVms: report?.maxVms,
+      maxMacosVms: report?.maxMacosVms,
+      noMacos: report?.noMacos,
       freeCpu: (report?.cpu ?? 0) - usage.cpu,
       freeMemoryMiB: (report?.memoryMiB ?? 0) - usage.memoryMiB,
       freeGpus: (report?.gpus ?? 0) - usage.gpus,
       vms: usage.vms,
+      macosVms: usage.macosVms,
       isPortTaken: (port: number) => ports.has(port),
       take(allocation: Allocation, reserved: readonly ReservedPort[]) {
         room.freeCpu -= allocation.cpu
         room.freeMemoryMiB -= allocation.memoryMiB
         room.freeGpus -= allocation.gpus
         room.vms += 1
+        if (mayBeMacos(allocation.os)) room.macosVms += 1
         for (const port of portsIn(allocation, reserved)) ports.add(port)
       },
     }

@@ -210,6 +210,7 @@ const byAge = (a: Pending, b: Pending): number =>
   a.value.createdAt < b.value.createdAt ? -1 : a.value.createdAt > b.value.createdAt ? 1 : a.key < b.key ? -1 : 1
 
 const reservation = ({ namespace, name, reservedPorts }: VmRecord, allocation: Allocation): NodeAllocation => {
-  const { cpu, memoryMiB, gpus } = allocation
-  return { namespace, name, cpu, memoryMiB, gpus, ports: portsIn(allocation, reservedPorts) }
+  const { os, cpu, memoryMiB, gpus } = allocation
+  const ports = portsIn(allocation, reservedPorts)
+  return { namespace, name, ...(os !== undefined && { os }), cpu, memoryMiB, gpus, ports }
 }

@@ -128,6 +128,10 @@ export interface Probe {
   readonly architectures: readonly Architecture[]
   /** So many VMs may run at once; unlimited when absent. */
   readonly maxVms?: number
+  /** So many of them with macOS. */
+  readonly maxMacosVms?: number
+  /** Why guests with macOS do not run here, and what to do, by their architecture; absent: they do. */
+  readonly noMacos?: Readonly<Partial<Record<Architecture, string>>>
   readonly gpus: number
 }
 

@@ -11,6 +11,8 @@ export interface Inspected {
   /** What the reference meant when it was looked at; of an index, the manifest that was chosen. */
   readonly raw: RawManifest
   readonly architecture: Manifest['architecture']
+  /** Which guest it holds, where somebody said so. */
+  readonly os: Manifest['os']
   readonly virtualSizeBytes: number
   /** What is fetched of it, at most. */
   readonly storedBytes: number
@@ -26,6 +28,6 @@ export async function inspectImage(
   const raw = await resolveManifest(source, reference, options)
   if (isTart(parseOciManifest(raw))) return { raw, ours: undefined, ...(await inspectTart(source, raw, options)) }
   const ours = await openResolvedImage(source, raw, options)
-  const { architecture, virtualSizeBytes } = ours.image
-  return { raw, architecture, virtualSizeBytes, storedBytes: ours.storedBytes, ours }
+  const { architecture, os, virtualSizeBytes } = ours.image
+  return { raw, architecture, os, virtualSizeBytes, storedBytes: ours.storedBytes, ours }
 }

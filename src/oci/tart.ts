@@ -105,9 +105,9 @@ export async function inspectTart(
   source: Source,
   raw: RawManifest,
   { signal, limits = {} }: Pick<TartOptions, 'signal' | 'limits'> = {},
-): Promise<Pick<Manifest, 'architecture' | 'virtualSizeBytes'> & { readonly storedBytes: number }> {
-  const { architecture, virtualSizeBytes, storedBytes } = await look(source, raw, limits, signal)
-  return { architecture, virtualSizeBytes, storedBytes }
+): Promise<Pick<Manifest, 'architecture' | 'virtualSizeBytes'> & { os: Manifest['os']; storedBytes: number }> {
+  const { architecture, os, virtualSizeBytes, storedBytes } = await look(source, raw, limits, signal)
+  return { architecture, os, virtualSizeBytes, storedBytes }
 }
 
 async function look(source: Source, raw: RawManifest, limits: ImageLimits, signal: AbortSignal | undefined) {
@@ -181,7 +181,8 @@ function platformOf(
   const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
   if (!architecture || (wanted !== undefined && wanted !== architecture))
     throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)
-  return { architecture, os: systems[String(system)] }
+  // Tart's own default: configs of its first versions do not say, and held macOS.
+  return { architecture, os: systems[String(system ?? 'darwin')] }
 }
 
 async function packDiskLayer(

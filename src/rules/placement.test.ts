@@ -16,6 +16,7 @@ const node = (name: string, change: Partial<Candidate> = {}): Candidate => ({
   freeMemoryMiB: 16_384,
   freeGpus: 0,
   vms: 0,
+  macosVms: 0,
   isPortTaken: () => false,
   ...change,
 })
@@ -72,6 +73,30 @@ describe('placement', () => {
       [{ isPortTaken: () => true }, {}, /no free port/],
     ]
     for (const [change, asked, reason] of cases) assert.match(chosen(asked, [node('a', change)]), reason)
+  })
+
+  it('brings macOS only where it runs, and no more of it than a host may have', () => {
+    const noMacos = 'it is no Mac; see docs/hosts-macos.md'
+    const mac = { architecture: 'arm64', maxMacosVms: 2, vms: 2, macosVms: 2 } as const
+    const limit = /runs 2 VMs with macOS, which is its limit: Apple allows no more on a host/
+    const arm = { architecture: 'arm64' } as const
+    const cases: readonly (readonly [Partial<Candidate>, Partial<Demand>, RegExp])[] = [
+      [{ noMacos }, { os: 'macos' }, /^a does not run macOS guests: it is no Mac; see docs\/hosts-macos\.md$/],
+      [{ noMacos, unfit: 'is cordoned' }, { os: 'macos' }, /does not run macOS guests/],
+      [{ noMacos }, { os: 'linux' }, /^a$/],
+      [{ noMacos }, { os: 'other' }, /^a$/],
+      // What nobody has said anything about goes where it went before there was this rule.
+      [{ noMacos }, {}, /^a$/],
+      [{}, { os: 'macos' }, /^a$/],
+      [mac, { ...arm, os: 'macos' }, limit],
+      [mac, arm, limit],
+      [mac, { ...arm, os: 'linux' }, /^a$/],
+      [{ ...mac, vms: 5, macosVms: 1 }, { ...arm, os: 'macos' }, /^a$/],
+      [{ ...mac, maxMacosVms: undefined }, { ...arm, os: 'macos' }, /^a$/],
+    ]
+    for (const [change, asked, said] of cases) assert.match(chosen(asked, [node('a', change)]), said)
+    const nodes = [node('qemu', { noMacos }), node('set-up', { freeCpu: 3 })]
+    assert.deepEqual([chosen({ os: 'macos' }, nodes), chosen({ os: 'linux' }, nodes)], ['set-up', 'qemu'])
   })
 
   it('hears only the node that was asked for', () => {

@@ -15,10 +15,15 @@ export interface Candidate {
   readonly memoryMiB: number
   readonly gpus: number
   readonly maxVms?: number | undefined
+  readonly maxMacosVms?: number | undefined
+  /** Why it runs no guests with macOS. */
+  readonly noMacos?: string | undefined
   readonly freeCpu: number
   readonly freeMemoryMiB: number
   readonly freeGpus: number
   readonly vms: number
+  /** Of these, how many hold macOS, or may hold it. */
+  readonly macosVms: number
   /** By the address of the node, which several nodes may share. */
   isPortTaken(port: number): boolean
 }
@@ -26,6 +31,8 @@ export interface Candidate {
 export interface Demand {
   readonly architecture: Architecture
   readonly image: string
+  /** Which guest the image holds, where somebody said so. */
+  readonly os?: string | undefined
   readonly cpu: number
   /** 0 is automatic. */
   readonly memoryMiB: number
@@ -39,6 +46,7 @@ export interface Demand {
 }
 
 export interface Allocation {
+  readonly os?: string
   readonly cpu: number
   readonly memoryMiB: number
   readonly gpus: number
@@ -54,6 +62,9 @@ export type Placement =
 const memoryFor = (node: Candidate, demand: Demand): number =>
   demand.memoryMiB === 0 ? automaticMemoryMiB(demand.cpu, node) : demand.memoryMiB
 
+/** What nobody knows of counts as macOS where so many of them are allowed: one too many does not start. */
+export const mayBeMacos = (os: string | undefined): boolean => os !== 'linux' && os !== 'other'
+
 type Obstacle = (node: Candidate, demand: Demand) => string | false | undefined
 
 /** Each says why a node cannot take a VM, the plainest reasons first. */
@@ -61,10 +72,16 @@ const obstacles: readonly Obstacle[] = [
   (node, { node: asked }) => asked !== undefined && asked !== node.name && `is not the node that was asked for`,
   (node, { architecture }) =>
     node.architecture !== architecture && `is ${node.architecture}, and the image is ${architecture}`,
+  (node, { os }) => os === 'macos' && node.noMacos && `does not run macOS guests: ${node.noMacos}`,
   (node) => node.unfit,
   (node, { tag, tagRequired }) =>
     tagRequired && tag !== undefined && !node.tags.includes(tag) && `does not have the tag "${tag}"`,
   (node) => node.maxVms !== undefined && node.vms >= node.maxVms && `runs ${node.vms} VMs, which is its limit`,
+  ({ macosVms, maxMacosVms }, { os }) =>
+    maxMacosVms !== undefined &&
+    mayBeMacos(os) &&
+    macosVms >= maxMacosVms &&
+    `runs ${macosVms} VMs with macOS, which is its limit: Apple allows no more on a host`,
   (node, { cpu }) => cpu > node.freeCpu && `has ${node.freeCpu} of ${node.cpu} cores free, and ${cpu} are asked for`,
   (node, demand) =>
     memoryFor(node, demand) > node.freeMemoryMiB &&
@@ -143,24 +160,26 @@ export function allocatePorts(
 function allocate(node: Candidate, demand: Demand): Allocation | undefined {
   const ports = allocatePorts(demand, (port) => node.isPortTaken(port))
   if (!ports) return undefined
-  return { cpu: demand.cpu, memoryMiB: memoryFor(node, demand), gpus: demand.gpu ? 1 : 0, ...ports }
+  const { os, cpu, gpu } = demand
+  return { ...(os !== undefined && { os }), cpu, memoryMiB: memoryFor(node, demand), gpus: gpu ? 1 : 0, ...ports }
 }
 
 /** What a record of a VM says about where it may go. */
 export interface Asked {
-  readonly shape: Omit<Demand, 'gpu' | 'hasScreen' | 'reservedPorts'> & {
+  readonly shape: Omit<Demand, 'gpu' | 'hasScreen' | 'reservedPorts' | 'os'> & {
     readonly gpuPassthrough: boolean
     readonly vncConsole: boolean
   }
   readonly reservedPorts: readonly ReservedPort[]
   /** By what its tag stands for: nodes may have what it stood for earlier. */
   readonly imageReference?: string | undefined
+  readonly os?: string | undefined
 }
 
-export function demandOf({ shape, reservedPorts, imageReference }: Asked): Demand {
+export function demandOf({ shape, reservedPorts, imageReference, os }: Asked): Demand {
   const image = imageReference ?? shape.image
   const { architecture, cpu, memoryMiB, gpuPassthrough, node, tag, tagRequired, scheduler, vncConsole } = shape
-  const asked = { architecture, image, cpu, memoryMiB, node, tag, tagRequired, scheduler, reservedPorts }
+  const asked = { architecture, image, os, cpu, memoryMiB, node, tag, tagRequired, scheduler, reservedPorts }
   return { ...asked, gpu: gpuPassthrough, hasScreen: vncConsole }
 }
 

@@ -52,7 +52,9 @@ export function planVm(
       name: namespace,
       hint: 'deploy into another namespace: svc3 namespace list',
     })
-  return recordOf(request, checkedShape(services, namespace, body))
+  const { shape, os } = checkedShape(services, namespace, body)
+  const { record, secret } = recordOf(request, shape)
+  return { record: { ...record, ...(os !== undefined && { os }) }, secret }
 }
 
 /** Writes the record, or refuses. The same request again (by its key) finds its own record. */
@@ -97,7 +99,11 @@ async function write(services: Services, record: VmRecord, secret: VmSecret | un
   }
 }
 
-function checkedShape({ collections }: Services, namespace: string, body: VmDeployment): VmShapeRecord {
+function checkedShape(
+  { collections }: Services,
+  namespace: string,
+  body: VmDeployment,
+): { readonly shape: VmShapeRecord; readonly os: ImageRecord['os'] } {
   const config = body.vmConfig ? collections.vmConfigs.get(namespace, body.vmConfig)?.value : undefined
   if (body.vmConfig && !config)
     throw notFound('vmconfigs', body.vmConfig, `svc3 vm-config list -n ${namespace} shows what is there`)
@@ -117,7 +123,7 @@ function checkedShape({ collections }: Services, namespace: string, body: VmDepl
     if (!iso) throw notFound('isos', shape.iso.slice(0, 200), 'svc3 iso list shows what is there')
     assertReady(iso, 'isos', 'iso')
   }
-  return shape
+  return { shape, os: image.record?.os }
 }
 
 function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
@@ -134,11 +140,11 @@ async function contentOf(
   services: Services,
   namespace: string,
   { image, iso, architecture }: VmShapeRecord,
-): Promise<Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'imageReference' | 'isoContent'>> {
+): Promise<Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'imageReference' | 'isoContent' | 'os'>> {
   const { images, isos } = services.collections
   if (isImageReference(image)) {
     const found = await findRegistryImage(services, referenceOf(image, 'pull'), { namespace, architecture })
-    return { imageReference: found.pinned }
+    return { imageReference: found.pinned, ...(found.os !== undefined && { os: found.os }) }
   }
   const isoContent = iso === undefined ? undefined : isos.get('', iso)?.value.content
   return { ...contentNow(images.get('', image)?.value), ...(isoContent !== undefined && { isoContent }) }

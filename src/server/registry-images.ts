@@ -7,6 +7,7 @@ import { inspectImage } from '../oci/inspect.ts'
 import { openRegistry } from '../oci/registry.ts'
 import type { RetryPolicy } from '../oci/retry.ts'
 import { type ImageReference, noCredentials } from '../rules/image-reference.ts'
+import type { ImageRecord } from '../store/fleet-records.ts'
 import { findCredentials, loginFor } from './registries.ts'
 import type { Services } from './services.ts'
 
@@ -15,6 +16,7 @@ export interface RegistryImage {
   readonly pinned: string
   readonly digest: string
   readonly architecture: Architecture
+  readonly os: ImageRecord['os']
   readonly sizeBytes: number
   readonly storedBytes: number
 }
@@ -49,6 +51,7 @@ export async function findRegistryImage(
       pinned: `${reference.registry}/${reference.repository}@${found.raw.digest}`,
       digest: found.raw.digest,
       architecture: found.architecture,
+      os: found.os,
       sizeBytes: found.virtualSizeBytes,
       storedBytes: found.storedBytes,
     }

@@ -77,6 +77,8 @@ export interface VmRecord {
   /** In place of both: an image in a registry, `host/repository@sha256:…`, looked at when this record was made. */
   readonly imageReference?: string
   readonly isoContent?: string
+  /** Which guest its image held when it was deployed, where somebody said so. */
+  readonly os?: Image['os']
   readonly reservedPorts: Vm['reservedPorts']
   readonly labels: Readonly<Record<string, string>>
   readonly metadataKeys: readonly string[]
@@ -138,6 +140,7 @@ export interface VmConfigRecord {
 export interface NodeAllocation {
   readonly namespace: string
   readonly name: string
+  readonly os?: string
   readonly cpu: number
   readonly memoryMiB: number
   readonly gpus: number

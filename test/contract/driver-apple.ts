@@ -83,6 +83,7 @@ export async function onStandIn(): Promise<void> {
     open: () => new AppleDriver({ program }),
     architecture: 'arm64',
     image: blankMac,
+    isDeaf: true,
     ...processes,
   })
 }

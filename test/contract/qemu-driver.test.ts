@@ -23,6 +23,7 @@ for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
     open: () => new QemuDriver(),
     architecture,
     image: (folder, digest) => blankImage(architecture, folder, digest),
+    isDeaf: true,
     crash: async (_, handle) => {
       await killQemu(handle)
       return /QEMU was killed by signal 9 \(SIGKILL\)/

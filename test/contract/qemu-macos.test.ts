@@ -79,7 +79,10 @@ describe('the macOS profile on a real guest', () => {
     const folder = path.join(root, 'smc')
     const unable = new QemuDriver()
     const handle = await unable.create(vm, folder)
-    await assert.rejects(unable.start(handle, vm, AbortSignal.timeout(30_000)), /not set up for macOS/)
+    await assert.rejects(
+      unable.start(handle, vm, AbortSignal.timeout(30_000)),
+      /does not run macOS guests: .*agent\.json/,
+    )
     const driver = new QemuDriver({ macos: { smcKey } })
     try {
       await driver.start(handle, vm, AbortSignal.timeout(120_000))

@@ -52,6 +52,10 @@ before(async () => {
     npm_config_userconfig: path.join(folder, 'npmrc'),
     npm_config_loglevel: 'error',
   }
+  // Without scripts `npm pack` packs what happens to be there, silently: a checkout that is not built gives a package
+  // without a program. So nothing may turn them off for it.
+  const scripts = await exec('npm', ['config', 'get', 'ignore-scripts'], { cwd: root, env, timeoutMs })
+  assert.equal(scripts.stdout.trim(), 'false')
   // `npm test` has built it: to build it again now would take it from under other tests.
   const packed = await exec('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], {
     cwd: root,
@@ -71,6 +75,8 @@ describe('the package', () => {
     assert.deepEqual((await fs.readdir(path.join(folder, 'prefix/lib/node_modules'))).sort(), ['svc3'])
     for (const absent of ['node_modules', 'src', 'test', 'scripts', '.node', 'dist/cache'])
       await assert.rejects(fs.access(path.join(inside, absent)), { code: 'ENOENT' }, absent)
+    const pages = await fs.readdir(path.join(folder, 'prefix/share/man/man1'))
+    assert.deepEqual(pages.sort(), (await fs.readdir(path.join(root, 'docs/man'))).sort(), 'man finds every page')
   })
 
   it('knows its version and helps, under both names', async () => {

@@ -55,7 +55,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     assert.notEqual(await other.run(address), await guest.run(address))
     const third = await svc3(['vm', 'deploy', 'c', '-i', 'saved', ...shape, '--no-wait'])
     assert.equal(third.code, 0, third.stderr)
-    const limit = /node "mac" runs 2 VMs, which is its limit/
+    const limit = /node "mac" runs 2 VMs with macOS, which is its limit/
     await eventually(
       async () => assert.match((await svc3(['vm', 'list', 'c'])).stderr, limit, 'Apple allows two'),
       30_000,

@@ -24,7 +24,7 @@ before(async () => {
   await host.run('cat > /usr/local/bin/node && chmod 755 /usr/local/bin/node', await fs.readFile(process.execPath))
   await host.run('cat > /root/svc3.tgz', await fs.readFile(path.join(folder, tarball)))
   await host.run('npm install -g --offline --no-audit --no-fund /root/svc3.tgz')
-  install = `svc3 agent install --api-url ${server.apiUrl} --name under-systemd --architecture amd64`
+  install = 'svc3 agent install --name under-systemd --architecture amd64'
 })
 after(async () => {
   await server?.call('DELETE', '/api/v1/namespaces/svc-default/vms/demo').catch(() => undefined)
@@ -33,7 +33,12 @@ after(async () => {
   await fs.rm(folder, { recursive: true, force: true })
 })
 
-const qemu = async (): Promise<string> => (await host.run('pgrep -x qemu-system-x86 || true')).trim()
+/** Not the one that an agent has just asked for its version. */
+const qemu = async (): Promise<string> => {
+  const all = await host.run('ps -C qemu-system-x86 -o pid=,args= || true')
+  const guests = all.split('\n').filter((line) => line.includes(' -qmp ') || line.includes(' -m '))
+  return guests.map((line) => line.trim().split(' ')[0]).join(' ')
+}
 const node = async () => {
   const { items } = (await server.call('GET', '/api/v1/namespaces/svc-default/nodes')).body
   return (items as { name: string; phase: string; reason?: string }[])[0]
@@ -46,8 +51,11 @@ const ready = () =>
 
 describe('the agent under systemd', { timeout: 900_000 }, () => {
   it('joins, and runs a guest on a sealed network, as a user of its own', async () => {
-    const token = (await svc3(['node', 'join-token'], { env: { SVC3_DATA: path.join(folder, 'server') } })).stdout
-    await host.run(`${install} --join-token-stdin`, token)
+    const made = await svc3(['node', 'join-token'], { env: { SVC3_DATA: path.join(folder, 'server') } })
+    // The string alone: it says where the server is, too.
+    await host.run(`${install} --join ${made.stdout.trim()}`)
+    const traces = 'grep -rlF "$(cat)" /etc/systemd /usr/local/lib/svc3 /var/lib/svc3-agent || true'
+    await eventually(async () => assert.equal(await host.run(traces, made.stdout.trim()), ''), 120_000)
     assert.match(await host.run('svc3 agent status'), /svc3-agent\trunning\t/)
     await ready()
     await seedTiny(path.join(folder, 'images'), ['amd64'])

@@ -6,9 +6,9 @@ import fs from 'node:fs/promises'
 /** The type of an EFI system partition, as a GPT has it. */
 const efiSystem = Buffer.from('28732ac11ff8d211ba4b00a0c93ec93b', 'hex')
 const sector = 512
-const discSector = 2_048
+export const discSector = 2_048
 
-async function efiPartition(disk: string): Promise<Buffer> {
+export async function efiPartition(disk: string): Promise<Buffer> {
   const handle = await fs.open(disk, 'r')
   await using _ = handle
   const table = Buffer.alloc(128 * 128)
@@ -32,8 +32,9 @@ export async function bootDisk(disk: string): Promise<Buffer> {
 
 /** El Torito for UEFI: the boot image is the partition. */
 export const discGreeting = /"UEFI QEMU DVD-ROM[^"]*"[\s\S]*Welcome to GRUB!/
-export async function efiDisc(disk: string): Promise<Buffer> {
-  const partition = await efiPartition(disk)
+export const efiDisc = async (disk: string): Promise<Buffer> => discOf(await efiPartition(disk))
+
+export function discOf(partition: Buffer): Buffer {
   const [bootRecord, end, catalog, image] = [17, 18, 19, 20]
   const sectors = image + Math.ceil(partition.length / discSector)
   const disc = Buffer.alloc(sectors * discSector)

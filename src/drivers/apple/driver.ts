@@ -2,7 +2,7 @@
 // framework. tart is the operator's to install. How it works on a real Mac is in docs/drivers.md: "verified on".
 import path from 'node:path'
 import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
-import { programLimit, trimLog } from '../qemu/logs.ts'
+import { programLimit, trimLog } from '../logs.ts'
 import { listCaptures } from './captures.ts'
 import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.ts'
 import { TartProbe } from './probe.ts'

@@ -19,7 +19,7 @@ describe('the version of tart', () => {
       await fs.writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
       return new TartProbe(program).ask(AbortSignal.timeout(20_000))
     }
-    const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxVms: 2, gpus: 0 }
+    const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxMacosVms: 2, gpus: 0 }
     assert.deepEqual(await ask('echo 2.40.1'), good)
     const old = await ask('echo 2.4.3')
     assert.deepEqual([old.ok, old.architectures], [false, []])

@@ -20,7 +20,7 @@ export class TartProbe {
     if (version === undefined) return failed('tart is missing', `tart is not on this host, or not in PATH: ${install}`)
     if (!isNewEnough(version))
       return failed(`tart ${version}`, `tart ${version} is too old, ${leastVersion.join('.')} is needed: ${upgrade}`)
-    return { ok: true, version: `tart ${version}`, architectures: ['arm64'], maxVms: mostMacs, gpus: 0 }
+    return { ok: true, version: `tart ${version}`, architectures: ['arm64'], maxMacosVms: mostMacs, gpus: 0 }
   }
 
   /** Asked once for each state of the program's file. */

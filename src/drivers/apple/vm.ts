@@ -4,7 +4,8 @@ import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, type ProcessId } from '../../platform/processes.ts'
 import type { Capture, Observed, Started, StopOptions, VmSpec } from '../driver.ts'
-import { exclusively } from '../qemu/exclusive.ts'
+import { exclusively } from '../exclusive.ts'
+import { exitCodeOf } from '../supervised.ts'
 import { AddressBook } from './address.ts'
 import { cloneMachine, findCapture, recordCapture, releaseCapture } from './captures.ts'
 import { endProcess, flushGuest, holdStill } from './ending.ts'
@@ -22,7 +23,6 @@ import {
 } from './machine.ts'
 import {
   describeEnd,
-  exitCodeOf,
   findProcess,
   forgetRun,
   isOfThisBoot,

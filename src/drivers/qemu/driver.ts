@@ -1,13 +1,13 @@
 // The QEMU driver: each VM a QEMU process of its own that outlives the agent, its disk an overlay in the VM's folder.
 import path from 'node:path'
 import type { Architecture, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
+import { consoleLimit, programLimit, trimLog } from '../logs.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
 import type { CaptureWish } from './capture.ts'
 import { listCaptures, shownCapture } from './captures.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks.ts'
-import { consoleLimit, programLimit, trimLog } from './logs.ts'
-import type { MacosSettings } from './macos.ts'
+import { appleSiliconOnly, type MacosSettings, macosProblem } from './macos.ts'
 import { defaultNetwork, type NetworkKind, networkPlaces } from './network.ts'
 import { QemuProbe } from './probe.ts'
 import { files, runtimeFolder } from './run.ts'
@@ -43,7 +43,7 @@ export class QemuDriver implements Driver {
   }
 
   async probe(signal: AbortSignal): Promise<Probe> {
-    const { accelerator, architectures = ['amd64', 'arm64'] } = this.#options
+    const { accelerator, macos, architectures = ['amd64', 'arm64'] } = this.#options
     try {
       this.#sweep ??= sweepRuntimes()
       await this.#sweep.catch(() => undefined)
@@ -51,10 +51,10 @@ export class QemuDriver implements Driver {
       // A VM that is about to be stopped may keep it waiting: it is not waited for.
       for (const vm of this.#vms.values()) void vm.lookAfter().catch(() => undefined)
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
-      return await this.#probe.ask(
-        { wanted: architectures, forced: accelerator, network: this.#network, problem },
-        signal,
-      )
+      const question = { wanted: architectures, forced: accelerator, network: this.#network, problem }
+      const found = await this.#probe.ask(question, signal)
+      const amd64 = await macosProblem(macos)
+      return { ...found, noMacos: { arm64: appleSiliconOnly, ...(amd64 !== undefined && { amd64 }) } }
     } catch (error) {
       return { ok: false, problem: String(error), version: 'QEMU', architectures: [], gpus: 0 }
     }
@@ -62,10 +62,7 @@ export class QemuDriver implements Driver {
 
   async create(vm: VmSpec, folder: string): Promise<Handle> {
     if (vm.architecture === 'arm64' && vm.image.os === 'macos')
-      throw new Error(
-        `image ${vm.image.name} holds macOS for Apple silicon, which runs on Macs only: deploy it on a node whose agent ` +
-          'was started with --driver apple',
-      )
+      throw new Error(`image ${vm.image.name} cannot run on this node: ${appleSiliconOnly}`)
     await this.#vm(folder).create(vm)
     return { version: 1, driver: this.name, uid: vm.uid, folder }
   }

@@ -171,7 +171,7 @@ describe('the SMC key', () => {
 
 describe('a node without what macOS needs', () => {
   it('says what its operator has to do', async () => {
-    await assert.rejects(requireMacos(undefined), /not set up for macOS.*agent\.json/)
+    await assert.rejects(requireMacos(undefined), /does not run macOS guests: it is not set up for them.*agent\.json/)
     const missing = { openCore: { file: '/nowhere/OpenCore.img', format: 'raw' } } as const
     await assert.rejects(requireMacos(missing), /\/nowhere\/OpenCore\.img, cannot be read \(ENOENT\)/)
     assert.deepEqual(await requireMacos({ smcKey }), { smcKey })

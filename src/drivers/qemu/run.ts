@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { ProcessId } from '../../platform/processes.ts'
+import { supervisedFiles } from '../supervised.ts'
 import type { Doors } from './network.ts'
 import type { Shape } from './shape.ts'
 
@@ -28,7 +29,7 @@ export interface Run {
 }
 
 /** Relative to the VM's folder. */
-export const files = { run: 'qemu.json', pid: 'pid', exit: 'exit', log: 'qemu.log' }
+export const files = { run: 'qemu.json', log: 'qemu.log', ...supervisedFiles }
 
 export async function readRun(folder: string): Promise<Run | undefined> {
   const text = await readFileIfPresent(path.join(folder, files.run))

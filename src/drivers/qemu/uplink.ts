@@ -8,7 +8,7 @@ import { childEnvironment } from '../../platform/exec.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
 import { argumentsOf, findByArgument, kill, type ProcessId, startTimeOf, waitForEnd } from '../../platform/processes.ts'
 import { PortTaken } from '../driver.ts'
-import { openLog } from './logs.ts'
+import { openLog } from '../logs.ts'
 import { type Doors, networkPlaces } from './network.ts'
 
 /** One that dies again and again is not to keep the host busy. */

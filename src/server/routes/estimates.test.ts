@@ -57,6 +57,33 @@ describe('an estimate', () => {
     assert.match(asked.body.message, /no node "gone"/)
   })
 
+  it('sends macOS only where it runs, and so does the deployment', async () => {
+    const { images } = service.services.collections
+    const image = images.get('', 'apple')
+    assert.ok(image)
+    await images.update(image, { ...image.value, os: 'macos' })
+    const noMacos = 'it is no Mac; see docs/hosts-macos.md'
+    await startNode(service, { name: 'qemu', report: { architecture: 'arm64', images: ['apple'], noMacos } })
+    const { body } = await estimate({ image: 'apple', cpu: 1 })
+    assert.equal(body.node, undefined)
+    assert.match(body.message, /node "qemu" does not run macOS guests: it is no Mac; see docs\/hosts-macos\.md/)
+    await using _ = startScheduler(service)
+    const deploy = (more: object) => service.call('POST', vms, { body: { image: 'apple', cpu: 1, ...more } })
+    assert.match((await deploy({ timeout: 0.002 })).body.message, /node "qemu" does not run macOS guests/)
+    await startNode(service, { name: 'mac', report: { architecture: 'arm64', maxMacosVms: 2 } })
+    for (let vm = 0; vm < 2; vm++) assert.equal((await deploy({})).body.node, 'mac')
+    const third = (await estimate({ image: 'apple', cpu: 1 })).body.message
+    assert.match(third, /node "mac" runs 2 VMs with macOS, which is its limit/)
+    const { items } = (await service.call('GET', '/api/v1/namespaces/svc-default/nodes')).body
+    assert.deepEqual(
+      items.map((node: Record<string, unknown>) => [node.name, node.maxMacosVms, node.noMacos]),
+      [
+        ['mac', 2, undefined],
+        ['qemu', undefined, noMacos],
+      ],
+    )
+  })
+
   it('refuses what a deployment refuses', async () => {
     await startNode(service)
     await using _ = startScheduler(service)

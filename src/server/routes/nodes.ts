@@ -159,6 +159,8 @@ export function shownNode({ value, rev }: Entry<NodeRecord>): Node {
     orkaTags: [...value.tags],
     vms: vmsOn(value),
     ...(report?.maxVms !== undefined && { maxVms: report.maxVms }),
+    ...(report?.maxMacosVms !== undefined && { maxMacosVms: report.maxMacosVms }),
+    ...(report?.noMacos !== undefined && { noMacos: report.noMacos }),
     images: report ? [...report.images] : [],
     driver: report ? `${report.driver} (${report.driverVersion})` : '',
     version: report?.version ?? '',

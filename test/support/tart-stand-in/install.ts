@@ -1,10 +1,14 @@
 // Puts the stand-in where a driver finds it as `tart`, and makes what its VMs need beside a disk.
 import fs from 'node:fs/promises'
+import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import type { MachineFiles } from '../../../src/drivers/driver.ts'
 import { type BootBundle, bundleNvram } from './folder.ts'
+
+/** It is started a hundred times by a suite: compiled once, that costs a third. It stays, as its processes write to it late. */
+const compiled = path.join(os.tmpdir(), `svc3-stand-in-${process.getuid?.() ?? 'user'}`)
 
 /** Returns the path of the program, in a folder of its own that can stand in PATH. */
 export async function installStandIn(folder: string): Promise<string> {
@@ -13,8 +17,12 @@ export async function installStandIn(folder: string): Promise<string> {
   await fs.mkdir(folder, { recursive: true })
   const quick = await fs.readFile(inside('tart.sh'), 'utf8')
   const [first = '', ...rest] = quick.split('\n')
-  const setting = `SVC3_STAND_IN='${process.execPath} --no-warnings ${inside('main.ts')}'`
-  await fs.writeFile(program, [first, setting, ...rest].join('\n'), { mode: 0o755 })
+  await fs.mkdir(compiled, { recursive: true, mode: 0o700 })
+  const settings = [
+    `SVC3_STAND_IN='${process.execPath} --no-warnings ${inside('main.ts')}'`,
+    `export NODE_COMPILE_CACHE='${compiled}'`,
+  ]
+  await fs.writeFile(program, [first, ...settings, ...rest].join('\n'), { mode: 0o755 })
   return program
 }
 

@@ -34,3 +34,17 @@ export async function trimLog(file: string, { largestBytes, keptBytes }: LogLimi
     await handle.close()
   }
 }
+
+/** The last that was written to it; empty where there is none. */
+export async function endOfLog(file: string): Promise<string> {
+  const handle = await fs.open(file, 'r').catch(() => undefined)
+  if (!handle) return ''
+  try {
+    const { size } = await handle.stat()
+    const bytes = Buffer.alloc(Math.min(size, 8_192))
+    await handle.read(bytes, 0, bytes.length, size - bytes.length)
+    return bytes.toString('utf8')
+  } finally {
+    await handle.close()
+  }
+}
