@@ -1,7 +1,8 @@
 // An organisation's own identity provider, as svc3 meets one: a real oidc-provider on loopback with its plain pages.
 // Whoever logs in as NAME is NAME@corp.example; `groupsOf` says in which groups.
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
 import Provider from 'oidc-provider'
 import type { Page } from 'playwright-core'
 
@@ -16,30 +17,41 @@ export interface ForeignProvider extends AsyncDisposable {
 
 export async function startForeignProvider(): Promise<ForeignProvider> {
   const groupsOf = new Map<string, string[]>()
-  /** Its port stays its own, so that nobody else has it when it comes back. */
-  let isAway = false
-  const server = createServer().on('connection', (socket) => isAway && socket.destroy())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  let server = createServer()
+  const port = await listenBelow(server)
   const issuer = `http://127.0.0.1:${port}`
   const clientId = 'svc3-at-corp'
   const answer = quietly(() => makeProvider(issuer, clientId, groupsOf)).callback()
   server.on('request', answer)
+  const stop = async (): Promise<void> => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
   return {
     issuer,
     clientId,
     groupsOf,
-    async stop() {
-      isAway = true
-      server.closeAllConnections()
-    },
+    stop,
     async start() {
-      isAway = false
+      server = createServer(answer).listen(port, '127.0.0.1')
+      await once(server, 'listening')
     },
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+    [Symbol.asyncDispose]: stop,
+  }
+}
+
+/** At a port that the system gives to nobody by itself, so that it is free when the provider comes back. */
+async function listenBelow(server: Server): Promise<number> {
+  for (;;) {
+    const port = randomInt(30_001, 32_000)
+    const isOurs = await once(server.listen(port, '127.0.0.1'), 'listening').then(
+      () => true,
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EADDRINUSE') throw error
+        return false
+      },
+    )
+    if (isOurs) return port
   }
 }
 

@@ -1,12 +1,8 @@
 // svc3 image list
-import type { Image } from '../../../api/images.ts'
 import { printChosen } from '../../chosen.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
 import { visible } from '../../output.ts'
 import { columns, imageKind } from './kind.ts'
-
-const parentWords = ({ image, version }: NonNullable<Image['parent']>): string =>
-  version === undefined ? image : `${image}, version ${version}`
 
 export const command = defineCommand({
   description: 'Images belong to the cluster: every namespace sees the same ones.',
@@ -25,12 +21,7 @@ export const command = defineCommand({
       nameOf: ({ name }) => name,
       wanted: names,
       // Behind the others, which scripts know by their places.
-      columns: [
-        ...columns,
-        { header: 'OS', wide: true, cell: (image) => image.os },
-        { header: 'VERSION', wide: true, cell: (image) => image.version },
-        { header: 'PARENT', wide: true, cell: ({ parent }) => parent && parentWords(parent) },
-      ],
+      columns: [...columns, { header: 'OS', wide: true, cell: (image) => image.os }],
       none: 'No images in the cluster.',
       listCommand: 'image list',
     })

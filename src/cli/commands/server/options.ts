@@ -23,8 +23,8 @@ export const placeOptions = {
 export const imagesOption = {
   type: 'string',
   value: 'ADDRESS',
-  defaultText: '$SVC3_IMAGES, config.json, or the data folder',
-  description: 'Registry to keep images in: oci://REGISTRY/PREFIX (oci+http:// where it has no TLS)',
+  defaultText: '$SVC3_IMAGES, or as configured',
+  description: 'Registry to keep images in: oci://HOST/PREFIX',
 } as const satisfies Options[string]
 
 export function imagesOf(host: Host, given: string | undefined): string | undefined {
@@ -39,7 +39,7 @@ export function imagesOf(host: Host, given: string | undefined): string | undefi
 export const imagesTarget = {
   ...imagesOption,
   defaultText: '$SVC3_IMAGES, or where they were',
-  description: 'Where the images go: oci://REGISTRY/PREFIX, or "folder" for the data folder',
+  description: 'Where the images go: oci://HOST/PREFIX, or "folder"',
 } as const satisfies Options[string]
 
 export const imagesTargetOf = (host: Host, given: string | undefined): string | undefined =>
