@@ -211,7 +211,8 @@ describe('an image in a registry', () => {
       ca,
       policy: { allowPrivate: true, allowLoopback: true },
     })
-    await putTart(connected.repository('team/tart'), 'v1', { disk, layerBytes: 2 * mib })
+    const config = { arch: 'arm64', os: 'linux' }
+    await putTart(connected.repository('team/tart'), 'v1', { disk, layerBytes: 2 * mib, config })
     connected.close()
     await ok('vm', 'deploy', 't', '-i', image('tart:v1'), '-c', '1', '-m', '0.3', '-n', other)
     // By the next word of the node about itself.
