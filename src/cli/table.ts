@@ -106,11 +106,12 @@ export function linesOf(headers: Row, rows: readonly Row[], layout: Layout, styl
       const shown = cut(text, widths[index] ?? 0)
       return index === last ? shown : shown + ' '.repeat((widths[index] ?? 0) - widthOf(shown))
     })
-    const plain = cut(cells.join(gap).trimEnd(), room)
+    const whole = cells.join(gap).trimEnd()
+    const plain = cut(whole, room)
     if (!style.color) return plain
     if (isHead) return `\x1b[1m${plain}\x1b[22m`
     // Colours take no room, so they come last, and only where the line was not cut.
-    if (plain.length < cells.join(gap).trimEnd().length) return plain
+    if (plain !== whole) return plain
     const colored = cells.map((cell, index) => {
       const tone = tones[index]?.(row[index] ?? '')
       return tone === undefined ? cell : `\x1b[${tone}m${cell.trimEnd()}\x1b[39m${cell.slice(cell.trimEnd().length)}`
