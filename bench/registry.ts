@@ -234,8 +234,9 @@ async function changeBlocks(disk: string, target: string): Promise<number[]> {
   return [...places].sort((a, b) => a - b)
 }
 
-/** In a process of its own, whose memory it is. */
+/** In a process of its own, whose memory it is; to make the disk would take some, too. */
 async function sparsePush(folder: string): Promise<BenchRow> {
+  await makeDisk(path.join(folder, 'sparse.raw'), 64 * gibi, 256 * mebi, 4 * mebi)
   const { stdout } = await exec(process.execPath, [import.meta.filename, 'sparse', folder], { timeoutMs: 600_000 })
   const usedMb = Number(stdout.trim()) / 1_000
   return {
@@ -251,7 +252,6 @@ async function sparsePush(folder: string): Promise<BenchRow> {
 
 async function sparseChild(folder: string): Promise<void> {
   const disk = path.join(folder, 'sparse.raw')
-  await makeDisk(disk, 64 * gibi, 256 * mebi, 4 * mebi)
   await withRegistry(path.join(folder, 'sparse-registry'), async (registry) => {
     const target = connect(registry).repository('team/sparse')
     const { store, digest, there } = await packed(disk, path.join(folder, 'sparse-store'), target)
