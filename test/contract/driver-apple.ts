@@ -86,7 +86,7 @@ export async function onStandIn(): Promise<void> {
   after(() => fs.rm(folder, { recursive: true, force: true }))
   const program = await installStandIn(folder)
   driverContract('apple, on the stand-in for tart', {
-    open: () => new AppleDriver({ program }),
+    open: () => new AppleDriver({ program, home: path.join(folder, 'home') }),
     architecture: 'arm64',
     image: blankMac,
     isDeaf: true,
