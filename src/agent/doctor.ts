@@ -187,17 +187,6 @@ export const sizeCheck: Check = {
   },
 }
 
-/** A Mac that falls asleep takes its VMs with it. `ask` gives what pmset says. */
-export const sleepCheck = (ask: () => Promise<string>): Check => ({
-  check: 'sleep',
-  async look() {
-    const minutes = Number(/^\s*sleep\s+(\d+)/m.exec(await ask())?.[1] ?? 0)
-    return minutes === 0
-      ? ok('never')
-      : warning(`after ${minutes} minutes`, 'sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1')
-  },
-})
-
 const fewestFiles = 4_096
 
 export const limitsCheck: Check = {

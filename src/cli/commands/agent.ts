@@ -48,7 +48,7 @@ export const command = defineCommand({
       type: 'string',
       value: 'FILE',
       defaultText: 'agent.json in the data folder',
-      description: 'What this node is given for macOS guests',
+      description: 'What this node is given for macOS guests and networks',
     },
     images: { type: 'string', value: 'DIR', defaultText: 'images in the data folder', description: 'Folder of images' },
     driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
@@ -82,7 +82,7 @@ export const command = defineCommand({
     network: {
       type: 'choice',
       choices: networks,
-      description: 'Of QEMU: sealed off from this host, or its plain one; sealed where that exists',
+      description: 'Of VMs: sealed off from this host, or not; left out, QEMU seals where it can, tart does not',
     },
     simulate: simulateOption,
     ca: { type: 'string', value: 'FILE', description: 'PEM file of the authorities that may vouch for the service' },

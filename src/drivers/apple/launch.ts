@@ -44,15 +44,12 @@ export async function launchOf(
 }
 
 /** What somebody should know who asked for more than tart has. */
-export function notesOf({ metadata, userdata, systemSerial }: VmSpec, { note }: Started): Started {
+export function notesOf({ metadata, userdata }: VmSpec, { note }: Started): Started {
   const notes = [
     ...(note === undefined ? [] : [note]),
     ...(Object.keys(metadata).length > 0 || userdata !== undefined
       ? ['its metadata cannot be read in the guest: tart has no way to serve it']
       : []),
-    ...(systemSerial === undefined
-      ? []
-      : ['its serial number is a new one, but not the one asked for: Macs take none']),
   ]
   return notes.length === 0 ? {} : { note: notes.join('; ') }
 }
