@@ -68,7 +68,7 @@ export const softnetCheck = (
       return {
         result: 'problem',
         found: 'softnet is missing',
-        advice: 'brew install cirruslabs/cli/softnet, or leave --network out',
+        advice: 'it comes with tart: brew reinstall openai/tools/tart, or leave --network out',
       }
     if (file.uid === 0 && (file.mode & 0o4000) !== 0) return { result: 'ok', found: `sealed by ${file.path}` }
     const advice = `sudo chown root ${file.path} && sudo chmod u+s ${file.path}, again after each update of it`

@@ -119,7 +119,7 @@ describe('the checks of a host', () => {
   it('know whether guests can be sealed off by Softnet, which has to be root', async () => {
     const file = (mode: number, uid: number) => async () => ({ path: '/opt/softnet', mode, uid })
     assert.equal((await one(softnetCheck(file(0o104755, 0)))).result, 'ok')
-    assert.match((await one(softnetCheck(async () => undefined))).advice ?? '', /brew install cirruslabs\/cli\/softnet/)
+    assert.match((await one(softnetCheck(async () => undefined))).advice ?? '', /brew reinstall openai\/tools\/tart/)
     for (const look of [file(0o100755, 0), file(0o104755, 501)])
       assert.match((await one(softnetCheck(look))).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
   })

@@ -39,8 +39,9 @@ export class TartProbe {
   }
 }
 
-const install = "run 'brew install cirruslabs/cli/tart'"
-const upgrade = "run 'brew upgrade cirruslabs/cli/tart'"
+const install = "run 'brew install openai/tools/tart'"
+// The tap that it came from before has no newer one.
+const upgrade = "run 'brew uninstall tart && brew install openai/tools/tart'"
 
 export function isNewEnough(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)

@@ -118,7 +118,7 @@ function qemuWords(name: string, config: VmConfig, { disk, isResumed, hasScreen 
         ]
       : ['-display', 'none']),
     ...['-chardev', 'socket,id=agent,path=agent.sock,server=on,wait=off', '-device', 'virtio-serial-pci,max_ports=2'],
-    ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
+    ...['-device', 'virtserialport,id=port,chardev=agent,name=org.qemu.guest_agent.0'],
     ...(isResumed ? ['-incoming', `exec:cat ${stateFile}`] : []),
   ]
 }
