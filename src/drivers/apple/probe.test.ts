@@ -26,7 +26,10 @@ describe('the version of tart', () => {
     assert.deepEqual(await ask('echo 2.40.1'), good)
     const old = await ask('echo 2.4.3')
     assert.deepEqual([old.ok, old.architectures], [false, []])
-    assert.match(old.problem ?? '', /tart 2\.4\.3 is too old, 2\.35 is needed: run 'brew uninstall tart && brew install/)
+    assert.match(
+      old.problem ?? '',
+      /tart 2\.4\.3 is too old, 2\.35 is needed: run 'brew uninstall tart && brew install/,
+    )
     for (const probe of [
       await ask('exit 1'),
       await new TartProbe('no-such-tart', alone).ask(AbortSignal.timeout(20_000)),
