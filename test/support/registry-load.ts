@@ -1,6 +1,6 @@
 // Many pushes or pulls at once in a process of their own, whose memory is measured:
 // node registry-load.ts push|take|fill SERVER FOLDER COUNT MEBIBYTES; prints the most memory that it had, in kilobytes.
-import { randomBytes } from 'node:crypto'
+import { createCipheriv, randomBytes } from 'node:crypto'
 import path from 'node:path'
 import { fillContent } from '../../src/agent/fill-content.ts'
 import { packLayer } from '../../src/images/chunks.ts'
@@ -16,16 +16,20 @@ const [mode = '', server = '', folder = '', count = '', mebibytes = ''] = proces
 const bytes = Number(mebibytes) * 2 ** 20
 const registry = openRegistry({ server, allowInsecure: true, policy: { allowLoopback: true, allowPrivate: false } })
 const store = await openStore(path.join(folder, 'content'))
-const texture = Buffer.from(randomBytes(2 ** 19).toString('hex'), 'latin1')
+const key = randomBytes(16)
+const grain = 2_048
+const nothing = Buffer.alloc(blockBytes / 2)
 
-/** No two blocks are the same; zstd halves them. */
+/** Every other grain of it is random: no two blocks are the same, and zstd halves them. */
 const sourceOf = (index: number) => ({
   async read(target: Buffer, at: number): Promise<void> {
     for (let done = 0; done < target.length; done += blockBytes) {
-      const block = target.subarray(done, done + blockBytes)
-      texture.copy(block, 0, ((at + done) / blockBytes) % (texture.length - blockBytes))
-      block.writeUInt32LE(index, 0)
-      block.writeUIntLE(at + done, 4, 6)
+      const block = target.subarray(done, done + blockBytes).fill(0)
+      const iv = Buffer.alloc(16)
+      iv.writeUInt32LE(index, 0)
+      iv.writeUIntLE(at + done, 4, 6)
+      const random = createCipheriv('aes-128-ctr', key, iv).update(nothing)
+      for (let from = 0; from < random.length; from += grain) random.copy(block, 2 * from, from, from + grain)
     }
   },
 })
