@@ -40,7 +40,7 @@ export const macCheck = (ask: Ask, { platform, arch }: Host): Check => ({
       return {
         result: 'warning',
         found,
-        advice: `VMs can be suspended from macOS ${suspendingMacos} on: until then they are shut down to be saved`,
+        advice: `VMs can be suspended from macOS ${suspendingMacos} on: until then, saving one starts it again`,
       }
     return { result: 'ok', found }
   },

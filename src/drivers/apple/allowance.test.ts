@@ -35,13 +35,13 @@ async function vm(of: string, name: string, system = 'darwin'): Promise<string> 
 describe('the VMs with macOS that Apple allows', () => {
   it('are two for all agents of a host, at the same time too', async () => {
     const [one, two] = [agent('one'), agent('two')]
-    const takes = [
-      one.take(await vm('one', 'a'), 'a'),
-      two.take(await vm('two', 'b'), 'b'),
-      one.take(await vm('one', 'c'), 'c'),
-      two.take(await vm('two', 'd'), 'd'),
-    ]
-    const results = await Promise.allSettled(takes)
+    const wanted = [
+      [one, await vm('one', 'a'), 'a'],
+      [two, await vm('two', 'b'), 'b'],
+      [one, await vm('one', 'c'), 'c'],
+      [two, await vm('two', 'd'), 'd'],
+    ] as const
+    const results = await Promise.allSettled(wanted.map(([who, folder, name]) => who.take(folder, name)))
     assert.equal(results.filter(({ status }) => status === 'fulfilled').length, 2)
     const [refused] = results.filter((each) => each.status === 'rejected')
     assert.match(String(refused?.reason), /this Mac runs 2 VMs with macOS already, .* Apple allows 2: stop one/)

@@ -124,9 +124,10 @@ export class Allowance {
     const isThere = await fs.readdir(vms).then((names) => names.length > 0, () => false) // biome-ignore format: one thought
     if (!isThere) return 0
     const words = ['list', '--source', 'local', '--format', 'json']
-    const answer = await this.#tart.inHome(this.#home, words, { timeoutMs: listMs }).catch(() => undefined)
-    if (!answer) return 0
-    const listed = JSON.parse(answer.stdout) as readonly { Name: string; State?: string; Running?: boolean }[]
+    const listed = await this.#tart
+      .inHome(this.#home, words, { timeoutMs: listMs })
+      .then(({ stdout }) => JSON.parse(stdout) as readonly { Name: string; State?: string; Running?: boolean }[])
+      .catch(() => [])
     const running = listed.filter(({ State, Running }) => Running === true || State === 'running')
     const systems = await Promise.all(running.map(({ Name }) => systemOf(path.join(vms, Name))))
     return systems.filter((system) => system !== 'linux').length
@@ -151,5 +152,9 @@ async function thisProcess(): Promise<ProcessId> {
 
 async function systemOf(vm: string): Promise<string | undefined> {
   const text = await readFileIfPresent(path.join(vm, tartFiles.config)).catch(() => undefined)
-  return text === undefined ? undefined : (JSON.parse(text) as { os?: string }).os
+  try {
+    return (JSON.parse(text ?? '{}') as { os?: string }).os
+  } catch {
+    return undefined
+  }
 }
