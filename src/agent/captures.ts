@@ -193,12 +193,17 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   const toServer = async ({ id, content }: Packed, { tell, signal }: Delivery): Promise<void> => {
     const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
+    let far: CaptureProgress = { percent: packedPercent, bytes: 0 }
     await deliver(content, await packer.contentsOf(content), {
       receiver,
       read: packer.read,
       signal,
       pause,
-      progress: (share, bytes) => tell({ percent: packedPercent + share * (99 - packedPercent), bytes }),
+      progress(share, bytes) {
+        far = { percent: packedPercent + share * (99 - packedPercent), bytes }
+        tell(far)
+      },
+      waits: (reason) => tell({ ...far, phase: `waiting: ${reason}`.slice(0, 256) }),
     })
   }
 

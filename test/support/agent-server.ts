@@ -54,7 +54,7 @@ export class AgentServer implements AsyncDisposable {
   /** Content that it has, and what came of captures. */
   readonly blobs = new Map<string, Buffer>()
   readonly captured: Captured[] = []
-  readonly progress: { id: string; percent: number; bytes: number }[] = []
+  readonly progress: { id: string; percent: number; bytes: number; phase?: string }[] = []
   putBytes = 0
   givenBytes = 0
   refuseBlobs: ApiError | undefined
@@ -268,12 +268,20 @@ export class AgentServer implements AsyncDisposable {
     return digests.filter((digest) => !this.blobs.has(digest))
   }
 
-  #capture(route: string, body: { content?: string; percent?: number; bytes?: number; problem?: string }): unknown {
+  #capture(
+    route: string,
+    body: { content?: string; percent?: number; bytes?: number; phase?: string; problem?: string },
+  ): unknown {
     const [, , id = '', isProgress] = route.split('/')
     const vm = [...this.wanted.values()].find(({ captures }) => captures?.some((each) => each.id === id))
     if (!vm) throw new ApiError('NotFound', `captures "${id}" not found`)
     if (isProgress && body.problem === undefined) {
-      this.progress.push({ id, percent: body.percent ?? 0, bytes: body.bytes ?? 0 })
+      this.progress.push({
+        id,
+        percent: body.percent ?? 0,
+        bytes: body.bytes ?? 0,
+        ...(body.phase && { phase: body.phase }),
+      })
       return {}
     }
     if (!isProgress) {
