@@ -6,6 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { generateImage } from '../../src/api/images.ts'
 import { createJoinToken, listNodes } from '../../src/api/nodes.ts'
 import { deleteVm, deployVm, getVm } from '../../src/api/vms.ts'
 import { createClient } from '../../src/client/client.ts'
@@ -34,7 +35,7 @@ async function iptables(host: TestHost, ...words: string[]): Promise<void> {
   }
 }
 
-/** QEMUs whose files are below this folder. */
+/** QEMUs whose files are below this folder, and who looks after them. */
 async function guestsOf(folder: string): Promise<string[]> {
   const pids = (await fs.readdir('/proc')).filter((name) => /^\d+$/.test(name))
   const lines = await Promise.all(
@@ -48,12 +49,17 @@ it('a host whose network is lossy, then cut, and well again', { timeout: 2_400_0
   const network = cleanup.use(await openNetwork())
   assert.ok(network.isReal, 'this needs network namespaces: run it as root')
   const shared = cleanup.use(await startShared())
-  const args = ['--plain-http', '--store', shared.storeAddress]
+  const args = ['--store', shared.storeAddress]
   const env = { SVC3_MASTER_KEY: shared.masterKey }
   const listen = `${network.address}:0`
   const server = cleanup.use(await startDev(await shared.folder(), { command: [program, 'server'], listen, args, env }))
   const token = await tokenFor(shared)
-  const client = createClient({ baseUrl: server.apiUrl, transport: httpTransport(), token, timeoutMs: patienceMs })
+  const client = createClient({
+    baseUrl: server.apiUrl,
+    transport: httpTransport({ trust: { judge: () => undefined } }),
+    token,
+    timeoutMs: patienceMs,
+  })
 
   const host = await network.host('far')
   const folder = await shared.folder()
@@ -62,25 +68,21 @@ it('a host whose network is lossy, then cut, and well again', { timeout: 2_400_0
   const agent = service(host, program, [...words, '--join', join], {}, async (one) =>
     assert.match(one.output(), /connected/),
   )
-  cleanup.defer(async () => void (await agent.stop()))
+  cleanup.defer(async () => {
+    await agent.stop()
+    // Guests outlive their agent, which is the point of it.
+    for (const pid of await guestsOf(folder)) process.kill(Number(pid), 'SIGKILL')
+  })
   await agent.start()
   const phase = async (): Promise<string> => (await client.listAll(listNodes, { params }))[0]?.phase ?? ''
   const deploy = (name: string, wait: boolean) =>
     client.call(deployVm, { params, query: { wait }, body: { name, image: 'blank', cpu: 1, memory: 0.5 } })
   const remove = (name: string) => client.call(deleteVm, { params: { ...params, vm: name } })
-  const { status } = await server.call(
-    'POST',
-    '/api/v1/namespaces/svc-default/images',
-    { name: 'blank', size: '1G' },
-    {
-      authorization: `Bearer ${token}`,
-    },
-  )
-  assert.equal(status, 202)
+  await client.call(generateImage, { params, body: { name: 'blank', size: '1G' } })
   await eventually(async () => assert.equal(await phase(), 'READY'), patienceMs)
   const before = await deploy('guest', true)
   const guests = await guestsOf(folder)
-  assert.equal(guests.length, 1)
+  assert.ok(guests.length > 0)
 
   await iptables(host, '-A', 'CHAIN', '-m', 'statistic', '--mode', 'random', '--probability', '0.1', '-j', 'DROP')
   const lossyUntilMs = performance.now() + lossyMs
