@@ -237,8 +237,13 @@ async function runAgent(
     log,
   })
 
+  /** What comes of a wish may be told to another server than the one that sent it. */
+  const saw = (revision: string | undefined): void => {
+    for (const each of [connection, content]) each.saw(revision)
+  }
   const received: { readonly [T in AgentMessage['type']]: (message: Extract<AgentMessage, { type: T }>) => void } = {
     HELLO(hello) {
+      saw(hello.store?.revision)
       roster.hello(hello)
       if (hello.cache) pins.want(hello.cache)
       heartbeat.every(hello.heartbeatSeconds)
@@ -248,7 +253,10 @@ async function runAgent(
       reports.repeat()
       ready.resolve()
     },
-    VM: ({ vm }) => roster.want(vm),
+    VM({ vm }) {
+      saw(vm.revision)
+      roster.want(vm)
+    },
     CACHE: ({ cache }) => pins.want(cache),
     DIAL: (dial) => tunnels.open(dial),
     PING: () => undefined,
