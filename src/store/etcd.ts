@@ -1,9 +1,9 @@
 // The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
-import { checking, EtcdCalls, once, repeatable } from './etcd-calls.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { checking, EtcdCalls, looking, once, repeatable } from './etcd-calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './etcd-client.ts'
 import { alarmAdvice, storeFault, unknown } from './etcd-faults.ts'
-import { recoverCreate } from './etcd-lost-create.ts'
 import { readMeta } from './etcd-meta.ts'
 import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
 import { listEntries, readPast } from './etcd-read.ts'
@@ -44,6 +44,8 @@ const heartbeatMs = 2_000
 const syncMs = 200
 const catchUpMs = 10_000
 const defaultRecentChanges = 2_000
+const looks = 5
+const lookEveryMs = 100
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
   const client = new EtcdClient({ ...options, patienceMs: options.patienceMs ?? defaultPatienceMs })
@@ -125,15 +127,13 @@ class EtcdStore implements Store {
       const op = newOperationId()
       const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
       const before = this.#follower.revision
-      const request = encodeCreate(this.#layout.key(key), seal(op, text))
       try {
-        const { txn } = await this.#calls.txn(request, once)
+        const { txn } = await this.#calls.txn(encodeCreate(this.#layout.key(key), seal(op, text)), once)
         if (!txn.succeeded) throw alreadyExists(key)
         return entryAt(txn.header.revision)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
-        const putsBefore = (revision: number) => this.#putsOf(key, before, revision)
-        return entryAt(await recoverCreate(this.#calls, { key, op, request, before, failure: error, putsBefore }))
+        return entryAt(await this.#recognise(key, op, before, error))
       }
     })
   }
@@ -241,18 +241,21 @@ class EtcdStore implements Store {
     throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
   }
 
-  /** Revisions of etcd, after the one and before the other, at which the key was written. */
-  async #putsOf(key: string, after: number, before: number): Promise<number[]> {
-    await this.#catchUp(this.#layout.rev(before), AbortSignal.timeout(catchUpMs))
-    const puts: number[] = []
-    for (let from = this.#layout.rev(after); ; ) {
-      const { changes, rev } = await this.#readLog(key, from)
-      for (const change of changes)
-        if (change.type === 'put' && change.entry.key === key)
-          puts.push(this.#layout.revision(revNumber(change.entry.rev)))
-      const isRead = rev === from || this.#layout.revision(revNumber(rev)) >= before
-      if (isRead) return puts.filter((revision) => revision < before)
-      from = rev
+  /** The revision of a create whose answer was lost; throws when it cannot be told, or was not it. */
+  async #recognise(key: string, op: string, before: number, failure: EtcdFailure): Promise<number> {
+    // When nobody answers now either, it stays open.
+    const giveUp = (): never => {
+      throw failure
+    }
+    for (let look = 1; ; look++) {
+      const found = await this.#calls.find(key, undefined, looking).catch(giveUp)
+      if (found && this.#layout.isWrittenBy(op, found)) return found.modRevision
+      if (found && found.createRevision <= before) throw alreadyExists(key)
+      // Created by us, and changed by somebody since?
+      const first = found && (await this.#calls.find(key, found.createRevision, looking).catch(giveUp))
+      if (first && this.#layout.isWrittenBy(op, first)) return first.modRevision
+      if (found || look >= looks) throw failure
+      await sleep(lookEveryMs)
     }
   }
 
