@@ -58,6 +58,27 @@ export class Members {
     for (const { connection } of this.#members) connection?.close()
   }
 
+  /**
+   * Makes the member that leads the one that is asked. Others pass changes on to it, and when it hands over, as it does
+   * before it stops, what is on that way is lost without a word; it says itself what it does not take.
+   */
+  async follow(): Promise<void> {
+    const first = this.#preferred
+    for (let turn = 0; turn < this.count && this.count > 1; turn++) {
+      const index = (first + turn) % this.count
+      const member = this.#members[index]
+      if (!member || member.avoidUntilMs > performance.now() || !(await this.#leads(member).catch(() => false)))
+        continue
+      this.#preferred = index
+      return
+    }
+  }
+
+  async #leads(member: Member): Promise<boolean> {
+    const connection = await this.#open(member)
+    return decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs)).isLeader
+  }
+
   /** A connection to the best member there is; rejects with CallFailure when there is none in time. */
   async connect(untilMs: number): Promise<Connection> {
     for (;;) {
