@@ -127,6 +127,18 @@ describe('a deployment from a registry', () => {
     assert.ok(!service.logLines.some((line) => line.includes('canary')))
   })
 
+  it('is estimated by what the registry has, refused as it would be, and said to be unknown where nobody answers', async () => {
+    const estimate = (name: string) => service.call('POST', `${base}/vms/estimate`, { body: { image: name } })
+    const { status, body } = await estimate(image('tart'))
+    assert.deepEqual([status, body.architecture, body.os, body.size], [200, 'arm64', 'macos', '2M'])
+    assert.match(body.spaceUsed, /^\d/)
+    assert.deepEqual([(await estimate(image('none'))).status, (await estimate(image('intel'))).status], [404, 422])
+    const away = await estimate('127.0.0.1:9/team/image')
+    assert.deepEqual([away.status, away.body.size], [200, undefined])
+    assert.match(away.body.imageProblem, /127\.0\.0\.1:9/)
+    assert.match(away.body.message, /; but the image is not known: image "127\.0\.0\.1:9\/team\/image/)
+  })
+
   it('stands for one manifest: its node alone is told how to reach it', async () => {
     await using _ = startScheduler(service)
     const { digest } = await publish(small.digest, 'v1')

@@ -130,6 +130,7 @@ describe('deploying a VM', () => {
     assert.equal((await deploy({ vmConfig: 'conf', image: '', cpu: 1 })).body.cpu, 1)
     for (const intel of [{ legacyIO: true }, { systemSerial: 'A1' }, { gpuPassthrough: true, vncConsole: false }])
       assert.equal((await deploy({ image: 'silicon', ...intel })).status, 422, JSON.stringify(intel))
+    assert.equal((await deploy({ image: 'silicon', cpu: 1, systemSerial: 'random' })).status, 201)
   })
 
   it('sends metadata and the first-boot script to the node, and shows only the keys', async () => {
