@@ -8,7 +8,7 @@ import type { Vm } from '../../src/api/vms.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { formatFor, latestOf } from './chart-values.ts'
 import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
-import { capacityOf, workOf } from './fleet.ts'
+import { capacityOf, imagesOf, workOf } from './fleet.ts'
 import { joinLine } from './join-line.ts'
 import { keysymOf } from './keysyms.ts'
 import { replacementFor } from './legacy-advice.ts'
@@ -126,6 +126,20 @@ describe('figures', () => {
     assert.deepEqual(
       work.map(({ percent }) => percent),
       [40, 3, 62],
+    )
+  })
+
+  it('tell what was made of a VM, and what is being made', () => {
+    const full = `${vm.namespace}/${vm.name}`
+    const images: Image[] = [
+      image,
+      { ...image, name: 'saved', parent: { image: image.name, vm: full } },
+      { ...image, name: 'committed', versions: [{ version: 2, createdAt: image.lastUpdatedTimestamp, vm: full }] },
+      { ...image, name: 'on-its-way', state: 'Updating', capture: { kind: 'commit', vm: full } },
+    ]
+    assert.deepEqual(
+      imagesOf(vm, images).map(({ name }) => name),
+      ['saved', 'committed', 'on-its-way'],
     )
   })
 
