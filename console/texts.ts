@@ -526,7 +526,8 @@ export const texts = {
     keysHint: 'Typed into the guest, key by key',
     send: 'Send',
     paste: 'Clipboard',
-    pasteHint: 'What is written here goes to the clipboard of the guest; what is copied there appears here',
+    pasteHint:
+      'To the clipboard of the guest; what is copied there appears here. A guest that does not share its clipboard with its screen gets no more than keys: send those',
     scale: 'Fit to window',
     toolbar: 'Screen',
     canvas: 'The screen of the guest. Keys go to it while it has the focus.',
