@@ -158,6 +158,7 @@ export const texts = {
     vncLine: 'VNC',
     screenshareLine: 'Screen sharing',
     portLine: (port: number, protocol: string) => `Port ${port}/${protocol}`,
+    notYet: (condition: string) => `not ${condition}`,
     noPorts: 'It has addresses once it runs.',
     details: 'Details',
     facts: {
@@ -282,7 +283,7 @@ export const texts = {
     estimate: 'Where it will go',
     estimating: 'Looking for a place…',
     perNode: 'Node by node',
-    noEstimate: 'Choose an image to see where the VM will go.',
+    noEstimate: 'Shown here as soon as an image is chosen and the fields are right.',
   },
   images: {
     title: 'Images',

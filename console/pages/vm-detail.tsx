@@ -204,7 +204,7 @@ const Conditions = ({ vm }: { readonly vm: Vm }) => (
     {vm.conditions.map(({ type, status, message, at }) => (
       <li key={type}>
         <span className="line">
-          <State tone={status === 'True' ? 'good' : 'warn'} word={type} />
+          <State tone={status === 'True' ? 'good' : 'warn'} word={status === 'True' ? type : words.notYet(type)} />
           {message}
         </span>
         <span className="muted small">

@@ -7,35 +7,30 @@ const beyond = 12
 /** Drawn and dropped by so many at once. */
 const step = 4
 
-const rowsInWindow = (rowPx: number): number => Math.ceil(innerHeight / rowPx)
-
 type Range = readonly [from: number, to: number]
 
-export function useRowsInSight(body: RefObject<HTMLElement | null>, count: number, rowPx: number): Range {
-  const [first, setFirst] = useState(0)
-  const [seen, setSeen] = useState(() => rowsInWindow(rowPx))
+/** Of a body as high as all its rows, which are of one height. */
+export function useRowsInSight(body: RefObject<HTMLElement | null>, count: number): Range {
+  const [sight, setSight] = useState({ first: 0, seen: 0 })
   useEffect(() => {
-    let last = -1
     const look = (): void => {
-      const above = -(body.current?.getBoundingClientRect().top ?? 0) / rowPx
-      const next = Math.max(0, Math.floor(above / step) * step)
-      if (next !== last) setFirst(next)
-      last = next
+      if (!body.current) return
+      const { top, height } = body.current.getBoundingClientRect()
+      const rowPx = height / count
+      const first = Math.max(0, Math.floor(-top / rowPx / step) * step)
+      const seen = Math.ceil(innerHeight / rowPx) + step
+      setSight((known) => (known.first === first && known.seen === seen ? known : { first, seen }))
     }
     // In the frame that was scrolled for, not in the one after it.
     const scrolled = (): void => flushSync(look)
-    const resized = (): void => {
-      setSeen(rowsInWindow(rowPx))
-      look()
-    }
     look()
     addEventListener('scroll', scrolled, { passive: true })
-    addEventListener('resize', resized)
+    addEventListener('resize', look)
     return () => {
       removeEventListener('scroll', scrolled)
-      removeEventListener('resize', resized)
+      removeEventListener('resize', look)
     }
-  }, [body, rowPx])
-  const from = Math.max(0, Math.min(first, count - seen) - beyond)
-  return [from, Math.min(count, first + seen + step + beyond)]
+  }, [body, count])
+  const { first, seen } = sight
+  return [Math.max(0, Math.min(first, count - seen) - beyond), Math.min(count, first + seen + beyond)]
 }

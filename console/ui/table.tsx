@@ -21,8 +21,6 @@ interface Props<T> {
   readonly sort?: readonly [column: number, isDown: boolean]
 }
 
-/** As in tables.css. */
-const rowPx = 43
 /** Shorter tables are drawn whole: that is simpler for the browser, and for whoever searches in the page. */
 const drawnWhole = 60
 
@@ -94,14 +92,16 @@ export function Table<T>({ label, columns, rows, keyOf, sort = [0, false] }: Pro
   )
 }
 
+const rowsHigh = (count: number): string => `calc(var(--row) * ${count})`
+
 type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'keyOf'>
 
 /** As high as all rows are; each of those in sight stands where it belongs, and moves none of the others. */
 function LongBody<T>({ rows, columns, keyOf }: LongBodyProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null)
-  const [from, to] = useRowsInSight(body, rows.length, rowPx)
+  const [from, to] = useRowsInSight(body, rows.length)
   return (
-    <tbody ref={body} style={{ height: rows.length * rowPx }} {...roles.group}>
+    <tbody ref={body} style={{ height: rowsHigh(rows.length) }} {...roles.group}>
       {rows.slice(from, to).map((row, offset) => (
         <Row key={keyOf(row)} row={row} columns={columns} index={from + offset} isPlaced />
       ))}
@@ -117,7 +117,7 @@ interface RowProps<T> {
 }
 
 const drawRow = <T,>({ row, columns, index, isPlaced }: RowProps<T>) => (
-  <tr data-row aria-rowindex={index + 2} style={isPlaced ? { top: index * rowPx } : undefined} {...roles.row}>
+  <tr data-row aria-rowindex={index + 2} style={isPlaced ? { top: rowsHigh(index) } : undefined} {...roles.row}>
     {columns.map((column) => (
       <td key={column.title} className={column.look} {...roles.cell}>
         {column.cell(row)}
