@@ -69,3 +69,31 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
     </Dialog>
   )
 }
+
+interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'text' | 'operation' | 'input' | 'onClose'> {
+  readonly name: string
+  readonly label?: string
+  /** After it is gone: the page that showed it has nothing to show. */
+  readonly onDone?: (() => void) | undefined
+  readonly children?: ReactNode
+}
+
+/** What cannot be taken back: the name has to be typed. */
+export function RemoveDialog<O extends Operation>(props: RemoveProps<O>) {
+  const { name, label = texts.actions.delete.label, onClose, onDone, ...rest } = props
+  return (
+    <ActionDialog
+      {...rest}
+      title={`${label}: ${name}`}
+      label={label}
+      isDanger
+      confirm={name}
+      said={texts.actions.done(label, name)}
+      onClose={onClose}
+      onDone={() => {
+        onClose()
+        onDone?.()
+      }}
+    />
+  )
+}

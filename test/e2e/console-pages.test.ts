@@ -458,6 +458,14 @@ describe('the console', () => {
     await page.getByText('1000 of 10000 VMs').waitFor()
     await page.getByRole('button', { name: 'Name' }).click()
     await page.getByRole('link', { name: 'vm-05999' }).waitFor()
+    // What is being typed does not go with the row that it is about.
+    await page.getByLabel('State', { exact: true }).selectOption('running')
+    await choose(page, 'Actions for vm-05999', 'Delete')
+    const typed = page.getByRole('dialog').getByLabel('Type vm-05999 to confirm')
+    await typed.fill('vm-0')
+    change([manyVm(5_999, { powerState: 'stopped' })])
+    await page.getByRole('link', { name: 'vm-05999', includeHidden: true }).waitFor({ state: 'detached' })
+    assert.equal(await typed.inputValue(), 'vm-0')
   })
 
   it('works below a prefix, behind a proxy', { timeout: 150_000 }, async () => {
