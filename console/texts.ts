@@ -188,6 +188,8 @@ export const texts = {
     logEmpty: 'It has written nothing so far.',
     logEnded: 'The log has ended.',
     operation: (kind: string, phase: string) => `${kind}: ${phase}`,
+    /** The service calls one of them otherwise than people do. */
+    operationKind: (kind: string) => (kind === 'capture' ? 'snapshot' : kind),
   },
   actions: {
     start: { label: 'Start', text: 'Powers the VM on.' },

@@ -3,6 +3,7 @@ import type { Image } from '../../src/api/images.ts'
 import type { Node } from '../../src/api/nodes.ts'
 import type { PushJob } from '../../src/api/push-jobs.ts'
 import type { Vm } from '../../src/api/vms.ts'
+import { texts } from '../texts.ts'
 import { imagePath, vmPath } from './paths.ts'
 
 export interface Share {
@@ -38,9 +39,8 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
     const { operation } = vm
     if (!operation) return []
     const { kind, phase, percent } = operation
-    return [
-      { key: `vm ${vm.namespace}/${vm.name}`, path: vmPath(vm), name: vm.name, what: `${kind}: ${phase}`, percent },
-    ]
+    const what = texts.vms.operation(texts.vms.operationKind(kind), phase)
+    return [{ key: `vm ${vm.namespace}/${vm.name}`, path: vmPath(vm), name: vm.name, what, percent }]
   })
   const ofImages = images
     .filter((image) => image.state === 'Updating')

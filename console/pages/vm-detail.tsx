@@ -106,7 +106,7 @@ function Notices({ vm }: { readonly vm: Vm }) {
       )}
       {operation && (
         <div className="note" role="status">
-          <span>{words.operation(operation.kind, operation.phase)}</span>
+          <span>{words.operation(words.operationKind(operation.kind), operation.phase)}</span>
           {operation.percent !== undefined && <Bar label={operation.kind} value={operation.percent} of={100} />}
         </div>
       )}

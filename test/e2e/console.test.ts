@@ -189,6 +189,8 @@ describe('the console with real VMs', () => {
     const push = page.getByRole('dialog', { name: 'Push to registry: mac' })
     await push.getByLabel('Image reference').fill(`${registry.host}/team/mac:1`)
     // Nothing is stored for the registry yet: the form for it is at hand, and nothing that was typed is lost.
+    await push.getByRole('button', { name: 'Push to registry', exact: true }).click()
+    await push.getByRole('alert').waitFor()
     await push.getByRole('button', { name: 'Add credentials' }).click()
     const add = page.getByRole('dialog', { name: 'Add credentials' })
     await add.getByLabel('Registry', { exact: true }).fill(registry.server)
@@ -197,6 +199,7 @@ describe('the console with real VMs', () => {
     if (registry.server.startsWith('http:')) await add.getByLabel('Allow plain HTTP').check()
     await add.getByRole('button', { name: 'Add credentials' }).click()
     await add.waitFor({ state: 'detached' })
+    await push.getByRole('alert').waitFor({ state: 'detached' })
     await push.getByRole('button', { name: 'Push to registry', exact: true }).click()
     await push.waitFor({ state: 'detached', timeout: bootMs })
     await go(page, server, '/pushes')
@@ -207,7 +210,13 @@ describe('the console with real VMs', () => {
     await screenshot(page, 'console-real-push')
   })
 
-  it('said nothing against itself', () => assert.deepEqual(opened.complaints, []))
+  it('said nothing against itself', () => {
+    // But for the one refusal that was asked for.
+    assert.deepEqual(
+      opened.complaints.filter((each) => !each.includes('409')),
+      [],
+    )
+  })
 })
 
 /** What is drawn on a canvas, by how many of its pixels are bright. */
