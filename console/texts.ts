@@ -405,11 +405,13 @@ export const texts = {
     hasVms: (amount: number) => `${count(amount, 'VM is', 'VMs are')} on it`,
     onlyAdmins: 'only administrators can do this',
     joinTitle: 'Add a host',
-    joinText: 'Makes a token with which hosts join this namespace. Several may use it until it ends.',
+    joinText:
+      'Makes one line with which a host joins this namespace: where the service is, how it is known, and a secret.',
+    joinReusable: 'For several hosts, until it ends',
     joinDuration: 'Valid for',
-    joinMake: 'Make the token',
+    joinMake: 'Make the line',
     joinRun: 'Run this on the host, where svc3 is installed:',
-    joinEnds: 'The token is shown once. It ends',
+    joinEnds: 'It is shown once. It ends',
     gone: 'There is no such node',
   },
   configs: {

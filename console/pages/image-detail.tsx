@@ -80,7 +80,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
             </>
           )}
           <Card title={words.history}>
-            <EventFeed namespace={main} kind={kind.eventKind} name={image.name} empty={words.noHistory} />
+            <EventFeed namespace={main} kinds={[kind.eventKind]} name={image.name} empty={words.noHistory} />
           </Card>
         </div>
       </div>

@@ -111,7 +111,7 @@ export function NodeDetail({ params: { namespace = '', name = '' } }: Props) {
         </Card>
       </div>
       <Card title={texts.vms.events}>
-        <EventFeed namespace={namespace} kind="nodes" name={name} empty={texts.vms.noEvents} />
+        <EventFeed namespace={namespace} kinds={['nodes', 'agent']} name={name} empty={texts.vms.noEvents} />
       </Card>
     </Page>
   )

@@ -71,7 +71,7 @@ export function VmDetail({ params: { namespace = '', name = '' } }: Props) {
           )}
           <VmResults vm={vm} />
           <Card title={words.events}>
-            <EventFeed namespace={namespace} kind="vms" name={name} empty={words.noEvents} />
+            <EventFeed namespace={namespace} kinds={['vms']} name={name} empty={words.noEvents} />
           </Card>
         </div>
         <div className="stack">
