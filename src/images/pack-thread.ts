@@ -9,22 +9,32 @@ import { compressBound, compressParams, decompressParams, looksCompressible, pay
 
 const digestOf = (bytes: Uint8Array): string => `sha256:${hash('sha256', bytes)}`
 
+/** Now, and not when Node looks for what it can clear away, which is after tens of mebibytes of it. */
+function free({ buffer }: Uint8Array): void {
+  const isOwn = buffer.byteLength > Buffer.poolSize
+  if (isOwn && buffer instanceof ArrayBuffer) buffer.transfer(0)
+}
+
 function compressed(raw: Uint8Array): Uint8Array | undefined {
   if (!looksCompressible(raw)) return undefined
   const bytes = zstdCompressSync(raw, { params: compressParams, chunkSize: compressBound(raw.length) })
-  return bytes.length <= raw.length * payingRatio ? bytes : undefined
+  if (bytes.length <= raw.length * payingRatio) return bytes
+  free(bytes)
+  return undefined
 }
 
 function pack({ source, target, isUncompressed }: PackJob): PackResult {
   const smaller = isUncompressed ? undefined : compressed(source)
   const rawDigest = digestOf(source)
   target.set(smaller ?? source)
-  return {
+  const packed = {
     storedBytes: (smaller ?? source).length,
     digest: smaller ? digestOf(smaller) : rawDigest,
     rawDigest,
-    compression: smaller ? 'zstd' : 'none',
+    compression: smaller ? ('zstd' as const) : ('none' as const),
   }
+  if (smaller) free(smaller)
+  return packed
 }
 
 function unpack({ source, target }: UnpackJob): UnpackResult {
@@ -35,7 +45,9 @@ function unpack({ source, target }: UnpackJob): UnpackResult {
       params: decompressParams,
     })
     target.set(raw)
-    return { rawBytes: raw.length }
+    const rawBytes = raw.length
+    free(raw)
+    return { rawBytes }
   } catch (error) {
     return { problem: (error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE' ? 'longer' : 'bad' }
   }

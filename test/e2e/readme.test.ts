@@ -44,7 +44,15 @@ const seen = (text: string): string =>
     .replaceAll(/\b(?:88[2-9]\d|59\d\d|60\d\d)\b/g, '9999')
     .trimEnd()
 
-const isPrinted = (actual: string, expected: string): boolean => {
+/** On a slow machine, what the README has as "just now" is a minute old, and its column wider. */
+const aMinuteAgo = /\b\d+ min ago\b/
+const sooner = (text: string): string =>
+  text.replaceAll(new RegExp(aMinuteAgo, 'g'), 'just now').replaceAll(/ {2,}/g, '  ')
+
+const isPrinted = (actual: string, expected: string): boolean =>
+  hasForm(actual, expected) || (aMinuteAgo.test(actual) && hasForm(sooner(actual), sooner(expected)))
+
+const hasForm = (actual: string, expected: string): boolean => {
   const form = seen(expected)
     .split('…')
     .map((text) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'))

@@ -37,13 +37,18 @@ before(async () => {
 })
 after(() => fs.rmSync(work, { recursive: true, force: true }))
 
-/** Starts a build, kills it when it says so, and looks at what is left. */
+/** Starts a build, kills it when it says so (it waits there), and looks at what is left. */
 async function killBuild(folder: string, architecture: Architecture, when: string): Promise<void> {
   const script = `import { buildTiny } from ${JSON.stringify(new URL('build.ts', import.meta.url).href)}
+    import fs from 'node:fs'
     const { signal } = new AbortController()
-    const [, folder, architecture] = process.argv
-    await buildTiny({ folder, architecture, signal, progress: (line) => console.log(line) })`
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script, folder, architecture], {
+    const [, folder, architecture, when] = process.argv
+    const progress = (line) => {
+      fs.writeSync(1, line + '\\n')
+      if (line.startsWith(when)) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+    }
+    await buildTiny({ folder, architecture, signal, progress })`
+  const child = spawn(process.execPath, ['--input-type=module', '-e', script, folder, architecture, when], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   for await (const line of createInterface(child.stdout)) if (line.startsWith(when)) break
