@@ -80,7 +80,7 @@ export const openImages = ({
     contents: openImageContents(content),
   })
 
-const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent'> => ({
+const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> => ({
   version: record.version ?? 1,
   versions: versionsOf(record).map(({ version, at, content, vm }) => ({
     version,
@@ -89,6 +89,9 @@ const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'p
     ...(vm !== undefined && { vm }),
   })),
   ...(record.parent && { parent: record.parent }),
+  ...(record.capture && {
+    capture: { kind: record.capture.kind, vm: `${record.capture.vm.namespace}/${record.capture.vm.name}` },
+  }),
 })
 
 export class ImageStore {
