@@ -4,7 +4,7 @@ import { Status } from './errors.ts'
 import { Description, Name } from './image-operations.ts'
 import { Image } from './images.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from './records.ts'
+import { Architecture, architectures, ExpectedVersion, Flag, ResourceVersion, Timestamp } from './records.ts'
 import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
@@ -59,6 +59,7 @@ export const Vm = t.Object(
     diskGeneration: t.Integer({ description: 'Grows with every revert: another one is another disk' }),
     image: t.String(),
     architecture: Architecture,
+    type: t.Enum(architectures, { description: 'The same as architecture, for clients that read this' }),
     gpuPassthrough: t.Boolean(),
     owner: t.String(),
     deployDate: Timestamp,
@@ -112,6 +113,7 @@ const example = {
   diskGeneration: 1,
   image: 'sonoma',
   architecture: 'arm64',
+  type: 'arm64',
   gpuPassthrough: false,
   owner: 'ada@example.com',
   deployDate: '2026-11-15T09:00:00Z',

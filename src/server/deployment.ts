@@ -7,10 +7,16 @@ import type { VmDeployment } from '../api/vm-deployment.ts'
 import { timestamp } from '../platform/clock.ts'
 import { parseTtl } from '../rules/durations.ts'
 import { isImageReference } from '../rules/image-reference.ts'
-import { isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
+import { defaultNamespace, isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
-import { type ImageRecord, isDeployable, type VmRecord, type VmShapeRecord } from '../store/fleet-records.ts'
+import {
+  type ImageRecord,
+  isDeployable,
+  type VmConfigRecord,
+  type VmRecord,
+  type VmShapeRecord,
+} from '../store/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import { removeVm } from '../store/vms.ts'
 import { assertStill, contentNow } from './image-pins.ts'
@@ -104,7 +110,7 @@ function checkedShape(
   namespace: string,
   body: VmDeployment,
 ): { readonly shape: VmShapeRecord; readonly os: ImageRecord['os'] } {
-  const config = body.vmConfig ? collections.vmConfigs.get(namespace, body.vmConfig)?.value : undefined
+  const config = body.vmConfig ? configFor(collections.vmConfigs, namespace, body.vmConfig) : undefined
   if (body.vmConfig && !config)
     throw notFound('vmconfigs', body.vmConfig, `svc3 vm-config list -n ${namespace} shows what is there`)
   const imageName = body.image || config?.shape.image
@@ -123,8 +129,17 @@ function checkedShape(
     if (!iso) throw notFound('isos', shape.iso.slice(0, 200), 'svc3 iso list shows what is there')
     assertReady(iso, 'isos', 'iso')
   }
+  if (shape.node !== undefined && collections.nodes.get('', shape.node)?.value.namespace !== namespace)
+    throw notFound('nodes', shape.node.slice(0, 200), `svc3 node list -n ${namespace} shows what is there`)
   return { shape, os: image.record?.os }
 }
+
+/** Clients make configurations in the default namespace, whatever namespace they deploy into. */
+const configFor = (
+  configs: Services['collections']['vmConfigs'],
+  namespace: string,
+  name: string,
+): VmConfigRecord | undefined => (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
 
 function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
   if (isDeployable(record)) return

@@ -85,6 +85,7 @@ function shown({ value, rev }: Entry<VmConfigRecord>): VmConfig {
     name: value.name,
     namespace: value.namespace,
     ...shape,
+    ...(shape.node !== undefined && { nodeName: shape.node }),
     type: architecture,
     memory: memoryMiB / 1_024,
     displayWidth: display.width,
