@@ -5,9 +5,9 @@ import { ApiError, type Cause, invalid, notFound } from '../api/errors.ts'
 import type { Architecture } from '../api/records.ts'
 import type { VmDeployment } from '../api/vm-deployment.ts'
 import { timestamp } from '../platform/clock.ts'
-import { parseTtl } from '../rules/durations.ts'
+import { parseTtl, timeLeft } from '../rules/durations.ts'
 import { isImageReference } from '../rules/image-reference.ts'
-import { defaultNamespace, isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
+import { defaultNamespace, nameSuffix, vmNameProblem } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
 import {
@@ -43,7 +43,8 @@ export interface Request {
   readonly isAwaited: boolean
 }
 
-export const timeoutMsOf = ({ timeout }: VmDeployment): number => (timeout || defaultTimeoutMinutes) * 60_000
+export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
+  Math.round((timeout || defaultTimeoutMinutes) * 60_000)
 
 /** What a request comes to, before anything is written; refuses what can be seen to be wrong. */
 export function planVm(
@@ -185,8 +186,8 @@ function recordOf(
   shape: VmShapeRecord,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
   const causes = shapeProblems(shape)
-  if (body.name && !isVmName(body.shouldGenerateName ? `${body.name}-00000` : body.name))
-    causes.push(cause('name', `name "${body.name.slice(0, 100)}" is not ${vmNameRule}`))
+  const nameProblem = body.name ? vmNameProblem(body.name, body.shouldGenerateName === true) : undefined
+  if (nameProblem) causes.push(cause('name', `name "${body.name?.slice(0, 100)}" ${nameProblem}`))
   const reserved = parseReservedPorts(body.reservedPorts ?? '')
   const { metadata, problems } = metadataOf(body)
   causes.push(...reserved.causes, ...problems)
@@ -283,7 +284,7 @@ export async function awaitDeployment(
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
     if (unfit !== undefined) throw error
     if (!late.aborted) throw late504(name, `while its client waited${why}`)
-    throw late504(name, `within ${timeoutMs / 60_000} minutes${why}`)
+    throw late504(name, `within ${timeLeft(timeoutMs / 1_000)}${why}`)
   }
   if (failure === tooLate) throw late504(name, 'in time')
   if (failure !== undefined) {
