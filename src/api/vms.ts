@@ -77,6 +77,7 @@ export const Vm = t.Object(
 export type Vm = t.Static<typeof Vm>
 
 const Text = t.String({ maxLength: 1024 })
+const saving = { description: t.Optional(Description), resourceVersion: ExpectedVersion }
 
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
 
@@ -272,7 +273,7 @@ export const saveVm = operation({
     'then `Ready`, or `Failed` with the reason. A VM of the same shape that is deployed from it goes on from there.',
   involves: 'params.vm',
   tells: ['imageName'],
-  body: t.Object({ imageName: Name, description: t.Optional(Description) }, { title: 'VmSaving' }),
+  body: t.Object({ imageName: Name, ...saving }, { title: 'VmSaving' }),
   response: Image,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],
   example: { params, body: { imageName: 'sonoma-ci', description: updating.description }, response: updating },
@@ -291,7 +292,7 @@ export const commitVm = operation({
     'run on the old version keep it. Intel-based: refused while another VM uses the image.',
   involves: 'params.vm',
   bodyIsOptional: true,
-  body: t.Object({ description: t.Optional(Description) }, { title: 'VmCommit' }),
+  body: t.Object(saving, { title: 'VmCommit' }),
   response: Image,
   refuses: ['NotFound', 'Conflict', 'Invalid'],
   example: { params, body: { description: 'With the tools of the build' }, response: { ...updating, name: 'sonoma' } },
