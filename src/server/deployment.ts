@@ -1,13 +1,13 @@
 // A deployment: from the request to the record, then the wait until it runs, failed, or is too late. The record is all
 // there is: after a restart of the server the VM comes up all the same.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { ApiError, type Cause, invalid, notFound } from '../api/errors.ts'
+import { ApiError, invalid, notFound } from '../api/errors.ts'
 import type { Architecture } from '../api/records.ts'
 import type { VmDeployment } from '../api/vm-deployment.ts'
 import { timestamp } from '../platform/clock.ts'
 import { parseTtl, timeLeft } from '../rules/durations.ts'
 import { isImageReference } from '../rules/image-reference.ts'
-import { defaultNamespace, nameSuffix, vmNameProblem } from '../rules/names.ts'
+import { defaultNamespace, nameSuffix } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
 import {
@@ -19,6 +19,7 @@ import {
 } from '../store/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import { removeVm } from '../store/vms.ts'
+import { deploymentProblems } from './deployment-problems.ts'
 import { assertStill, contentNow } from './image-pins.ts'
 import { metadataOf } from './metadata.ts'
 import { createInside } from './namespace.ts'
@@ -185,21 +186,12 @@ function recordOf(
   { namespace, body, owner, now, requestKey, isAwaited }: Request,
   shape: VmShapeRecord,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
-  const causes = shapeProblems(shape)
-  const nameProblem = body.name ? vmNameProblem(body.name, body.shouldGenerateName === true) : undefined
-  if (nameProblem) causes.push(cause('name', `name "${body.name?.slice(0, 100)}" ${nameProblem}`))
-  const reserved = parseReservedPorts(body.reservedPorts ?? '')
-  const { metadata, problems } = metadataOf(body)
-  causes.push(...reserved.causes, ...problems)
-  const ttlSeconds = body.ttl ? parseTtl(body.ttl) : undefined
-  if (body.ttl && ttlSeconds === undefined)
-    causes.push(cause('ttl', `ttl "${body.ttl}" is not a duration such as 2h or 30m`))
-  if (body.userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(body.userdata.replaceAll(/\s/g, '')))
-    causes.push(cause('userdata', 'userdata is not base64'))
-  causes.push(...labelProblems(body.labels ?? {}))
+  const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
   if (causes.length > 0) throw invalid(kind, causes, 'correct the fields named in details.causes')
 
+  const { metadata } = metadataOf(body)
   const keys = Object.keys(metadata)
+  const ttlSeconds = body.ttl ? parseTtl(body.ttl) : undefined
   const secret: VmSecret | undefined =
     keys.length > 0 || body.userdata ? { metadata, ...(body.userdata && { userdata: body.userdata }) } : undefined
   const later = (seconds: number): string => timestamp(new Date(now.getTime() + seconds * 1_000))
@@ -209,7 +201,7 @@ function recordOf(
     createdAt: timestamp(now),
     ...(requestKey !== undefined && { requestKey }),
     shape,
-    reservedPorts: reserved.ports,
+    reservedPorts: parseReservedPorts(body.reservedPorts ?? '').ports,
     labels: body.labels ?? {},
     metadataKeys: keys,
     ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
@@ -222,21 +214,12 @@ function recordOf(
   return { record, secret }
 }
 
-function labelProblems(labels: Readonly<Record<string, string>>): Cause[] {
-  const names = Object.keys(labels)
-  const bad = names.filter((name) => !/^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/.test(name))
-  const problems = bad.map((name) => cause('labels', `"${name.slice(0, 50)}" cannot be the name of a label`))
-  return names.length > 64 ? [cause('labels', 'at most 64 labels'), ...problems] : problems
-}
-
 /** A generated name stands for the request where it has a key, so that the same request finds its VM again. */
 function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string | undefined, attempt: number): string {
   if (name && !shouldGenerateName) return name
   const bytes = requestKey !== undefined && attempt === 1 ? Buffer.from(requestKey).subarray(-5) : randomBytes(5)
   return `${name || 'vm'}-${nameSuffix(bytes)}`
 }
-
-const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
 export const exists = (name: string, namespace: string): ApiError =>
   new ApiError('AlreadyExists', `vm "${name}" exists already in namespace "${namespace}"`, {

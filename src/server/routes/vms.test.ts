@@ -111,6 +111,12 @@ describe('deploying a VM', () => {
     ])
       assert.ok(fields.includes(field), field)
     assert.equal((await get('vms')).body.items.length, 1)
+    const mixed = await deploy({
+      name: 'Bad_Name', memory: 'x', scheduler: 'zzz', reservedPorts: '80', vm_metadata: { items: 7 },
+    }) // biome-ignore format: one look
+    const named = mixed.body.details.causes.map((cause: { field: string }) => cause.field)
+    const all = ['memory', 'name', 'reservedPorts', 'scheduler', 'vm_metadata.items']
+    assert.deepEqual([mixed.status, named.toSorted()], [400, all])
   })
 
   it('refuses an image, a configuration, a node or an ISO that is not there, and a deployment of nothing', async () => {
