@@ -1,6 +1,6 @@
 // Images and ISOs have the same operations: one place says what they are. `images.ts` and `isos.ts` name them.
 import * as t from 'typebox'
-import { Architecture, ResourceVersion, Timestamp } from './records.ts'
+import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from './records.ts'
 
 export const imageStates = ['Ready', 'Updating', 'Failed'] as const
 export const firmwares = ['bios', 'uefi'] as const
@@ -111,4 +111,7 @@ export const pulledExample = {
   resourceVersion: '7',
 } as const
 
-export const DescriptionInput = t.Object({ description: Description }, { title: 'DescriptionInput' })
+export const DescriptionInput = t.Object(
+  { description: Description, resourceVersion: ExpectedVersion },
+  { title: 'DescriptionInput' },
+)
