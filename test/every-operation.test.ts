@@ -384,6 +384,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
     return { body: { name, at, signature } }
   },
   reportNode: asAgent,
+  noteAgent: asAgent,
   reportVms: asAgent,
 }
 
@@ -453,7 +454,9 @@ describe('bad requests to every operation', () => {
     'nested too deep': `${'['.repeat(20_000)}${']'.repeat(20_000)}`,
   }
   for (const operation of allOperations.filter(({ body }) => body)) {
-    const cases = { ...bodies, 'wrong types': wrongTypes(operation.example.body as object) }
+    const optional = 'resourceVersion' in ((operation.body as { properties?: object }).properties ?? {})
+    const fields = { ...(optional && { resourceVersion: '1' }), ...(operation.example.body as object) }
+    const cases = { ...bodies, 'wrong types': wrongTypes(fields) }
     for (const [name, body] of Object.entries(cases)) {
       if (operation.bodyIsOptional && (name === 'null' || name === 'nothing')) continue
       it(`${operation.id} with ${name}: a clear 4xx and no change`, async () => {

@@ -37,12 +37,17 @@ export function createDeliveries(options: {
     targetOf,
     async toServer({ id, content }, tell, signal) {
       const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
+      let far: CaptureProgress = { percent: packedPercent, bytes: 0 }
       await deliver(content, await packer.contentsOf(content), {
         receiver,
         read: packer.read,
         signal,
         pause,
-        progress: (share, bytes) => tell({ percent: packedPercent + share * (99 - packedPercent), bytes }),
+        progress(share, bytes) {
+          far = { percent: packedPercent + share * (99 - packedPercent), bytes }
+          tell(far)
+        },
+        waits: (reason) => tell({ ...far, phase: `waiting: ${reason}`.slice(0, 256) }),
       })
     },
     async toRegistry(packed, { tell, signal, ...sending }) {

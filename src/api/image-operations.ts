@@ -1,6 +1,6 @@
 // Images and ISOs have the same operations: one place says what they are. `images.ts` and `isos.ts` name them.
 import * as t from 'typebox'
-import { Architecture, ResourceVersion, Timestamp } from './records.ts'
+import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from './records.ts'
 
 export const imageStates = ['Ready', 'Updating', 'Failed'] as const
 export const firmwares = ['bios', 'uefi'] as const
@@ -56,6 +56,12 @@ export const imageFields = {
       },
     ),
   ),
+  capture: t.Optional(
+    t.Object(
+      { kind: t.Enum(['save', 'commit']), vm: t.String({ description: 'Whose disk it is, as `namespace/name`' }) },
+      { title: 'ImageCapture', description: 'What is on its way into it; it is Updating until that has come' },
+    ),
+  ),
   lastUpdatedTimestamp: Timestamp,
   resourceVersion: ResourceVersion,
 }
@@ -105,4 +111,7 @@ export const pulledExample = {
   resourceVersion: '7',
 } as const
 
-export const DescriptionInput = t.Object({ description: Description }, { title: 'DescriptionInput' })
+export const DescriptionInput = t.Object(
+  { description: Description, resourceVersion: ExpectedVersion },
+  { title: 'DescriptionInput' },
+)

@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { Status } from './errors.ts'
 import { base, inNamespace, listOperation, operation } from './operation.ts'
-import { Architecture, Flag, ResourceVersion, Timestamp } from './records.ts'
+import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from './records.ts'
 
 export const Node = t.Object(
   {
@@ -78,7 +78,8 @@ export const listNodes = listOperation({
   example: { params: { namespace: 'svc-default' }, item: example },
 })
 
-const Tag = t.Object({ tag: t.String({ maxLength: 256 }) }, { title: 'NodeTag' })
+const Expected = t.Object({ resourceVersion: ExpectedVersion }, { title: 'NodeExpected' })
+const Tag = t.Object({ tag: t.String({ maxLength: 256 }), resourceVersion: ExpectedVersion }, { title: 'NodeTag' })
 
 export const tagNode = operation({
   id: 'tagNode',
@@ -122,7 +123,7 @@ export const moveNode = operation({
   summary: 'Move a node to another namespace',
   involves: 'params.name',
   tells: ['namespace'],
-  body: t.Object({ namespace: t.String({ maxLength: 256 }) }, { title: 'NodeMove' }),
+  body: t.Object({ namespace: t.String({ maxLength: 256 }), resourceVersion: ExpectedVersion }, { title: 'NodeMove' }),
   response: Node,
   refuses: ['NotFound', 'Conflict'],
   example: { params, body: { namespace: 'svc-ios' }, response: { ...example, namespace: 'svc-ios', vms: [] } },
@@ -137,9 +138,11 @@ export const cordonNode = operation({
   status: 200,
   summary: 'Keep new VMs off a node',
   involves: 'params.name',
+  body: Expected,
+  bodyIsOptional: true,
   response: Node,
   refuses: ['NotFound', 'Conflict'],
-  example: { params, response: { ...example, cordoned: true } },
+  example: { params, body: {}, response: { ...example, cordoned: true } },
 })
 
 export const uncordonNode = operation({
@@ -151,9 +154,11 @@ export const uncordonNode = operation({
   status: 200,
   summary: 'Let new VMs onto a node again',
   involves: 'params.name',
+  body: Expected,
+  bodyIsOptional: true,
   response: Node,
   refuses: ['NotFound', 'Conflict'],
-  example: { params, response: example },
+  example: { params, body: {}, response: example },
 })
 
 export const drainNode = operation({
@@ -169,7 +174,7 @@ export const drainNode = operation({
     '`vms` in the answer names them; with it they are deleted.',
   involves: 'params.name',
   tells: ['deleteVms'],
-  body: t.Object({ deleteVms: Flag('Delete the VMs on it') }, { title: 'NodeDrain' }),
+  body: t.Object({ deleteVms: Flag('Delete the VMs on it'), resourceVersion: ExpectedVersion }, { title: 'NodeDrain' }),
   bodyIsOptional: true,
   response: Node,
   refuses: ['NotFound', 'Conflict'],

@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { Status } from './errors.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { pushFormats, ResourceVersion, Timestamp } from './records.ts'
+import { ExpectedVersion, pushFormats, ResourceVersion, Timestamp } from './records.ts'
 
 export const pushStatuses = ['Pending', 'Running', 'Succeeded', 'Failed', 'Cancelled'] as const
 
@@ -81,6 +81,7 @@ export const pushVm = operation({
   involves: 'answer.jobName',
   tells: ['imageReference'],
   body: t.Object({
+    resourceVersion: ExpectedVersion,
     imageReference: t.String({
       maxLength: 1_024,
       description: '`<registry_host>/<repository>/<image>[:TAG]`; the tag is `latest` when left out',

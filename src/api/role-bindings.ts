@@ -1,7 +1,7 @@
 // Role bindings on the wire: who has a role in a namespace.
 import * as t from 'typebox'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { ResourceVersion } from './records.ts'
+import { ExpectedVersion, ResourceVersion } from './records.ts'
 
 export const Subject = t.Object(
   {
@@ -21,6 +21,7 @@ export const SubjectsInput = t.Object(
         maxItems: 1_000,
       }),
     ),
+    resourceVersion: ExpectedVersion,
   },
   { title: 'SubjectsInput' },
 )

@@ -22,6 +22,7 @@ export const VmConfig = t.Object(
     tagRequired: t.Boolean(),
     scheduler: t.String(),
     node: t.Optional(t.String()),
+    nodeName: t.Optional(t.String({ description: 'The same as node, for clients that read this' })),
     displayWidth: t.Integer(),
     displayHeight: t.Integer(),
     displayDPI: t.Integer(),

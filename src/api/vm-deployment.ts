@@ -17,6 +17,7 @@ export const VmDeployment = t.Object(
       t.String({ maxLength: 2048, description: '`NODE:VM[,NODE:VM]`, each may end in `/udp`' }),
     ),
     customVMMetadata: t.Optional(Metadata),
+    customMetadata: t.Optional(Metadata),
     metadata: t.Optional(Metadata),
     vm_metadata: t.Optional(
       t.Object({

@@ -4,7 +4,7 @@ import { Status } from './errors.ts'
 import { Description, Name } from './image-operations.ts'
 import { Image } from './images.ts'
 import { inNamespace, listOperation, operation } from './operation.ts'
-import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from './records.ts'
+import { Architecture, architectures, ExpectedVersion, Flag, ResourceVersion, Timestamp } from './records.ts'
 import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const
@@ -59,6 +59,7 @@ export const Vm = t.Object(
     diskGeneration: t.Integer({ description: 'Grows with every revert: another one is another disk' }),
     image: t.String(),
     architecture: Architecture,
+    type: t.Enum(architectures, { description: 'The same as architecture, for clients that read this' }),
     gpuPassthrough: t.Boolean(),
     owner: t.String(),
     deployDate: Timestamp,
@@ -76,6 +77,7 @@ export const Vm = t.Object(
 export type Vm = t.Static<typeof Vm>
 
 const Text = t.String({ maxLength: 1024 })
+const saving = { description: t.Optional(Description), resourceVersion: ExpectedVersion }
 
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
 
@@ -112,6 +114,7 @@ const example = {
   diskGeneration: 1,
   image: 'sonoma',
   architecture: 'arm64',
+  type: 'arm64',
   gpuPassthrough: false,
   owner: 'ada@example.com',
   deployDate: '2026-11-15T09:00:00Z',
@@ -270,7 +273,7 @@ export const saveVm = operation({
     'then `Ready`, or `Failed` with the reason. A VM of the same shape that is deployed from it goes on from there.',
   involves: 'params.vm',
   tells: ['imageName'],
-  body: t.Object({ imageName: Name, description: t.Optional(Description) }, { title: 'VmSaving' }),
+  body: t.Object({ imageName: Name, ...saving }, { title: 'VmSaving' }),
   response: Image,
   refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],
   example: { params, body: { imageName: 'sonoma-ci', description: updating.description }, response: updating },
@@ -289,7 +292,7 @@ export const commitVm = operation({
     'run on the old version keep it. Intel-based: refused while another VM uses the image.',
   involves: 'params.vm',
   bodyIsOptional: true,
-  body: t.Object({ description: t.Optional(Description) }, { title: 'VmCommit' }),
+  body: t.Object(saving, { title: 'VmCommit' }),
   response: Image,
   refuses: ['NotFound', 'Conflict', 'Invalid'],
   example: { params, body: { description: 'With the tools of the build' }, response: { ...updating, name: 'sonoma' } },

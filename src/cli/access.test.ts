@@ -33,6 +33,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['rolebinding add-subject -u Ana@example.com,bo@example.com -s svc-ios:jenkins -n svc-default', 0, /^Subjects added/],
   ['rb list-subjects', 0, /User\tana@example\.com\t\nUser\tbo@example\.com\t\nServiceAccount\tjenkins\tsvc-ios\n$/],
   ['rb remove-subject -u bo@example.com', 0, /^Subjects removed/],
+  ['rb add-subject -u ana@example.com -o=json', 0, /^\[\n {2}\{\n {4}"kind": "User",\n {4}"name": "ana@example\.com"/],
   ['rb add-subject -u nobody', 1, /^$/, /"nobody" is not an e-mail address/],
   ['rb add-subject -s jenkins', 2, /^$/, /NAMESPACE:NAME/],
   ['rb add-subject', 2, /^$/, /nobody is named/],

@@ -15,6 +15,12 @@ const otherwise: Readonly<Record<string, string>> = {
   vmConfig: 'config',
 }
 
+/** Values that are asked for by an option of another name. */
+const byOption: Readonly<Record<string, string>> = { 'vncConsole: false': '--disable-vnc' }
+
+const inOptions = (text: string): string =>
+  Object.entries(byOption).reduce((whole, [value, option]) => whole.replaceAll(value, option), text)
+
 const dashed = (field: string): string => field.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
 
 /** The message, with the option in place of the field that it begins with. `options`: the long names of the command's. */
@@ -25,7 +31,7 @@ export function messageOf(error: ApiError, options: readonly string[]): string {
     const [first = ''] = field.split('.')
     const option = otherwise[first] ?? dashed(first)
     return message.startsWith(`${field} `) && options.includes(option)
-      ? `--${option}${message.slice(field.length)}`
+      ? `--${option}${inOptions(message.slice(field.length))}`
       : message
   }
   // Only where the message is made of them: one that says something else is better than its parts.

@@ -49,12 +49,19 @@ export interface IntegerOption extends OptionText {
   readonly max: number
   readonly default?: number
 }
+/** A time, as whole minutes or as a duration such as `1h30m`; its value is in minutes. */
+export interface MinutesOption extends OptionText {
+  readonly type: 'minutes'
+  readonly value: string
+  readonly max: number
+  readonly default?: number
+}
 export interface ChoiceOption extends OptionText {
   readonly type: 'choice'
   readonly choices: readonly string[]
   readonly default?: string
 }
-export type Option = BooleanOption | StringOption | IntegerOption | ChoiceOption
+export type Option = BooleanOption | StringOption | IntegerOption | MinutesOption | ChoiceOption
 export type Options = Readonly<Record<string, Option>>
 
 export interface Argument {
@@ -77,7 +84,7 @@ export type Arguments = Readonly<Record<string, Argument>>
 type Present<O, T> = O extends { default: unknown } | { required: true } ? T : T | undefined
 type OptionValue<O extends Option> = O extends BooleanOption
   ? boolean
-  : O extends IntegerOption
+  : O extends IntegerOption | MinutesOption
     ? Present<O, number>
     : O extends ChoiceOption
       ? Present<O, O['choices'][number]>
@@ -146,19 +153,21 @@ export const namespaced = {
 
 export const waiting = {
   timeout: {
-    type: 'integer',
+    type: 'minutes',
     short: 't',
     value: 'MINUTES',
-    min: 1,
     max: 1_440,
     default: 10,
-    description: 'How long to wait for the service',
+    description: 'How long to wait for the service, in minutes or as 1h30m',
   },
 } as const satisfies Options
 
+/** Whole ones: timers take no others. */
+export const millisecondsOf = (minutes: number): number => Math.round(minutes * 60_000)
+
 /** Of commands that wait, when they are told to, for content that may be large. */
 export const waitingLonger = {
-  timeout: { ...waiting.timeout, default: 60, description: 'How long to wait for the service' },
+  timeout: { ...waiting.timeout, default: 60 },
 } as const satisfies Options
 
 /** Of commands that wait unless they are told not to. */

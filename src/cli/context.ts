@@ -29,7 +29,7 @@ export interface Context {
   print<T>(items: readonly T[], columns: readonly Column<T>[], none: string): Promise<void>
   /** How a table is drawn here, for answers that come bit by bit. */
   rendering(): Rendering
-  /** The answer of a change: the sentence in a table format, otherwise the record. */
+  /** The answer of a change: the sentence in a table format, otherwise the record, or the records. */
   done(sentence: string, record: unknown): Promise<void>
   /** A remark on stderr, left out when only the answer is wanted. */
   note(text: string): void
@@ -95,7 +95,7 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
     },
     rendering,
     async done(sentence, record) {
-      if (isData) return this.print([record], [], sentence)
+      if (isData) return this.print(Array.isArray(record) ? record : [record], [], sentence)
       if (options.quiet !== true) host.stdout.write(`${sentence}\n`)
     },
   }

@@ -51,7 +51,12 @@ describe('dispatch', () => {
       'regcred list -n --output json',
       '-n needs a value, and what follows looks like an option; write --namespace=NAMESPACE when it begins with a dash',
     ],
-    ['regcred list --quiet=yes', '--quiet takes no value'],
+    ['regcred list --quiet=yes', '--quiet takes no value but true and false'],
+    ['regcred list -o=jsn', '--output "jsn" is not one of table, wide, json, yaml; did you mean "json"?'],
+    [
+      'ns delete svc-x -t 1x',
+      '--timeout "1x" is not a number of minutes from 1 to 1440, nor a time such as 90s or 1h30m',
+    ],
     ['regcred list -n a -n b', '--namespace is given twice'],
     ['regcred list --namespace=', '--namespace is empty'],
     ['regcred add', 'SERVER is missing: address of the registry, <scheme>://<hostname>[:<port>]'],

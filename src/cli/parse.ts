@@ -1,4 +1,5 @@
 // The words of a command line → typed values, or one line about what is wrong with them.
+import { parseDuration } from '../rules/durations.ts'
 import { type Argument, type Arguments, type Command, everywhere, type Option, type Options } from './command.ts'
 import { didYouMean } from './suggest.ts'
 import { UsageError } from './usage.ts'
@@ -18,7 +19,9 @@ interface Token {
 
 /** Whether help was asked for, however wrong the rest may be. */
 export const asksForHelp = (command: Command, words: readonly string[]): boolean =>
-  tokenize({ ...command.options, ...everywhere }, words).options.some((token) => token.name === 'help')
+  tokenize({ ...command.options, ...everywhere }, words).options.some(
+    ({ name, value }) => name === 'help' && value !== 'false',
+  )
 
 export function parse(command: Command, words: readonly string[]): Parsed {
   const options: Options = { ...command.options, ...everywhere }
@@ -47,7 +50,7 @@ function tokenize(options: Options, words: readonly string[]): Tokens {
     return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
   })
   const { tokens } = process.getBuiltinModule('node:util').parseArgs({
-    args: [...words],
+    args: withLongNames(options, words),
     options: Object.fromEntries(config),
     strict: false,
     allowPositionals: true,
@@ -62,14 +65,26 @@ function tokenize(options: Options, words: readonly string[]): Tokens {
   }
 }
 
+/** `-o=json` as `--output=json`: Node takes the sign for a part of the value, or for an option. */
+function withLongNames(options: Options, words: readonly string[]): string[] {
+  const end = words.indexOf('--')
+  return words.map((word, index) => {
+    if (word[0] !== '-' || word[2] !== '=' || (end !== -1 && index > end)) return word
+    const name = Object.keys(options).find((each) => options[each]?.short === word[1])
+    return name === undefined ? word : `--${name}${word.slice(2)}`
+  })
+}
+
 /** The text of an option that is known and used as it should be. */
 function checkToken(token: Token, options: Options): string {
   const { name, rawName, value, inlineValue } = token
   const option = Object.hasOwn(options, name) ? options[name] : undefined
   if (!option) throw new UsageError(unknownOption(token, options))
   if (option.type === 'boolean') {
-    if (value !== undefined) throw new UsageError(`${rawName} takes no value`)
-    return ''
+    // Not repeated: what is glued to --password-stdin may be a password.
+    if (value !== undefined && value !== 'true' && value !== 'false')
+      throw new UsageError(`${rawName} takes no value but true and false`)
+    return value ?? 'true'
   }
   const wanted = option.type === 'choice' ? option.choices.join('|') : option.value
   if (value === undefined) throw new UsageError(`${rawName} needs a value: ${rawName} ${wanted}`)
@@ -92,8 +107,8 @@ function unknownOption({ name, rawName }: Token, options: Options): string {
 }
 
 function convert(name: string, option: Option, given: readonly string[] | undefined): Value {
-  if (option.type === 'boolean') return given !== undefined
   const last = given?.at(-1)
+  if (option.type === 'boolean') return last === 'true'
   if (option.type === 'string' && option.repeatable) return given ?? []
   if (given && given.length > 1 && new Set(given).size > 1) throw new UsageError(`--${name} is given twice`)
   if (last === undefined) {
@@ -102,6 +117,7 @@ function convert(name: string, option: Option, given: readonly string[] | undefi
   }
   if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} is empty`)
   if (option.type === 'integer') return integer(name, option.min, option.max, last)
+  if (option.type === 'minutes') return minutes(name, option.max, last)
   if (option.type === 'choice' && !option.choices.includes(last)) {
     const known = option.choices.join(', ')
     throw new UsageError(`--${name} "${last}" is not one of ${known}${didYouMean(last, option.choices)}`)
@@ -113,6 +129,14 @@ function integer(name: string, min: number, max: number, text: string): number {
   const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN
   if (value >= min && value <= max) return value
   throw new UsageError(`--${name} "${text}" is not a whole number from ${min} to ${max}`)
+}
+
+function minutes(name: string, max: number, text: string): number {
+  const seconds = /^\d+$/.test(text) ? Number(text) * 60 : (parseDuration(text) ?? 0)
+  if (seconds >= 1 && seconds <= max * 60) return seconds / 60
+  throw new UsageError(
+    `--${name} "${text}" is not a number of minutes from 1 to ${max}, nor a time such as 90s or 1h30m`,
+  )
 }
 
 function takeArguments(

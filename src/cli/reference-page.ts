@@ -18,6 +18,7 @@ export function referencePage(pages: readonly Page[]): string {
     '## Exit codes',
     table(['Code', 'Meaning'], exits.map(factRow)),
     '## Options of every command',
+    'An option without a value may be written with one: `--quiet=true`, or `--quiet=false`, which is as if it were left out. `-o=json`\nis `-o json`.',
     optionTable(everywhere),
     '## Commands',
     table(['Command', 'What it does'], summaries),

@@ -29,7 +29,7 @@ describe('a refusal with causes', () => {
   it('names options in place of fields, and shows the usage', async () => {
     const causes = [
       fault('systemSerial', 'systemSerial may have letters only'),
-      fault('gpuPassthrough', 'gpuPassthrough is for Intel-based VMs only'),
+      fault('gpuPassthrough', 'gpuPassthrough needs vncConsole: false'),
       fault('strange', 'strange must be string'),
     ]
     refuse('POST vms', invalid('vms', causes, hint))
@@ -37,7 +37,7 @@ describe('a refusal with causes', () => {
     assert.equal(exitCode, 1)
     assert.equal(
       stderr.split('\n').slice(-3).join('\n'),
-      'svc3: --system-serial may have letters only; --gpu is for Intel-based VMs only; strange must be string\n' +
+      'svc3: --system-serial may have letters only; --gpu needs --disable-vnc; strange must be string\n' +
         'svc3: usage: svc3 vm deploy [NAME] [OPTIONS]; --help shows more\n',
     )
   })

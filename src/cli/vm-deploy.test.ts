@@ -59,9 +59,9 @@ describe('what vm deploy sends', () => {
   it('is every option, in the words of the API', async () => {
     const words =
       'demo --config ios -i sonoma -c 4 -m 4.8 --node mini-1 --tag ios --tag-required --scheduler most-allocated ' +
-      '-p 9000:80,5353:53/udp --metadata a=1,b=x=y --metadata c= --iso x.iso --system-serial S1 -g --disable-vnc ' +
+      '-p 9000:80,5353:53/udp --metadata a=1,b=x=y --metadata c= --iso x.iso --system-serial S1 -g=true --disable-vnc=true --generate-name=false ' +
       '--disable-net-boost --legacy-io --display-width 800 --display-height 600 --display-dpi 72 --label team=ios ' +
-      '--ttl 2h --timeout 3 -n svc-ios'
+      '--ttl 2h --timeout 1h0m7s -n=svc-ios'
     await deploy(words)
     assert.match(asked[0]?.path ?? '', /namespaces\/svc-ios\/vms$/)
     assert.deepEqual(asked[0]?.body, {
@@ -87,7 +87,7 @@ describe('what vm deploy sends', () => {
       displayDPI: 72,
       labels: { team: 'ios' },
       ttl: '2h',
-      timeout: 3,
+      timeout: 3_607 / 60,
     })
   })
 
@@ -119,7 +119,8 @@ describe('what vm deploy sends', () => {
     demo: /what to deploy is missing\n.*--image IMAGE or --config/,
     'Demo -i x': /"Demo" is not a name for a VM\n.*lowercase/,
     'demo- -i x': /"demo-" is not a name/,
-    [`${'a'.repeat(60)} -i x --generate-name`]: /is not the beginning of a name for a VM/,
+    [`${'a'.repeat(60)} -i x --generate-name`]:
+      /is too long with the suffix that is put behind it: at most 57 characters, not 60/,
     'demo -i x -c 0': /--cpu "0" is not a whole number/,
     'demo -i x -m lots': /--memory "lots" is not a number of GiB/,
     'demo -i x -m 4.85': /--memory "4\.85"/,
@@ -136,6 +137,7 @@ describe('what vm deploy sends', () => {
     'demo -i x --tag-required': /--tag-required needs a tag/,
     'demo -i x --scheduler best': /--scheduler "best" is not one of default, most-allocated/,
     'demo -i x --timeout 0': /--timeout "0"/,
+    'demo -i x --timeout 25h': /--timeout "25h" is not a number of minutes from 1 to 1440/,
   }
   for (const [words, text] of Object.entries(slips)) {
     it(`${words.slice(0, 60)} is wrong usage`, async () => {

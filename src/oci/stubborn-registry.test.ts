@@ -1,11 +1,14 @@
 // Registries, and ways to them, that make no mistake one could name, and are hard to deal with all the same.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
+import type http from 'node:http'
+import https from 'node:https'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { type BadRegistry, reply, startBadRegistry } from '../../test/support/bad-registry.ts'
+import { makePair } from '../../test/support/certificates.ts'
 import { makeSmallImage, type SmallImage } from '../../test/support/small-image.ts'
 import { copy } from './copy.ts'
 import type { RegistryOptions } from './exchange.ts'
@@ -109,6 +112,73 @@ describe('a registry', () => {
     await push()
     assert.ok(elsewhere.seen.length > 0)
     assert.equal(elsewhere.tokenRequests.length, 0)
+  })
+
+  it('is given several blobs at once', async () => {
+    const both = Promise.withResolvers<void>()
+    let now = 0
+    bad.bend = async ({ method, path: place }) => {
+      if (method !== 'PUT' || !place.includes('/uploads/')) return false
+      now += 1
+      if (now > 1) both.resolve()
+      await both.promise
+      return false
+    }
+    await push()
+    assert.ok(now > 1)
+  })
+
+  it('is shown a new token before the old one ends', async () => {
+    bad.tokens = new Set()
+    bad.tokenSeconds = 1
+    const target = repository()
+    const blob = { mediaType: 'a/b', digest: `sha256:${'a'.repeat(64)}`, size: 1 }
+    await target.has(blob)
+    assert.equal(bad.tokenRequests.length, 1)
+    // Half of its second is enough.
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    await target.has(blob)
+    assert.deepEqual([bad.tokenRequests.length, bad.refused], [2, 1])
+  })
+
+  it('that has an upload go on at an address of the machine itself is not followed', async () => {
+    bad.bend = ({ method }, response) =>
+      method === 'POST' && reply(response, 202, { location: 'http://169.254.169.254/v2/x' })
+    await assert.rejects(push(), { fault: 'address' })
+  })
+
+  it('at https is not left for plain http: neither for a blob nor for a token', async () => {
+    const { cert, key } = await makePair({ name: 'registry.test' })
+    const answers: Readonly<Record<string, http.OutgoingHttpHeaders & { readonly status: number }>> = {
+      '/v2/': { status: 200 },
+      '/v2/team/image/manifests/away': { status: 307, location: `http://127.0.0.1:${bad.port}/v2/` },
+      '/v2/team/image/manifests/token': {
+        status: 401,
+        'www-authenticate': `Bearer realm="http://127.0.0.1:${bad.port}/token",service="x"`,
+      },
+    }
+    const secure = https.createServer({ cert, key }, (request, response) => {
+      const { status, ...headers } = answers[request.url ?? ''] ?? { status: 404 }
+      response.writeHead(status, headers).end()
+    })
+    await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve))
+    opened.push({ close: () => secure.close() })
+    const lookup: net.LookupFunction = (_name, _options, callback) =>
+      callback(null, [{ address: '127.0.0.1', family: 4 }])
+    const { port } = secure.address() as net.AddressInfo
+    const target = repository({ server: `https://registry.test:${port}`, ca: cert, lookup })
+    for (const reference of ['away', 'token']) await assert.rejects(target.resolve(reference), { fault: 'insecure' })
+    assert.deepEqual([bad.seen, bad.tokenRequests], [[], []])
+  })
+
+  it('of Docker is where its API is', async () => {
+    const asked: string[] = []
+    const lookup: net.LookupFunction = (name, _options, callback) => {
+      asked.push(name)
+      callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
+    }
+    await assert.rejects(repository({ server: 'https://docker.io', lookup }).resolve('v1'), { fault: 'notFound' })
+    assert.deepEqual(asked, ['registry-1.docker.io'])
   })
 
   it('that serves manifests as plain JSON is understood by what they say of themselves', async () => {

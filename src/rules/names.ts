@@ -42,6 +42,17 @@ export const isVmName = (name: string): boolean => name.length <= 63 && vmForm.t
 export const vmNameRule =
   'at most 63 lowercase letters, digits and dashes, beginning with a letter and ending with a letter or digit'
 
+const suffixLength = 5
+const longestPrefix = 63 - 1 - suffixLength
+
+/** What is wrong with the name of a VM, or with the beginning of one that is made; undefined when nothing is. */
+export function vmNameProblem(name: string, isPrefix: boolean): string | undefined {
+  if (isVmName(isPrefix ? `${name}-${'0'.repeat(suffixLength)}` : name)) return undefined
+  if (isPrefix && isVmName(name))
+    return `is too long with the suffix that is put behind it: at most ${longestPrefix} characters, not ${name.length}`
+  return `is not ${vmNameRule}`
+}
+
 /** A DNS label. */
 const labelForm = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 export const isVmConfigName = (name: string): boolean => name.length <= 50 && labelForm.test(name)
@@ -53,4 +64,4 @@ export const isTag = (tag: string): boolean => tag.length <= 63 && tagForm.test(
 /** The end of a generated name, from bytes that are random or stand for a request. */
 const suffixLetters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 export const nameSuffix = (bytes: Uint8Array): string =>
-  [...bytes.subarray(0, 5)].map((byte) => suffixLetters[byte % suffixLetters.length]).join('')
+  [...bytes.subarray(0, suffixLength)].map((byte) => suffixLetters[byte % suffixLetters.length]).join('')

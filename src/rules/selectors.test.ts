@@ -47,7 +47,17 @@ const fields: readonly (readonly [string, boolean])[] = [
 describe('selectors', () => {
   for (const [text, expected] of labels)
     it(`label ${text} → ${expected}`, () => assert.equal(judge(parseLabelSelector(text)), expected))
-  const known = Object.keys(item)
+  const text = { type: 'string' }
+  const known = {
+    properties: {
+      node: text,
+      owner: text,
+      cpu: { type: 'integer' },
+      on: { type: 'boolean' },
+      status: { enum: ['Running'] },
+      place: { properties: { node: text } },
+    },
+  }
   for (const [text, expected] of fields)
     it(`field ${text} → ${expected}`, () => assert.equal(judge(parseFieldSelector(text, known)), expected))
 
@@ -60,8 +70,10 @@ describe('selectors', () => {
   }
 
   it('names the fields there are', () => {
-    const parsed = parseFieldSelector('ownr=x', known)
-    assert.ok(!parsed.ok)
-    assert.match(parsed.problem, /no field "ownr".*owner/)
+    for (const name of ['ownr', 'status.phase', 'owner.name', 'place.rack']) {
+      const parsed = parseFieldSelector(`${name}=x`, known)
+      assert.ok(!parsed.ok)
+      assert.match(parsed.problem, new RegExp(`no field "${name}": choose from node, owner`))
+    }
   })
 })

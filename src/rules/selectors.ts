@@ -48,12 +48,27 @@ export function parseLabelSelector(text: string): Parsed {
 /** As clients of Kubernetes-like services write it. */
 const otherNames: Readonly<Record<string, string>> = { 'status.node': 'node' }
 
-/** `fields` are those that an item has: a selector on another one is a mistake, not an empty list. */
-export function parseFieldSelector(text: string, fields: readonly string[]): Parsed {
+/** As much of a schema as tells which fields there are. */
+export interface Fields {
+  readonly type?: unknown
+  readonly enum?: unknown
+  readonly properties?: Readonly<Record<string, Fields>>
+}
+
+function hasField({ type, properties, enum: values }: Fields, [name, ...rest]: readonly string[]): boolean {
+  if (name === undefined) return true
+  if (properties) return Object.hasOwn(properties, name) && hasField(properties[name] as Fields, rest)
+  // A map, a list, or one of several shapes: which names are in there, only an item tells.
+  return (type === undefined && values === undefined) || type === 'object' || type === 'array'
+}
+
+/** `item` is what items are: a selector on a field that they do not have is a mistake, not an empty list. */
+export function parseFieldSelector(text: string, item: Fields): Parsed {
   return parse(text, equals, (asked) => {
     const name = otherNames[asked] ?? asked
     const path = name.split('.')
-    if (!fields.includes(path[0] as string)) return `there is no field "${name}": choose from ${fields.join(', ')}`
+    if (!hasField(item, path))
+      return `there is no field "${name}": choose from ${Object.keys(item.properties ?? {}).join(', ')}`
     return (item) => asText(path.reduce<unknown>((value, step) => (value as Item | undefined)?.[step], item))
   })
 }

@@ -83,6 +83,22 @@ describe('sloppy clients', () => {
     assert.equal(service.services.secrets.open(entry.key, entry.value), 'p\u{1f511} \\udfff')
   })
 
+  it('may put slashes before and behind a path, and nothing else', async () => {
+    const headers = { authorization: authorization() }
+    const status = async (url: string, method: 'GET' | 'POST' = 'GET') =>
+      (await service.app.inject({ method, url, headers })).statusCode
+    for (const url of [`/${path}`, `${path}/`, `//${path}//?limit=1`, '//healthz/', '/api/v1/swagger/'])
+      assert.equal(await status(url), 200, url)
+    assert.equal(await status('/api/v1/namespaces/svc-default/nodes/none/cordon/', 'POST'), 404)
+    const within = [
+      '/api/v1/namespaces//svc-default',
+      '/api/v1/namespaces/svc-default/vms/%2e%2e/',
+      '//console//',
+      '//',
+    ]
+    for (const url of within) assert.equal(await status(url), 404, url)
+  })
+
   it('may write bearer in any case', async () => {
     const answer = await service.app.inject({ url: path, headers: { authorization: `bearer ${service.adminToken}` } })
     assert.equal(answer.statusCode, 200)

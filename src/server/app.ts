@@ -9,14 +9,15 @@ import { closeConnections } from './drain.ts'
 import { Idempotency } from './idempotency.ts'
 import { serveIssuer } from './issuer.ts'
 import { serveLegacyPage } from './legacy/page.ts'
-import { isLegacyPath, plainUrl } from './legacy/paths.ts'
+import { isLegacyPath } from './legacy/paths.ts'
 import { refuseStray, serveLegacy } from './legacy/routes.ts'
 import { listenerFactory } from './listener.ts'
 import { registerForms, registerUploads } from './multipart.ts'
 import { observeRequests } from './observe.ts'
 import { parseBodies } from './parse-body.ts'
+import { plainUrl } from './plain-url.ts'
 import { readOwnWrites } from './read-own-writes.ts'
-import { refusalOf } from './refusals.ts'
+import { refusalOf, soundFields } from './refusals.ts'
 import { registerOperation } from './register.ts'
 import { limitBodies } from './request-timeout.ts'
 import { checks, handlers } from './routes/index.ts'
@@ -71,8 +72,7 @@ export function createApp(services: Services): FastifyInstance {
   if (services.horizon) readOwnWrites(app, services.horizon)
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]
-    const body = request.body
-    const refusal = refusalOf(error, isObject(body) ? check?.(body) : undefined)
+    const refusal = refusalOf(error, isObject(request.body) ? check?.(soundFields(request.body, error)) : undefined)
     if (refusal.code >= 500) {
       const cause = refusal.options.cause ?? refusal
       services.log.error(

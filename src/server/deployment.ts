@@ -1,18 +1,25 @@
 // A deployment: from the request to the record, then the wait until it runs, failed, or is too late. The record is all
 // there is: after a restart of the server the VM comes up all the same.
 import { randomBytes, randomUUID } from 'node:crypto'
-import { ApiError, type Cause, invalid, notFound } from '../api/errors.ts'
+import { ApiError, invalid, notFound } from '../api/errors.ts'
 import type { Architecture } from '../api/records.ts'
 import type { VmDeployment } from '../api/vm-deployment.ts'
 import { timestamp } from '../platform/clock.ts'
-import { parseTtl } from '../rules/durations.ts'
+import { parseTtl, timeLeft } from '../rules/durations.ts'
 import { isImageReference } from '../rules/image-reference.ts'
-import { isVmName, nameSuffix, vmNameRule } from '../rules/names.ts'
+import { defaultNamespace, nameSuffix } from '../rules/names.ts'
 import { takesVms } from '../rules/ownership.ts'
 import { parseReservedPorts } from '../rules/ports.ts'
-import { type ImageRecord, isDeployable, type VmRecord, type VmShapeRecord } from '../store/fleet-records.ts'
+import {
+  type ImageRecord,
+  isDeployable,
+  type VmConfigRecord,
+  type VmRecord,
+  type VmShapeRecord,
+} from '../store/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import { removeVm } from '../store/vms.ts'
+import { deploymentProblems } from './deployment-problems.ts'
 import { assertStill, contentNow } from './image-pins.ts'
 import { metadataOf } from './metadata.ts'
 import { createInside } from './namespace.ts'
@@ -37,7 +44,8 @@ export interface Request {
   readonly isAwaited: boolean
 }
 
-export const timeoutMsOf = ({ timeout }: VmDeployment): number => (timeout || defaultTimeoutMinutes) * 60_000
+export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
+  Math.round((timeout || defaultTimeoutMinutes) * 60_000)
 
 /** What a request comes to, before anything is written; refuses what can be seen to be wrong. */
 export function planVm(
@@ -104,7 +112,7 @@ function checkedShape(
   namespace: string,
   body: VmDeployment,
 ): { readonly shape: VmShapeRecord; readonly os: ImageRecord['os'] } {
-  const config = body.vmConfig ? collections.vmConfigs.get(namespace, body.vmConfig)?.value : undefined
+  const config = body.vmConfig ? configFor(collections.vmConfigs, namespace, body.vmConfig) : undefined
   if (body.vmConfig && !config)
     throw notFound('vmconfigs', body.vmConfig, `svc3 vm-config list -n ${namespace} shows what is there`)
   const imageName = body.image || config?.shape.image
@@ -123,8 +131,17 @@ function checkedShape(
     if (!iso) throw notFound('isos', shape.iso.slice(0, 200), 'svc3 iso list shows what is there')
     assertReady(iso, 'isos', 'iso')
   }
+  if (shape.node !== undefined && collections.nodes.get('', shape.node)?.value.namespace !== namespace)
+    throw notFound('nodes', shape.node.slice(0, 200), `svc3 node list -n ${namespace} shows what is there`)
   return { shape, os: image.record?.os }
 }
+
+/** Clients make configurations in the default namespace, whatever namespace they deploy into. */
+const configFor = (
+  configs: Services['collections']['vmConfigs'],
+  namespace: string,
+  name: string,
+): VmConfigRecord | undefined => (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
 
 function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
   if (isDeployable(record)) return
@@ -169,21 +186,12 @@ function recordOf(
   { namespace, body, owner, now, requestKey, isAwaited }: Request,
   shape: VmShapeRecord,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
-  const causes = shapeProblems(shape)
-  if (body.name && !isVmName(body.shouldGenerateName ? `${body.name}-00000` : body.name))
-    causes.push(cause('name', `name "${body.name.slice(0, 100)}" is not ${vmNameRule}`))
-  const reserved = parseReservedPorts(body.reservedPorts ?? '')
-  const { metadata, problems } = metadataOf(body)
-  causes.push(...reserved.causes, ...problems)
-  const ttlSeconds = body.ttl ? parseTtl(body.ttl) : undefined
-  if (body.ttl && ttlSeconds === undefined)
-    causes.push(cause('ttl', `ttl "${body.ttl}" is not a duration such as 2h or 30m`))
-  if (body.userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(body.userdata.replaceAll(/\s/g, '')))
-    causes.push(cause('userdata', 'userdata is not base64'))
-  causes.push(...labelProblems(body.labels ?? {}))
+  const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
   if (causes.length > 0) throw invalid(kind, causes, 'correct the fields named in details.causes')
 
+  const { metadata } = metadataOf(body)
   const keys = Object.keys(metadata)
+  const ttlSeconds = body.ttl ? parseTtl(body.ttl) : undefined
   const secret: VmSecret | undefined =
     keys.length > 0 || body.userdata ? { metadata, ...(body.userdata && { userdata: body.userdata }) } : undefined
   const later = (seconds: number): string => timestamp(new Date(now.getTime() + seconds * 1_000))
@@ -193,7 +201,7 @@ function recordOf(
     createdAt: timestamp(now),
     ...(requestKey !== undefined && { requestKey }),
     shape,
-    reservedPorts: reserved.ports,
+    reservedPorts: parseReservedPorts(body.reservedPorts ?? '').ports,
     labels: body.labels ?? {},
     metadataKeys: keys,
     ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
@@ -206,21 +214,12 @@ function recordOf(
   return { record, secret }
 }
 
-function labelProblems(labels: Readonly<Record<string, string>>): Cause[] {
-  const names = Object.keys(labels)
-  const bad = names.filter((name) => !/^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/.test(name))
-  const problems = bad.map((name) => cause('labels', `"${name.slice(0, 50)}" cannot be the name of a label`))
-  return names.length > 64 ? [cause('labels', 'at most 64 labels'), ...problems] : problems
-}
-
 /** A generated name stands for the request where it has a key, so that the same request finds its VM again. */
 function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string | undefined, attempt: number): string {
   if (name && !shouldGenerateName) return name
   const bytes = requestKey !== undefined && attempt === 1 ? Buffer.from(requestKey).subarray(-5) : randomBytes(5)
   return `${name || 'vm'}-${nameSuffix(bytes)}`
 }
-
-const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
 
 export const exists = (name: string, namespace: string): ApiError =>
   new ApiError('AlreadyExists', `vm "${name}" exists already in namespace "${namespace}"`, {
@@ -268,7 +267,7 @@ export async function awaitDeployment(
     await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
     if (unfit !== undefined) throw error
     if (!late.aborted) throw late504(name, `while its client waited${why}`)
-    throw late504(name, `within ${timeoutMs / 60_000} minutes${why}`)
+    throw late504(name, `within ${timeLeft(timeoutMs / 1_000)}${why}`)
   }
   if (failure === tooLate) throw late504(name, 'in time')
   if (failure !== undefined) {

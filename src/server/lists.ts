@@ -2,7 +2,7 @@
 // page of an unfiltered list once per change of its scope.
 import { badRequest } from '../api/errors.ts'
 import type { ListQuery, Operation } from '../api/operation.ts'
-import { type Item, parseFieldSelector, parseLabelSelector, type Test } from '../rules/selectors.ts'
+import { type Fields, type Item, parseFieldSelector, parseLabelSelector, type Test } from '../rules/selectors.ts'
 import type { Entry, Rev } from '../store/store.ts'
 import type { Listing } from './handlers.ts'
 import { type Render, renderer } from './render.ts'
@@ -15,14 +15,14 @@ export interface RenderedList {
 /** One list operation: knows how to render its items and remembers what it rendered. */
 export class Lists {
   readonly #render: Render
-  readonly #fields: readonly string[]
+  readonly #fields: Fields
   readonly #items = new WeakMap<Entry<never>, string>()
   readonly #pages = new Map<string, RenderedList & { readonly body: Buffer }>()
   #pageBytes = 0
 
   constructor(operation: Operation & { item: NonNullable<Operation['item']> }) {
     this.#render = renderer(operation.item)
-    this.#fields = Object.keys((operation.item as { properties?: object }).properties ?? {})
+    this.#fields = operation.item as Fields
   }
 
   /** The revision that the answer to a list of this scope stands for. */

@@ -1,4 +1,4 @@
-// Metadata for a guest: three ways in which clients send it, one map.
+// Metadata for a guest: four ways in which clients send it, one map.
 import type { Cause } from '../api/errors.ts'
 import type { VmDeployment } from '../api/vm-deployment.ts'
 
@@ -8,7 +8,8 @@ const maxBytes = 256 * 1_024
 
 export function metadataOf(body: VmDeployment): { metadata: Record<string, string>; problems: Cause[] } {
   const items = (body.vm_metadata?.items ?? []).map(({ key, value }) => [key, value] as const)
-  const pairs = [...Object.entries(body.metadata ?? {}), ...items, ...Object.entries(body.customVMMetadata ?? {})]
+  const maps = [body.customMetadata, body.customVMMetadata].flatMap((map) => Object.entries(map ?? {}))
+  const pairs = [...Object.entries(body.metadata ?? {}), ...items, ...maps]
   // Without a prototype: a key may have any name.
   const metadata: Record<string, string> = Object.create(null)
   const problems: string[] = []

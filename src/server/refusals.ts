@@ -93,13 +93,22 @@ type Violation = NonNullable<FastifyError['validation']>[number]
 const unreadable = new Set(['type', 'required', 'enum', 'const', 'anyOf', 'oneOf'])
 
 function validationRefusal(violations: readonly Violation[], part: string, more: readonly Cause[]): ApiError {
-  const causes = [...violations.map(causeOf), ...more]
+  const found = violations.map(causeOf)
+  const named = new Set(found.map(({ field }) => field))
+  const causes = [...found, ...more.filter(({ field }) => !named.has(field))]
   const isUnreadable = part !== 'body' || violations.some((violation) => unreadable.has(violation.keyword))
   const hint =
     part === 'body'
       ? 'correct the fields named in details.causes'
       : 'correct the query parameters named in details.causes'
   return isUnreadable ? badRequest(causes, hint) : invalid('', causes, hint)
+}
+
+/** The fields of a body that the schema has nothing against. */
+export function soundFields(body: Record<string, unknown>, error: unknown): Record<string, unknown> {
+  const violations = (error as Partial<FastifyError>).validation ?? []
+  const faulty = new Set(violations.map(({ instancePath }) => instancePath.split('/')[1]))
+  return Object.fromEntries(Object.entries(body).filter(([name]) => !faulty.has(name)))
 }
 
 function causeOf({ instancePath, keyword, message, params }: Violation): Cause {

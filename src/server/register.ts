@@ -5,6 +5,7 @@ import { callerKey, type Principal } from '../auth/principal.ts'
 import { recordChange } from './audit.ts'
 import { guard, stillThere } from './authenticate.ts'
 import { sendDownload } from './downloads.ts'
+import { versionGuard } from './expected-version.ts'
 import { Answer, type Call, type Handlers, type Listing } from './handlers.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './idempotency.ts'
 import { listsFor } from './lists.ts'
@@ -114,6 +115,7 @@ function callOf(request: FastifyRequest, now: Date): Call<Operation> {
 function plainAnswer(operation: Operation, handler: AnyHandler, services: Services, idempotency: Idempotency): Respond {
   const render = operation.produces ? String : renderer(operation.response)
   const type = operation.produces ?? json
+  const guarded = versionGuard(operation, services)
 
   /** A change that is made gets its answer, whatever becomes of the event: the log then has what the events lack. */
   const record = (request: FastifyRequest, call: Call<Operation>, answer: unknown): Promise<void> =>
@@ -126,7 +128,7 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
     const upload = operation.isUpload ? openUpload(operation, request, reply, services.uploads) : undefined
     const call = { ...callOf(request, services.clock.now()), upload: upload as undefined }
     const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
-      const result = await handler({ ...call, requestKey })
+      const result = await guarded(call.params, request.body, async () => handler({ ...call, requestKey }))
       const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
       if (!(result instanceof Answer && result.isUnchanged)) await record(request, call, value)
       return {

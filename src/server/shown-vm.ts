@@ -47,6 +47,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     diskGeneration: wish.diskGeneration,
     image: shape.image,
     architecture: shape.architecture,
+    type: shape.architecture,
     gpuPassthrough: shape.gpuPassthrough,
     owner: value.owner,
     deployDate: value.createdAt,

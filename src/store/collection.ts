@@ -1,5 +1,6 @@
 // One kind of record: typed reads from memory, typed writes to the store. A writer sees its own writes, because every
 // write waits until the view has applied it; and one that lost sees what won, so that looking again helps.
+import { assertExpected } from './expectation.ts'
 import { compareRevs, type Entry, type Json, type Rev, type Store, StoreError, type StoreFault } from './store.ts'
 import type { View } from './view.ts'
 
@@ -49,8 +50,11 @@ export class Collection<T> {
   }
 
   async update(entry: Entry<T>, value: T): Promise<Entry<T>> {
+    const made = assertExpected(entry.key, entry.rev)
     try {
-      return await this.#seen(await this.#store.update(entry.key, value as Json, entry.rev))
+      const updated = await this.#store.update(entry.key, value as Json, entry.rev)
+      made()
+      return await this.#seen(updated)
     } catch (error) {
       return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
     }

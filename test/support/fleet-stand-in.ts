@@ -22,6 +22,7 @@ export const vmOf = (fields: Partial<Vm> & { readonly name: string }): Vm => ({
   diskGeneration: 1,
   image: 'sonoma',
   architecture: 'amd64',
+  type: 'amd64',
   gpuPassthrough: false,
   owner: 'ada@example.com',
   deployDate: '2026-11-15T09:00:30Z',

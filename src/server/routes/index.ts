@@ -1,6 +1,7 @@
 // Every handler of every noun. A noun or an operation that is missing here does not compile.
 import type { Cause } from '../../api/errors.ts'
 import type { OperationId } from '../../api/index.ts'
+import { checkConfig, checkDeployment } from '../deployment-problems.ts'
 import type { Handlers } from '../handlers.ts'
 import type { Services } from '../services.ts'
 import { agent } from './agent.ts'
@@ -64,7 +65,13 @@ const tableOf = (services: Services, table: () => Handlers): Handlers => ({
   ...servers(services),
 })
 
-/** Rules that are told together with what a schema finds, so that one answer names all faulty fields. */
+/**
+ * Rules that are told together with what a schema finds, so that one answer names all faulty fields. They get the fields
+ * that the schema has nothing against.
+ */
 export const checks: { readonly [Id in OperationId]?: (body: Record<string, unknown>) => Cause[] } = {
   addRegistryCredential: checkCredential,
+  deployVm: checkDeployment,
+  estimateVm: checkDeployment,
+  createVmConfig: checkConfig,
 }

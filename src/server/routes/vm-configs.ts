@@ -4,11 +4,11 @@ import type * as api from '../../api/vm-configs.ts'
 import type { VmConfig } from '../../api/vm-configs.ts'
 import { displayName } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
-import { isVmConfigName } from '../../rules/names.ts'
 import { mayDelete } from '../../rules/ownership.ts'
 import type { VmConfigRecord } from '../../store/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
 import { findImage } from '../deployment.ts'
+import { configNameProblems } from '../deployment-problems.ts'
 import { type HandlersOf, listing } from '../handlers.ts'
 import { createInside } from '../namespace.ts'
 import type { Services } from '../services.ts'
@@ -33,9 +33,7 @@ export function vmConfigs(services: Services): HandlersOf<typeof api> {
       const { name } = body
       const image = findImage(collections.images, body.image)
       const shape = shapeOf(body, image)
-      const causes: Cause[] = shapeProblems(shape)
-      if (!isVmConfigName(name))
-        causes.push(problem('name', `"${name.slice(0, 100)}" is not a name for a configuration`))
+      const causes: Cause[] = [...shapeProblems(shape), ...configNameProblems(name)]
       if (body.type && body.type !== image.architecture)
         causes.push(problem('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
       if (causes.length > 0)
@@ -85,6 +83,7 @@ function shown({ value, rev }: Entry<VmConfigRecord>): VmConfig {
     name: value.name,
     namespace: value.namespace,
     ...shape,
+    ...(shape.node !== undefined && { nodeName: shape.node }),
     type: architecture,
     memory: memoryMiB / 1_024,
     displayWidth: display.width,

@@ -111,9 +111,16 @@ describe('deploying a VM', () => {
     ])
       assert.ok(fields.includes(field), field)
     assert.equal((await get('vms')).body.items.length, 1)
+    const mixed = await deploy({
+      name: 'Bad_Name', memory: 'x', scheduler: 'zzz', reservedPorts: '80', vm_metadata: { items: 7 },
+    }) // biome-ignore format: one look
+    const named = mixed.body.details.causes.map((cause: { field: string }) => cause.field)
+    const all = ['memory', 'name', 'reservedPorts', 'scheduler', 'vm_metadata.items']
+    assert.deepEqual([mixed.status, named.toSorted()], [400, all])
   })
 
-  it('refuses an image, a configuration or an ISO that is not there, and a deployment of nothing', async () => {
+  it('refuses an image, a configuration, a node or an ISO that is not there, and a deployment of nothing', async () => {
+    assert.equal((await deploy({ node: 'nothing' })).status, 404)
     assert.equal((await deploy({ image: 'nothing' })).status, 404)
     assert.equal((await deploy({ vmConfig: 'nothing' })).status, 404)
     assert.equal((await deploy({ iso: 'nothing.iso' })).status, 404)
@@ -128,6 +135,12 @@ describe('deploying a VM', () => {
     const { status, body } = await deploy(jenkins)
     assert.deepEqual([status, body.cpu, body.memory, body.architecture], [201, 2, '4.00Gi', 'arm64'])
     assert.equal((await deploy({ vmConfig: 'conf', image: '', cpu: 1 })).body.cpu, 1)
+    // Made where Jenkins makes them, and used elsewhere.
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ci' } })
+    const elsewhere = '/api/v1/namespaces/svc-ci'
+    const other = await service.call('POST', `${elsewhere}/vms?wait=false`, { body: { vmConfig: 'conf' } })
+    assert.deepEqual([other.status, other.body.cpu, other.body.namespace, other.body.type], [202, 2, 'svc-ci', 'arm64'])
+    assert.equal((await service.call('GET', `${elsewhere}/vmconfigs/conf`)).status, 404)
     for (const intel of [{ legacyIO: true }, { systemSerial: 'A1' }, { gpuPassthrough: true, vncConsole: false }])
       assert.equal((await deploy({ image: 'silicon', ...intel })).status, 422, JSON.stringify(intel))
     assert.equal((await deploy({ image: 'silicon', cpu: 1, systemSerial: 'random' })).status, 201)
@@ -138,11 +151,11 @@ describe('deploying a VM', () => {
     const script = Buffer.from('echo planted-secret').toString('base64')
     const { body } = await deploy({
       name: 'demo', customVMMetadata: { token: 'planted-secret' }, metadata: { a: 1 }, userdata: script,
-      vm_metadata: { items: [{ key: 'b', value: 'two' }] },
+      vm_metadata: { items: [{ key: 'b', value: 'two' }] }, customMetadata: { c: 3 },
     }) // biome-ignore format: one look
-    assert.deepEqual(body.metadataKeys.toSorted(), ['a', 'b', 'token'])
+    assert.deepEqual(body.metadataKeys.toSorted(), ['a', 'b', 'c', 'token'])
     const wish = there.told.flatMap((each) => (each.type === 'VM' ? [each.vm] : []))[0] as WantedVm
-    assert.deepEqual(wish.metadata, { a: '1', b: 'two', token: 'planted-secret' })
+    assert.deepEqual(wish.metadata, { a: '1', b: 'two', c: '3', token: 'planted-secret' })
     assert.equal(wish.userdata, script)
     const stored = await service.services.store.list('/')
     assert.ok(!JSON.stringify(stored.entries).includes('planted-secret'))
@@ -542,7 +555,10 @@ describe('nodes', () => {
     assert.deepEqual([shown.body.status, shown.body.powerState], ['Running', 'unknown'])
     assert.equal((await exec('demo', 'stop')).status, 409)
     there.connect()
+    const note = () => service.call('POST', '/api/v1/agent/note', { token: there.token })
+    assert.deepEqual((await note()).body, { wantsReport: true })
     await there.report()
+    assert.deepEqual((await note()).body, { wantsReport: false })
     await there.say(vm, { generation: 1, power: 'running' })
     assert.equal((await get('nodes')).body.items[0].phase, 'READY')
     assert.equal((await get('vms/demo')).body.powerState, 'running')

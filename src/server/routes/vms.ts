@@ -127,8 +127,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
       return success(`vm "${vm}" deleted from namespace "${namespace}"`, { kind, name: vm })
     },
 
-    async execVm({ params, body: { command, resourceVersion }, requestKey }) {
-      expected(existing(params.namespace, params.vm), resourceVersion)
+    async execVm({ params, body: { command }, requestKey }) {
       const isRevert = command === 'revert'
       return shownVm(
         await act(
@@ -141,8 +140,8 @@ export function vms(services: Services): HandlersOf<typeof api> {
       )
     },
 
-    async resizeVm({ params, body: { size, user, password, resourceVersion }, requestKey }) {
-      const before = expected(existing(params.namespace, params.vm), resourceVersion).value
+    async resizeVm({ params, body: { size, user, password }, requestKey }) {
+      const before = existing(params.namespace, params.vm).value
       const isRepeated = requestKey !== undefined && before.wish.requestKey === requestKey
       if (!isRepeated)
         checkSize(before, { size, user, password }, collections.nodes.get('', before.place?.node ?? '')?.value)
@@ -187,10 +186,10 @@ export function vms(services: Services): HandlersOf<typeof api> {
       return new Answer(202, images.shown(entry), isRepeated)
     },
 
-    async extendVm({ params: { namespace, vm }, body: { ttl, resourceVersion }, principal, now }) {
+    async extendVm({ params: { namespace, vm }, body: { ttl }, principal, now }) {
       const seconds = ttl === '0' ? 0 : parseTtl(ttl)
       if (seconds === undefined) throw badTtl(ttl)
-      const { key, value } = expected(existing(namespace, vm), resourceVersion)
+      const { key, value } = existing(namespace, vm)
       // An earlier end is an end.
       mustOwn(principal, roles.roleOf(principal, namespace) === 'admin', value)
       const changed = await changeVm(collections, key, value.uid, (record) => {
@@ -216,17 +215,6 @@ const waitsForCaptures = (name: string, destinations: readonly string[]): ApiErr
     name,
     hint: 'svc3 image list and svc3 vm get-push-status show how far that is; an administrator can give it up with svc3 vm delete --force',
   })
-
-/** Compare-and-set, for those who send the version that they decided upon. */
-function expected(entry: Entry<VmRecord>, version: string | undefined): Entry<VmRecord> {
-  if (version === undefined || version === entry.rev) return entry
-  const { name } = entry.value
-  throw new ApiError('Conflict', `vm "${name}" has changed: its resourceVersion is ${entry.rev}`, {
-    kind,
-    name,
-    hint: 'read it again, and decide again',
-  })
-}
 
 function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {
   if (mayDelete(isAdmin ? 'admin' : 'dev', displayName(principal), owner)) return

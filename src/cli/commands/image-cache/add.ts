@@ -1,6 +1,6 @@
 // svc3 imagecache add
 import { addCachedImage } from '../../../api/image-cache.ts'
-import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
 import { Failure } from '../../usage.ts'
 import { untilCached } from './follow.ts'
 import { imageArgument, isRefused, resultColumns, selectionOf, selectionOptions } from './selection.ts'
@@ -30,7 +30,7 @@ export const command = defineCommand({
     const refused = items.filter(isRefused)
     if (options.wait) {
       const nodes = items.filter((item) => !isRefused(item)).map(({ node }) => node)
-      const copies = await untilCached(context, session, { image, nodes, timeoutMs: options.timeout * 60_000 })
+      const copies = await untilCached(context, session, { image, nodes, timeoutMs: millisecondsOf(options.timeout) })
       const failed = copies.find(({ state }) => state === 'Failed')
       if (failed)
         throw new Failure(

@@ -1,7 +1,7 @@
 // svc3 namespace create
 import { createNamespace } from '../../../api/namespaces.ts'
 import { isNamespaceName, realNamespace } from '../../../rules/names.ts'
-import { connected, defineCommand, printed, waiting } from '../../command.ts'
+import { connected, defineCommand, millisecondsOf, printed, waiting } from '../../command.ts'
 import { UsageError } from '../../usage.ts'
 
 export const command = defineCommand({
@@ -21,7 +21,7 @@ export const command = defineCommand({
         `"${name}" is not a name for a namespace`,
         'begin with svc-, then lowercase letters, digits and dashes, at most 63 in all, the last one a letter or digit',
       )
-    const { client } = await context.connect({ timeoutMs: options.timeout * 60_000 })
+    const { client } = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
     const enableCustomPods = options['enable-custom-pods']
     const record = await client.call(createNamespace, {
       body: { name, ...(enableCustomPods && { enableCustomPods }) },

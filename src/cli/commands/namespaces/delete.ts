@@ -1,6 +1,6 @@
 // svc3 namespace delete
 import { deleteNamespace } from '../../../api/namespaces.ts'
-import { connected, defineCommand, printed, waiting } from '../../command.ts'
+import { connected, defineCommand, millisecondsOf, printed, waiting } from '../../command.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -17,7 +17,7 @@ export const command = defineCommand({
   options: { ...waiting, ...connected, ...printed },
   examples: [{ line: 'svc3 namespace delete svc-ios', does: 'Delete a namespace that is not needed any more' }],
   async run(context, { args: { names }, options }) {
-    const { client } = await context.connect({ timeoutMs: options.timeout * 60_000 })
+    const { client } = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
     return deleteEach(context, {
       names,
       kind: 'namespace',

@@ -10,7 +10,7 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 node cordon mini-arm-13', does: 'Keep new VMs off a node before it is looked after' }],
   async run(context, { args: { node: name } }) {
     const { client, namespace } = await context.connect()
-    const node = await client.call(cordonNode, { params: { namespace, name }, signal: context.signal })
+    const node = await client.call(cordonNode, { params: { namespace, name }, body: {}, signal: context.signal })
     await context.done(`Node ${name} takes no new VMs.`, node)
     return 0
   },

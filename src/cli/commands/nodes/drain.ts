@@ -1,7 +1,8 @@
 // svc3 node drain
 import { ApiError } from '../../../api/errors.ts'
 import { drainNode, listNodes, type Node } from '../../../api/nodes.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { timeLeft } from '../../../rules/durations.ts'
+import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
 import type { Context, Session } from '../../context.ts'
 import { startProgress } from '../../progress.ts'
 import { Interrupted } from '../../usage.ts'
@@ -15,12 +16,11 @@ export const command = defineCommand({
     'delete-vms': { type: 'boolean', description: 'Delete the VMs on it, with their disks' },
     wait: { type: 'boolean', description: 'Answer when it is empty' },
     timeout: {
-      type: 'integer',
+      type: 'minutes',
       short: 't',
       value: 'MINUTES',
-      min: 1,
       max: 100_000,
-      description: 'With --wait: give up after so long; never when left out',
+      description: 'With --wait: give up after so long, in minutes or as 1h30m; never when left out',
     },
     ...namespaced,
     ...printed,
@@ -55,7 +55,7 @@ async function untilEmpty(
   const stop = (): void => over.abort()
   context.signal.addEventListener('abort', stop, { once: true })
   if (context.signal.aborted) stop()
-  const timer = minutes === undefined ? undefined : setTimeout(stop, minutes * 60_000)
+  const timer = minutes === undefined ? undefined : setTimeout(stop, millisecondsOf(minutes))
   const progress = startProgress(context, `node ${name}`)
   const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
   try {
@@ -72,5 +72,5 @@ async function untilEmpty(
   }
   const hint = `it goes on being emptied; "${context.host.calledAs} node list ${name}" shows it`
   if (context.signal.aborted) throw new Interrupted('interrupted', hint)
-  throw new ApiError('Timeout', `VMs are still on node ${name} after ${minutes} min`, { hint })
+  throw new ApiError('Timeout', `VMs are still on node ${name} after ${timeLeft((minutes ?? 0) * 60)}`, { hint })
 }

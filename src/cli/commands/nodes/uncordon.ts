@@ -10,7 +10,7 @@ export const command = defineCommand({
   examples: [{ line: 'svc3 node uncordon mini-arm-13', does: 'Let new VMs onto it again' }],
   async run(context, { args: { node: name } }) {
     const { client, namespace } = await context.connect()
-    const node = await client.call(uncordonNode, { params: { namespace, name }, signal: context.signal })
+    const node = await client.call(uncordonNode, { params: { namespace, name }, body: {}, signal: context.signal })
     await context.done(`Node ${name} takes new VMs again.`, node)
     return 0
   },

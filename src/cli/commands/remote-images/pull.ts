@@ -1,5 +1,5 @@
 // svc3 remote-image pull
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
 import { described } from '../images/options.ts'
 import { remoteImages } from './kind.ts'
 import { pullItem, waiting } from './pull-item.ts'
@@ -21,5 +21,5 @@ export const command = defineCommand({
     { line: 'svc3 remote-image pull sonoma mine --wait', does: 'Under another name, until it is there' },
   ],
   run: (context, { args: { remote, name }, options: { description, wait, timeout } }) =>
-    pullItem(context, remoteImages, { remote, name, description, wait, timeoutMs: timeout * 60_000 }),
+    pullItem(context, remoteImages, { remote, name, description, wait, timeoutMs: millisecondsOf(timeout) }),
 })

@@ -1,5 +1,5 @@
 // svc3 remote-iso pull
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
 import { described } from '../images/options.ts'
 import { pullItem, waiting } from '../remote-images/pull-item.ts'
 import { remoteIsos } from './kind.ts'
@@ -16,5 +16,5 @@ export const command = defineCommand({
     { line: 'svc3 remote-iso pull ventura.iso mine --wait', does: 'Under another name, until it is there' },
   ],
   run: (context, { args: { remote, name }, options: { description, wait, timeout } }) =>
-    pullItem(context, remoteIsos, { remote, name, description, wait, timeoutMs: timeout * 60_000 }),
+    pullItem(context, remoteIsos, { remote, name, description, wait, timeoutMs: millisecondsOf(timeout) }),
 })

@@ -15,8 +15,8 @@ export const command = defineCommand({
   async run(context, { options }) {
     const body = subjectsOf(options)
     const { client, namespace } = await context.connect()
-    const answer = await client.call(addSubjects, { params: { namespace, role }, body, signal: context.signal })
-    await context.done(`Subjects added to role ${role} in namespace ${namespace}.`, answer)
+    const { items } = await client.call(addSubjects, { params: { namespace, role }, body, signal: context.signal })
+    await context.done(`Subjects added to role ${role} in namespace ${namespace}.`, items)
     return 0
   },
 })

@@ -12,8 +12,8 @@ export const command = defineCommand({
   async run(context, { options }) {
     const body = subjectsOf(options)
     const { client, namespace } = await context.connect()
-    const answer = await client.call(removeSubjects, { params: { namespace, role }, body, signal: context.signal })
-    await context.done(`Subjects removed from role ${role} in namespace ${namespace}.`, answer)
+    const { items } = await client.call(removeSubjects, { params: { namespace, role }, body, signal: context.signal })
+    await context.done(`Subjects removed from role ${role} in namespace ${namespace}.`, items)
     return 0
   },
 })

@@ -1,6 +1,6 @@
 // svc3 vm commit
 import { commitVm } from '../../../api/vms.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
 import { longRequest } from '../../long-request.ts'
 import { described } from '../images/options.ts'
 import { followed, tellOfImage } from './captured-image.ts'
@@ -18,7 +18,7 @@ export const command = defineCommand({
   async run(context, { args: { vm }, options: { description, wait, timeout } }) {
     const body = description === undefined ? {} : { description }
     const { client, namespace } = await context.connect({ attempts: 1 })
-    const timeoutMs = timeout * 60_000
+    const timeoutMs = millisecondsOf(timeout)
     const request = { timeoutMs, lookAgain: `vm list ${vm} -o wide -n ${namespace}` }
     const image = await longRequest(context, client, commitVm, { params: { namespace, vm }, body }, request)
     const what = `VM ${vm} is being committed to`

@@ -1,6 +1,6 @@
 // svc3 vm delete
 import { deleteVm } from '../../../api/vms.ts'
-import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
 import { deleteEach } from '../../delete-each.ts'
 
 export const command = defineCommand({
@@ -18,7 +18,7 @@ export const command = defineCommand({
     { line: 'svc3 vm delete ci-1 ci-2 ci-3 -n svc-ios', does: 'Several at once' },
   ],
   async run(context, { args: { names }, options }) {
-    const { client, namespace } = await context.connect({ timeoutMs: options.timeout * 60_000 })
+    const { client, namespace } = await context.connect({ timeoutMs: millisecondsOf(options.timeout) })
     return deleteEach(context, {
       names,
       kind: 'vm',

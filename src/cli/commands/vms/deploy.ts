@@ -3,9 +3,9 @@ import { ApiError } from '../../../api/errors.ts'
 import type { VmDeployment } from '../../../api/vm-deployment.ts'
 import { deployVm, type Vm } from '../../../api/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
-import { isVmName, nameSuffix, vmNameRule } from '../../../rules/names.ts'
+import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
-import { defineCommand, namespaced, printed, waiting, waitsByItself } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed, waiting, waitsByItself } from '../../command.ts'
 import type { Context, Session } from '../../context.ts'
 import { longRequest } from '../../long-request.ts'
 import { visible } from '../../output.ts'
@@ -76,7 +76,7 @@ export const command = defineCommand({
     }) satisfies VmDeployment
     const session = await context.connect({ attempts: 1 })
     if (options['dry-run']) return estimate(context, session, isGenerated ? body : { ...body, name: prefix })
-    const how = { isWaiting: !options['no-wait'], timeoutMs: options.timeout * 60_000 + graceMs }
+    const how = { isWaiting: !options['no-wait'], timeoutMs: millisecondsOf(options.timeout) + graceMs }
     const vm = isGenerated
       ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
       : await deploy(context, session, { ...body, name: prefix }, how)
@@ -129,7 +129,9 @@ async function underFreeName(prefix: string, attempt: (name: string) => Promise<
 }
 
 function checkPrefix(name: string, isGenerated: boolean): string {
-  if (isVmName(isGenerated ? `${name}-${'x'.repeat(suffixLength)}` : name)) return name
+  const problem = vmNameProblem(name, isGenerated)
+  if (problem === undefined) return name
+  if (isGenerated && isVmName(name)) throw new UsageError(`"${name}" ${problem}`, 'shorten it')
   const what = isGenerated ? 'the beginning of a name for a VM' : 'a name for a VM'
   throw new UsageError(`"${name}" is not ${what}`, vmNameRule)
 }

@@ -1,5 +1,7 @@
 // What the power commands share: one request that answers when it is done.
+
 import { execVm, type vmCommands } from '../../../api/vms.ts'
+import { millisecondsOf } from '../../command.ts'
 import type { Context } from '../../context.ts'
 import { longRequest } from '../../long-request.ts'
 import { whileFollowing } from './follow.ts'
@@ -23,7 +25,7 @@ export async function changePower(
 ): Promise<number> {
   const { client, namespace } = await context.connect({ attempts: 1 })
   const input = { params: { namespace, vm: name }, body: { command: power } }
-  const request = { timeoutMs: minutes * 60_000, lookAgain: `vm list ${name} -o wide -n ${namespace}` }
+  const request = { timeoutMs: millisecondsOf(minutes), lookAgain: `vm list ${name} -o wide -n ${namespace}` }
   const vm = await whileFollowing(context, { client, namespace, name }, () =>
     longRequest(context, client, execVm, input, request),
   )

@@ -1,6 +1,6 @@
 // svc3 vm resize
 import { resizeVm, type Vm } from '../../../api/vms.ts'
-import { defineCommand, namespaced, printed, waiting } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
 import type { Context } from '../../context.ts'
 import { exitCodes } from '../../failure.ts'
 import { longRequest } from '../../long-request.ts'
@@ -41,7 +41,7 @@ export const command = defineCommand({
     const credentials = await credentialsOf(context, name, options)
     const { client, namespace } = await context.connect({ attempts: 1 })
     const input = { params: { namespace, vm: name }, body: { size, ...credentials } }
-    const request = { timeoutMs: options.timeout * 60_000, lookAgain: `vm list ${name} -o json -n ${namespace}` }
+    const request = { timeoutMs: millisecondsOf(options.timeout), lookAgain: `vm list ${name} -o json -n ${namespace}` }
     const vm = await whileFollowing(context, { client, namespace, name }, () =>
       longRequest(context, client, resizeVm, input, request),
     )

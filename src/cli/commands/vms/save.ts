@@ -1,6 +1,6 @@
 // svc3 vm save
 import { saveVm } from '../../../api/vms.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
 import { longRequest } from '../../long-request.ts'
 import { checkName, described } from '../images/options.ts'
 import { followed, tellOfImage } from './captured-image.ts'
@@ -21,7 +21,7 @@ export const command = defineCommand({
   async run(context, { args: { vm, image: name }, options: { description, wait, timeout } }) {
     const body = { imageName: checkName(name, 'image'), ...(description !== undefined && { description }) }
     const { client, namespace } = await context.connect({ attempts: 1 })
-    const timeoutMs = timeout * 60_000
+    const timeoutMs = millisecondsOf(timeout)
     const request = { timeoutMs, lookAgain: `image list ${name}` }
     const image = await longRequest(context, client, saveVm, { params: { namespace, vm }, body }, request)
     const what = `VM ${vm} is being saved as`
