@@ -78,7 +78,6 @@ export type Vm = t.Static<typeof Vm>
 
 const Text = t.String({ maxLength: 1024 })
 const saving = { description: t.Optional(Description), resourceVersion: ExpectedVersion }
-
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
 
 const DeployQuery = t.Object({ wait: t.Optional(t.Boolean({ description: '`false`: answer at once' })) })
