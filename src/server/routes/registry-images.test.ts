@@ -46,7 +46,8 @@ before(async () => {
   await publish(await putManifest(small.store, { ...small.manifest, architecture: 'amd64' }), 'intel')
   await putTart(connected.repository('team/image'), 'tart', { disk: tartDisk, layerBytes: mib })
   await putStranger()
-  service = await startService({ settings: { registries: { allowPrivate: true, allowLoopback: true } } })
+  const ca = { 'lost.example.com': path.join(folder, 'lost.crt') }
+  service = await startService({ settings: { registries: { allowPrivate: true, allowLoopback: true, ca } } })
   pulls = pullImages(service.services, createPulls(service.services))
 })
 after(async () => {
@@ -102,6 +103,7 @@ describe('a deployment from a registry', () => {
     const plain =
       /no credentials for the registry .* in the namespace "svc-default".* svc3 regcred add http:.*--allow-insecure/
     await refused(409, plain, image('v1'))
+    await refused(409, /lost\.crt, cannot be read \(ENOENT\).*registries\.ca/, 'lost.example.com/team/image:v1')
     await credentials('canary-wrong')
     await refused(
       409,
