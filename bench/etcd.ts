@@ -7,23 +7,23 @@ import { encodeCreate, methods } from '../src/store/etcd-protocol.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
-const writers = 32
+export const writers = 32
 const rounds = 21
 const roundMs = 250
 const value = { username: 'robot', sealed: 'x'.repeat(950), updatedBy: 'admin@example.com' }
 
 /** Writes by so many writers for a while; returns the rate. */
-async function round(write: () => Promise<unknown>): Promise<number> {
+export async function round(write: (writer: number) => Promise<unknown>): Promise<number> {
   const startMs = performance.now()
   let writes = 0
-  const writer = async (): Promise<void> => {
-    for (; performance.now() - startMs < roundMs; writes++) await write()
+  const writer = async (_: unknown, number: number): Promise<void> => {
+    for (; performance.now() - startMs < roundMs; writes++) await write(number)
   }
   await Promise.all(Array.from({ length: writers }, writer))
   return (writes * 1_000) / (performance.now() - startMs)
 }
 
-async function openBare(url: string) {
+export async function openBare(url: string) {
   const session = http2.connect(url)
   await once(session, 'connect')
   const headers = {

@@ -9,6 +9,7 @@ import { Overview } from './pages/overview.tsx'
 import { VmList } from './pages/vm-list.tsx'
 import { texts } from './texts.ts'
 import { Empty } from './ui/notes.tsx'
+import { OpenedDialog } from './ui/open-dialog.tsx'
 import { Loading, Page } from './ui/page.tsx'
 import { Toasts } from './ui/toasts.tsx'
 
@@ -68,6 +69,7 @@ export function App() {
         </Route>
       </Switch>
       {phase === 'ended' && <LoginAgain />}
+      <OpenedDialog />
       <Toasts />
     </Frame>
   )

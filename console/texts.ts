@@ -158,6 +158,7 @@ export const texts = {
     vncLine: 'VNC',
     screenshareLine: 'Screen sharing',
     portLine: (port: number, protocol: string) => `Port ${port}/${protocol}`,
+    notYet: (condition: string) => `not ${condition}`,
     noPorts: 'It has addresses once it runs.',
     details: 'Details',
     facts: {
@@ -187,6 +188,8 @@ export const texts = {
     logEmpty: 'It has written nothing so far.',
     logEnded: 'The log has ended.',
     operation: (kind: string, phase: string) => `${kind}: ${phase}`,
+    /** The service calls one of them otherwise than people do. */
+    operationKind: (kind: string) => (kind === 'capture' ? 'snapshot' : kind),
   },
   actions: {
     start: { label: 'Start', text: 'Powers the VM on.' },
@@ -282,7 +285,7 @@ export const texts = {
     estimate: 'Where it will go',
     estimating: 'Looking for a place…',
     perNode: 'Node by node',
-    noEstimate: 'Choose an image to see where the VM will go.',
+    noEstimate: 'Shown here as soon as an image is chosen and the fields are right.',
   },
   images: {
     title: 'Images',
@@ -402,11 +405,13 @@ export const texts = {
     hasVms: (amount: number) => `${count(amount, 'VM is', 'VMs are')} on it`,
     onlyAdmins: 'only administrators can do this',
     joinTitle: 'Add a host',
-    joinText: 'Makes a token with which hosts join this namespace. Several may use it until it ends.',
+    joinText:
+      'Makes one line with which a host joins this namespace: where the service is, how it is known, and a secret.',
+    joinReusable: 'For several hosts, until it ends',
     joinDuration: 'Valid for',
-    joinMake: 'Make the token',
+    joinMake: 'Make the line',
     joinRun: 'Run this on the host, where svc3 is installed:',
-    joinEnds: 'The token is shown once. It ends',
+    joinEnds: 'It is shown once. It ends',
     gone: 'There is no such node',
   },
   configs: {
@@ -526,7 +531,8 @@ export const texts = {
     keysHint: 'Typed into the guest, key by key',
     send: 'Send',
     paste: 'Clipboard',
-    pasteHint: 'What is written here goes to the clipboard of the guest; what is copied there appears here',
+    pasteHint:
+      'To the clipboard of the guest; what is copied there appears here. A guest that does not share its clipboard with its screen gets no more than keys: send those',
     scale: 'Fit to window',
     toolbar: 'Screen',
     canvas: 'The screen of the guest. Keys go to it while it has the focus.',

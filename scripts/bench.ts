@@ -1,6 +1,7 @@
 // `npm run bench`: ours beside a reference, from one run on one machine. Ends with 1 when a target is missed.
 import { cliBench } from '../bench/cli.ts'
 import { consoleBench } from '../bench/console.ts'
+import { createsBench } from '../bench/creates.ts'
 import { etcdBench } from '../bench/etcd.ts'
 import { fleetBench } from '../bench/fleet.ts'
 import { guestBench } from '../bench/guest.ts'
@@ -19,6 +20,7 @@ const rows = [
   ...(await httpBench()),
   ...(await storeBench()),
   ...(await etcdBench()),
+  ...(await createsBench()),
   ...(await serversBench()),
   ...(await cliBench()),
   ...(await fleetBench()),

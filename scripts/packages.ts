@@ -21,8 +21,12 @@ const packages: readonly DebianProgram[] = [
   { name: 'qemu-efi-aarch64', program: '/usr/share/AAVMF/AAVMF_CODE.fd', why: 'firmware for arm64 VMs' },
 ]
 
-export async function ensurePackages(): Promise<void> {
-  const missing = missingOf(packages)
+const longPackages: readonly DebianProgram[] = [
+  { name: 'haproxy', program: 'haproxy', why: 'the load balancer of the operating page' },
+]
+
+export async function ensurePackages(isLong = false): Promise<void> {
+  const missing = missingOf(isLong ? [...packages, ...longPackages] : packages)
   if (missing.length === 0) return
   const list = missing.map(({ name, why }) => `  ${name}: ${why}`).join('\n')
   if (!canInstall()) {

@@ -41,7 +41,8 @@ function run(args: readonly string[]): Promise<number> {
 }
 
 if (import.meta.main) {
-  await ensurePackages()
+  const isLong = process.argv.includes('--long')
+  await ensurePackages(isLong)
   await buildProgram()
-  process.exit(await runTests(process.argv.includes('--long') ? longSuites : suites))
+  process.exit(await runTests(isLong ? longSuites : suites))
 }

@@ -384,6 +384,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
     return { body: { name, at, signature } }
   },
   reportNode: asAgent,
+  noteAgent: asAgent,
   reportVms: asAgent,
 }
 

@@ -5,7 +5,13 @@ import { ConnectionError, type Transport, type TransportResponse, tooLong } from
 export const sessionHeader = { 'x-svc3-console': '1' } as const
 
 const unreachable = (url: string, cause: unknown): ConnectionError =>
-  new ConnectionError('lost', url, 'the service cannot be reached', 'the page goes on by itself when it is back', cause)
+  new ConnectionError(
+    'lost',
+    url,
+    'the service cannot be reached',
+    'the page notices when it is back; then try again',
+    cause,
+  )
 
 export const fetchTransport: Transport = async ({ method, url, headers, body, signal }) => {
   const response = await fetch(url, {

@@ -12,13 +12,13 @@ import { devRole } from '../../src/rules/names.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Menu } from '../ui/menu.tsx'
-import { Empty } from '../ui/notes.tsx'
-import { Loaded, Page } from '../ui/page.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { openDialog } from '../ui/open-dialog.tsx'
+import { RecordsPage } from '../ui/records-page.tsx'
+import type { Column } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { parseAccounts, parseNames } from './subjects.ts'
 
@@ -42,40 +42,22 @@ export function Access() {
   const params = { namespace: main, role: devRole }
   const list = useLive(listRoleBindings, isLoaded ? [main] : [])
   const items = list.items.find(({ name }) => name === devRole)?.subjects ?? []
-  const add = (
-    <Button kind="primary" onClick={() => setOpen(true)}>
-      {words.add}
-    </Button>
-  )
   return (
-    <Page
-      title={words.title}
+    <RecordsPage
+      words={words}
       beside={<span className="tag">{main}</span>}
-      actions={
-        <>
-          <TeachPage operation={listSubjects} input={{ params }} />
-          {add}
-        </>
+      teach={<TeachPage operation={listSubjects} input={{ params }} />}
+      create={
+        <Button kind="primary" onClick={() => setOpen(true)}>
+          {words.add}
+        </Button>
       }
+      list={{ ...list, items, isLoaded: list.isLoaded && isLoaded }}
+      columns={columnsFor(main)}
+      keyOf={(each) => `${each.kind} ${each.namespace} ${each.name}`}
     >
-      <p className="muted">{words.text}</p>
-      <Loaded
-        list={{ ...list, items, isLoaded: list.isLoaded && isLoaded }}
-        empty={
-          <Empty title={words.emptyTitle} text={words.emptyText}>
-            {add}
-          </Empty>
-        }
-      >
-        <Table
-          label={words.title}
-          columns={columnsFor(main)}
-          rows={items}
-          keyOf={(each) => `${each.kind} ${each.namespace} ${each.name}`}
-        />
-      </Loaded>
       {isOpen && <Add namespace={main} onClose={() => setOpen(false)} />}
-    </Page>
+    </RecordsPage>
   )
 }
 
@@ -83,29 +65,19 @@ const inputFor = ({ kind, name, namespace = '' }: Subject): SubjectsInput =>
   kind === 'User' ? { users: [name] } : { serviceaccounts: [{ name, namespace }] }
 
 function SubjectMenu({ subject, namespace }: { readonly subject: Subject; readonly namespace: string }) {
-  const [isOpen, setOpen] = useState(false)
-  return (
-    <>
-      <Menu
-        label={texts.common.actionsOf(subject.name)}
-        items={[{ label: words.remove, isDanger: true, onChoose: () => setOpen(true) }]}
-        size="small"
-      />
-      {isOpen && (
-        <ActionDialog
-          title={`${words.remove}: ${subject.name}`}
-          text={words.removeText}
-          label={words.remove}
-          operation={removeSubjects}
-          input={{ params: { namespace, role: devRole }, body: inputFor(subject) }}
-          isDanger
-          confirm={subject.name}
-          said={texts.actions.done(words.remove, subject.name)}
-          onClose={() => setOpen(false)}
-        />
-      )}
-    </>
+  const { name } = subject
+  const remove = (onClose: () => void) => (
+    <RemoveDialog
+      name={name}
+      label={words.remove}
+      text={words.removeText}
+      operation={removeSubjects}
+      input={{ params: { namespace, role: devRole }, body: inputFor(subject) }}
+      onClose={onClose}
+    />
   )
+  const items = [{ label: words.remove, isDanger: true, onChoose: () => openDialog(remove) }]
+  return <Menu label={texts.common.actionsOf(name)} items={items} size="small" />
 }
 
 function Add({ namespace, onClose }: { readonly namespace: string; readonly onClose: () => void }) {

@@ -15,7 +15,7 @@ const everyMs = 20_000
 
 export function Charts() {
   const isDark = useIsDark()
-  const { data, error, isPending } = useAnswer(getCharts, {}, { everyMs })
+  const { data, error, isPending } = useAnswer(getCharts, {}, everyMs)
   return (
     <Page title={words.title} actions={<TeachPage operation={getCharts} input={{}} />}>
       <p className="muted">{words.text}</p>

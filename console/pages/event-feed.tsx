@@ -7,7 +7,7 @@ import { Time } from '../ui/time.tsx'
 
 interface Props {
   readonly namespace: string
-  readonly kind: string
+  readonly kinds: readonly string[]
   readonly name: string
   readonly empty: string
 }
@@ -15,11 +15,14 @@ interface Props {
 const shownEvents = 20
 
 export const newestFirst = (events: readonly Event[]): readonly Event[] =>
-  events.toSorted((a, b) => (a.at === b.at ? b.name.localeCompare(a.name) : b.at.localeCompare(a.at)))
+  events.toSorted((a, b) => later(a.at, b.at) || later(a.name, b.name))
 
-export function EventFeed({ namespace, kind, name, empty }: Props) {
+/** Not by a language's rules: there may be many thousands. */
+const later = (a: string, b: string): number => (a < b ? 1 : a > b ? -1 : 0)
+
+export function EventFeed({ namespace, kinds, name, empty }: Props) {
   const { items, isLoaded } = useLive(listEvents, [namespace])
-  const isAbout = (event: Event): boolean => event.involved.name === name && event.involved.kind === kind
+  const isAbout = (event: Event): boolean => event.involved.name === name && kinds.includes(event.involved.kind)
   const mine = items.filter(isAbout)
   return isLoaded ? <Feed events={newestFirst(mine).slice(0, shownEvents)} empty={empty} /> : <Loading />
 }

@@ -3,6 +3,7 @@ import type { Image } from '../../src/api/images.ts'
 import type { Node } from '../../src/api/nodes.ts'
 import type { PushJob } from '../../src/api/push-jobs.ts'
 import type { Vm } from '../../src/api/vms.ts'
+import { texts } from '../texts.ts'
 import { imagePath, vmPath } from './paths.ts'
 
 export interface Share {
@@ -38,14 +39,14 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
     const { operation } = vm
     if (!operation) return []
     const { kind, phase, percent } = operation
-    return [
-      { key: `vm ${vm.namespace}/${vm.name}`, path: vmPath(vm), name: vm.name, what: `${kind}: ${phase}`, percent },
-    ]
+    const what = texts.vms.operation(texts.vms.operationKind(kind), phase)
+    return [{ key: `vm ${vm.namespace}/${vm.name}`, path: vmPath(vm), name: vm.name, what, percent }]
   })
   const ofImages = images
     .filter((image) => image.state === 'Updating')
-    .map(({ name, state, progress }): Work => {
-      return { key: `image ${name}`, path: imagePath('image', name), name, what: state, percent: progress?.percent }
+    .map(({ name, state, progress, capture }): Work => {
+      const what = capture ? `${capture.kind}: ${capture.vm}` : state
+      return { key: `image ${name}`, path: imagePath('image', name), name, what, percent: progress?.percent }
     })
   const ofPushes = pushes
     .filter(({ status }) => status === 'Pending' || status === 'Running')
@@ -59,5 +60,7 @@ export function workOf(vms: readonly Vm[], images: readonly Image[], pushes: rea
 /** Images that were saved of a VM, that it was committed to, or that are being made of it. */
 export function imagesOf({ namespace, name }: Vm, images: readonly Image[]): readonly Image[] {
   const vm = `${namespace}/${name}`
-  return images.filter(({ parent, versions }) => parent?.vm === vm || versions?.some((version) => version.vm === vm))
+  return images.filter(({ parent, versions, capture }) =>
+    [parent, capture, ...(versions ?? [])].some((each) => each?.vm === vm),
+  )
 }

@@ -1,9 +1,6 @@
 // One image or ISO: its sizes, its content, where it comes from, who uses it, which nodes have a copy, what was done to it.
 import { Link, useLocation } from 'wouter'
-import { listCachedImages } from '../../src/api/image-cache.ts'
 import type { Image } from '../../src/api/images.ts'
-import { listNodes } from '../../src/api/nodes.ts'
-import { useAnswer } from '../api/answer.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
@@ -11,15 +8,16 @@ import { Bar } from '../ui/bar.tsx'
 import { Copy } from '../ui/copy.tsx'
 import { Empty } from '../ui/notes.tsx'
 import { Card, Facts, Loading, Page } from '../ui/page.tsx'
-import { ImageState, State } from '../ui/state.tsx'
+import { ImageState } from '../ui/state.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { Time } from '../ui/time.tsx'
 import { EventFeed } from './event-feed.tsx'
+import { CopiesOfImage } from './image-copies.tsx'
 import { type ImageKind, imageKinds } from './image-kind.ts'
 import { ImageMenu } from './image-menu.tsx'
 import { lineageOf } from './lineage.ts'
 import { LineageGraph } from './lineage-graph.tsx'
-import { vmPath } from './paths.ts'
+import { VmLink } from './vm-link.tsx'
 
 const words = texts.images
 
@@ -77,12 +75,12 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
                 <Versions image={image} />
               </Card>
               <Card title={words.cached}>
-                <Copies namespace={main} name={image.name} />
+                <CopiesOfImage namespace={main} name={image.name} />
               </Card>
             </>
           )}
           <Card title={words.history}>
-            <EventFeed namespace={main} kind={kind.eventKind} name={image.name} empty={words.noHistory} />
+            <EventFeed namespace={main} kinds={[kind.eventKind]} name={image.name} empty={words.noHistory} />
           </Card>
         </div>
       </div>
@@ -146,38 +144,6 @@ function Versions({ image }: { readonly image: Image }) {
             <Time at={createdAt} />
           </span>
           {checksum !== undefined && <span className="small muted mono digest">{checksum}</span>}
-        </li>
-      ))}
-    </ul>
-  )
-}
-
-function VmLink({ vm }: { readonly vm: string }) {
-  const [namespace = '', name = ''] = vm.split('/')
-  return <Link href={vmPath({ namespace, name })}>{vm}</Link>
-}
-
-/** Worked out from what nodes report: their list is watched, and says when to ask again. */
-function Copies({ namespace, name }: { readonly namespace: string; readonly name: string }) {
-  const nodes = useLive(listNodes, [namespace])
-  const { data, isPending } = useAnswer(listCachedImages, { params: { namespace } }, nodes.items)
-  if (isPending) return <Loading />
-  const copies = data?.items.find((each) => each.name === name)?.nodes ?? []
-  if (copies.length === 0) return <p className="muted">{words.notCached}</p>
-  return (
-    <ul className="feed">
-      {copies.map((copy) => (
-        <li key={copy.node}>
-          <span className="line">
-            {copy.node}
-            <State
-              tone={copy.state === 'Ready' ? 'good' : copy.state === 'Failed' ? 'bad' : 'busy'}
-              word={copy.progress ? `${copy.state} ${texts.common.percent(copy.progress.percent)}` : copy.state}
-            />
-            {copy.pinned && <span className="tag">{words.pinned}</span>}
-          </span>
-          <span className="muted tabular">{copy.spaceUsed ?? ''}</span>
-          {copy.errorMessage !== undefined && <span className="small muted">{copy.errorMessage}</span>}
         </li>
       ))}
     </ul>

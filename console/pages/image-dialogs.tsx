@@ -69,7 +69,7 @@ export function PullImage({ namespace, onClose, kind }: Props & { readonly kind:
   const [remote, setRemote] = useState('')
   const [name, setName] = useState('')
   const isImage = kind === 'image'
-  const offered = useAnswer(isImage ? listRemoteImages : listRemoteIsos, { params: { namespace } }, 'once')
+  const offered = useAnswer(isImage ? listRemoteImages : listRemoteIsos, { params: { namespace } })
   const param = isImage ? { remoteimage: remote } : { remoteiso: remote }
   return (
     <ActionDialog

@@ -5,7 +5,6 @@ import type { Image } from '../../src/api/images.ts'
 import { roughSize } from '../../src/rules/sizes.ts'
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
-import { commandLine } from '../teach/commands.ts'
 import { texts } from '../texts.ts'
 import { Bar } from '../ui/bar.tsx'
 import { Button } from '../ui/button.tsx'
@@ -104,7 +103,7 @@ function List({ kind }: { readonly kind: ImageKind }) {
       <Loaded
         list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
         empty={
-          <Empty title={kind.emptyTitle} text={kind.emptyText} command={commandLine(kind.list, { params })}>
+          <Empty title={kind.emptyTitle} text={kind.emptyText} command={kind.emptyCommand}>
             <Button kind="primary" onClick={() => setOpen('upload')}>
               {words.upload}
             </Button>

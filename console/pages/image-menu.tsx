@@ -1,17 +1,16 @@
 // The actions of one image or ISO: a menu, and the dialog of the one that was chosen.
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { useLocation } from 'wouter'
 import { addCachedImage, removeCachedImage } from '../../src/api/image-cache.ts'
 import type { Image } from '../../src/api/images.ts'
 import { serviceUrl } from '../api/places.ts'
 import { pathOf } from '../teach/requests.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../ui/action-dialog.tsx'
 import { TextField } from '../ui/field.tsx'
 import { Menu, type MenuItem } from '../ui/menu.tsx'
+import { openDialog } from '../ui/open-dialog.tsx'
 import type { ImageKind } from './image-kind.ts'
-
-type Open = 'copy' | 'describe' | 'delete' | 'cache' | 'uncache'
 
 interface Props {
   readonly image: Image
@@ -24,43 +23,36 @@ interface Props {
 const words = texts.images
 
 export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
-  const [open, setOpen] = useState<Open>()
   const [, go] = useLocation()
   const params = { namespace, [kind.kind]: image.name }
   const notReady = image.state === 'Ready' ? undefined : `${image.name}: ${image.state}`
   const inUse = image.usedBy.length === 0 ? undefined : words.inUse(image.usedBy.length)
+  const open = (draw: (shared: DialogProps) => ReactNode) => (): void =>
+    openDialog((onClose) => draw({ image, kind, namespace, params, onClose, ...(onDeleted && { onDeleted }) }))
   const ofImages: MenuItem[] = [
     {
       label: texts.vms.deploy,
       reason: notReady,
       onChoose: () => go(`/vms?deploy&image=${encodeURIComponent(image.name)}`),
     },
-    { label: words.cacheAdd, reason: notReady, onChoose: () => setOpen('cache') },
-    { label: words.cacheRemove, onChoose: () => setOpen('uncache') },
+    { label: words.cacheAdd, reason: notReady, onChoose: open((shared) => <Cache {...shared} isAdding />) },
+    { label: words.cacheRemove, onChoose: open((shared) => <Cache {...shared} isAdding={false} />) },
   ]
   const items: MenuItem[] = [
     ...(kind.kind === 'image' ? ofImages : []),
     // The cookie opens it: no token is in the address.
     { label: words.download, reason: notReady, onChoose: () => download(kind, params) },
-    { label: words.copy, reason: notReady, onChoose: () => setOpen('copy') },
-    { label: words.describe, onChoose: () => setOpen('describe') },
-    { label: texts.actions.delete.label, reason: inUse, isDanger: true, onChoose: () => setOpen('delete') },
+    { label: words.copy, reason: notReady, onChoose: open((shared) => <Copy {...shared} />) },
+    { label: words.describe, onChoose: open((shared) => <Describe {...shared} />) },
+    {
+      label: texts.actions.delete.label,
+      reason: inUse,
+      isDanger: true,
+      onChoose: open((shared) => <Delete {...shared} />),
+    },
   ]
-  const close = (): void => setOpen(undefined)
-  const shared = { image, kind, namespace, params, onClose: close }
-  return (
-    <>
-      <Menu
-        label={texts.common.actionsOf(image.name)}
-        items={items}
-        {...(size ? { size } : { text: texts.common.actions })}
-      />
-      {open === 'copy' && <Copy {...shared} />}
-      {open === 'describe' && <Describe {...shared} />}
-      {open === 'delete' && <Delete {...shared} {...(onDeleted && { onDeleted })} />}
-      {(open === 'cache' || open === 'uncache') && <Cache {...shared} isAdding={open === 'cache'} />}
-    </>
-  )
+  const label = texts.common.actionsOf(image.name)
+  return <Menu label={label} items={items} {...(size ? { size } : { text: texts.common.actions })} />
 }
 
 function download(kind: ImageKind, params: Readonly<Record<string, string>>): void {
@@ -115,22 +107,14 @@ function Describe({ image, kind, params, onClose }: DialogProps) {
 }
 
 function Delete({ image, kind, params, onClose, onDeleted }: DialogProps) {
-  const { label } = texts.actions.delete
   return (
-    <ActionDialog
-      title={`${label}: ${image.name}`}
+    <RemoveDialog
+      name={image.name}
       text={words.deleteText}
-      label={label}
       operation={kind.remove}
       input={{ params }}
-      isDanger
-      confirm={image.name}
-      said={texts.actions.done(label, image.name)}
       onClose={onClose}
-      onDone={() => {
-        onClose()
-        onDeleted?.()
-      }}
+      onDone={onDeleted}
     />
   )
 }

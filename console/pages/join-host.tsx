@@ -1,14 +1,14 @@
 // How a host joins: one line to copy, with a token that is shown once.
 import { useState } from 'react'
 import { createJoinToken } from '../../src/api/nodes.ts'
+import type { ResponseOf } from '../../src/api/operation.ts'
 import { useNamespaces } from '../api/namespaces.ts'
-import { serviceUrl } from '../api/places.ts'
 import { texts } from '../texts.ts'
 import { ActionDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Dialog } from '../ui/dialog.tsx'
-import { SelectField, TextField } from '../ui/field.tsx'
+import { CheckField, SelectField, TextField } from '../ui/field.tsx'
 import { Time } from '../ui/time.tsx'
 import { joinLine } from './join-line.ts'
 
@@ -18,12 +18,13 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
   const { all, main } = useNamespaces()
   const [namespace, setNamespace] = useState(main)
   const [duration, setDuration] = useState('1h')
-  const [made, setMade] = useState<{ readonly token: string; readonly expiresAt: string }>()
+  const [reusable, setReusable] = useState(false)
+  const [made, setMade] = useState<ResponseOf<typeof createJoinToken>>()
   if (made)
     return (
       <Dialog title={words.joinTitle} onClose={onClose}>
         <p>{words.joinRun}</p>
-        <Code text={joinLine(serviceUrl, made.token)} what={words.join} />
+        <Code text={joinLine(made.join ?? made.token)} what={words.join} />
         <p className="muted">
           {words.joinEnds} <Time at={made.expiresAt} />
         </p>
@@ -40,7 +41,7 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
       text={words.joinText}
       label={words.joinMake}
       operation={createJoinToken}
-      input={{ params: { namespace }, body: { duration } }}
+      input={{ params: { namespace }, body: { duration, ...(reusable && { reusable }) } }}
       onClose={onClose}
       onDone={setMade}
     >
@@ -53,6 +54,7 @@ export function JoinHost({ onClose }: { readonly onClose: () => void }) {
             choices={all.map((name) => ({ value: name, label: name }))}
           />
           <TextField label={words.joinDuration} fault={faults.get('duration')} value={duration} onValue={setDuration} />
+          <CheckField label={words.joinReusable} value={reusable} onValue={setReusable} />
         </div>
       )}
     </ActionDialog>

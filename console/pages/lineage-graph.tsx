@@ -49,6 +49,7 @@ export function LineageGraph({ lineage }: { readonly lineage: Lineage }) {
             onClick={() => node.path !== undefined && !isHere && go(node.path)}
             style={node.path !== undefined && !isHere ? { cursor: 'pointer' } : undefined}
           >
+            <title>{node.name}</title>
             <rect x={x} y={y} width={box.width} height={box.height} rx={7} />
             <text x={x + 10} y={y + 18}>
               {cut(node.name)}
@@ -63,4 +64,4 @@ export function LineageGraph({ lineage }: { readonly lineage: Lineage }) {
   )
 }
 
-const cut = (text: string): string => (text.length > 24 ? `${text.slice(0, 23)}…` : text)
+const cut = (text: string): string => (text.length > 20 ? `${text.slice(0, 19)}…` : text)

@@ -4,10 +4,11 @@ import { createNamespace, deleteNamespace, listNamespaces, type Namespace } from
 import { defaultNamespace } from '../../src/rules/names.ts'
 import { useLiveCluster } from '../api/live.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
 import { Menu } from '../ui/menu.tsx'
+import { openDialog } from '../ui/open-dialog.tsx'
 import { Loaded, Page } from '../ui/page.tsx'
 import { type Column, Table } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
@@ -55,31 +56,18 @@ export function NamespacesPage() {
 }
 
 function NamespaceMenu({ name }: { readonly name: string }) {
-  const [isOpen, setOpen] = useState(false)
-  const { label } = texts.actions.delete
   const reason = name === defaultNamespace ? words.isDefault : undefined
-  return (
-    <>
-      <Menu
-        label={texts.common.actionsOf(name)}
-        items={[{ label, reason, isDanger: true, onChoose: () => setOpen(true) }]}
-        size="small"
-      />
-      {isOpen && (
-        <ActionDialog
-          title={`${label}: ${name}`}
-          text={words.deleteText}
-          label={label}
-          operation={deleteNamespace}
-          input={{ params: { namespace: name } }}
-          isDanger
-          confirm={name}
-          said={texts.actions.done(label, name)}
-          onClose={() => setOpen(false)}
-        />
-      )}
-    </>
+  const remove = (onClose: () => void) => (
+    <RemoveDialog
+      name={name}
+      text={words.deleteText}
+      operation={deleteNamespace}
+      input={{ params: { namespace: name } }}
+      onClose={onClose}
+    />
   )
+  const items = [{ label: texts.actions.delete.label, reason, isDanger: true, onChoose: () => openDialog(remove) }]
+  return <Menu label={texts.common.actionsOf(name)} items={items} size="small" />
 }
 
 function Create({ onClose }: { readonly onClose: () => void }) {

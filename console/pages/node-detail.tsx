@@ -11,8 +11,9 @@ import { TeachPage } from '../ui/teach.tsx'
 import { Time } from '../ui/time.tsx'
 import { EventFeed } from './event-feed.tsx'
 import { capacityOf } from './fleet.ts'
+import { CopiesOnNode } from './image-copies.tsx'
 import { NodeMenu } from './node-menu.tsx'
-import { imagePath, vmPath } from './paths.ts'
+import { VmLink } from './vm-link.tsx'
 
 const words = texts.nodes
 
@@ -103,39 +104,26 @@ export function NodeDetail({ params: { namespace = '', name = '' } }: Props) {
           />
         </Card>
         <Card title={words.vmsHere}>
-          <Names
-            empty={words.noVms}
-            names={node.vms}
-            pathOf={(each) => {
-              const [space = '', vm = ''] = each.split('/')
-              return vmPath({ namespace: space, name: vm })
-            }}
-          />
+          <Vms names={node.vms} />
         </Card>
         <Card title={words.images}>
-          <Names empty={words.noImages} names={node.images} pathOf={(each) => imagePath('image', each)} />
+          <CopiesOnNode namespace={namespace} name={name} />
         </Card>
       </div>
       <Card title={texts.vms.events}>
-        <EventFeed namespace={namespace} kind="nodes" name={name} empty={texts.vms.noEvents} />
+        <EventFeed namespace={namespace} kinds={['nodes', 'agent']} name={name} empty={texts.vms.noEvents} />
       </Card>
     </Page>
   )
 }
 
-interface NamesProps {
-  readonly names: readonly string[]
-  readonly empty: string
-  readonly pathOf: (name: string) => string
-}
-
-function Names({ names, empty, pathOf }: NamesProps) {
-  if (names.length === 0) return <p className="muted">{empty}</p>
+function Vms({ names }: { readonly names: readonly string[] }) {
+  if (names.length === 0) return <p className="muted">{words.noVms}</p>
   return (
     <ul className="feed">
       {names.map((name) => (
         <li key={name}>
-          <Link href={pathOf(name)}>{name}</Link>
+          <VmLink vm={name} />
         </li>
       ))}
     </ul>

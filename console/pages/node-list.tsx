@@ -7,10 +7,9 @@ import { useSession } from '../api/session.ts'
 import { texts } from '../texts.ts'
 import { Bar } from '../ui/bar.tsx'
 import { Button } from '../ui/button.tsx'
-import { Empty } from '../ui/notes.tsx'
-import { Loaded, Page } from '../ui/page.tsx'
+import { RecordsPage } from '../ui/records-page.tsx'
 import { NodeState } from '../ui/state.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import type { Column } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { Time } from '../ui/time.tsx'
 import { capacityOf } from './fleet.ts'
@@ -75,37 +74,20 @@ export function NodeList() {
   const list = useLive(listNodes, shown)
   const [, go] = useLocation()
   const isJoining = new URLSearchParams(useSearch()).has('join')
-  const join = (
-    <Button kind="primary" reason={person?.admin ? undefined : words.onlyAdmins} onClick={() => go('/nodes?join')}>
-      {words.join}
-    </Button>
-  )
   return (
-    <Page
-      title={words.title}
-      actions={
-        <>
-          <TeachPage operation={listNodes} input={{ params: { namespace: main } }} />
-          {join}
-        </>
+    <RecordsPage
+      words={words}
+      teach={<TeachPage operation={listNodes} input={{ params: { namespace: main } }} />}
+      create={
+        <Button kind="primary" reason={person?.admin ? undefined : words.onlyAdmins} onClick={() => go('/nodes?join')}>
+          {words.join}
+        </Button>
       }
+      list={list}
+      columns={columns}
+      keyOf={(node) => `${node.namespace}/${node.name}`}
     >
-      <Loaded
-        list={list}
-        empty={
-          <Empty title={words.emptyTitle} text={words.emptyText}>
-            {join}
-          </Empty>
-        }
-      >
-        <Table
-          label={words.title}
-          columns={columns}
-          rows={list.items}
-          keyOf={(node) => `${node.namespace}/${node.name}`}
-        />
-      </Loaded>
       {isJoining && person?.admin && <JoinHost onClose={() => go('/nodes')} />}
-    </Page>
+    </RecordsPage>
   )
 }

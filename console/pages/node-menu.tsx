@@ -1,5 +1,5 @@
 // The actions of one node, for administrators: a menu, and the dialog of the one that was chosen.
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import {
   cordonNode,
   deleteNode,
@@ -13,11 +13,13 @@ import {
 import { useNamespaces } from '../api/namespaces.ts'
 import { useSession } from '../api/session.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../ui/action-dialog.tsx'
 import { CheckField, SelectField, TextField } from '../ui/field.tsx'
 import { Menu, type MenuItem } from '../ui/menu.tsx'
+import { openDialog } from '../ui/open-dialog.tsx'
 
-type Action = 'cordon' | 'uncordon' | 'drain' | 'tag' | 'untag' | 'move' | 'delete'
+const actions = ['cordon', 'uncordon', 'drain', 'tag', 'untag', 'move', 'delete'] as const
+type Action = (typeof actions)[number]
 const words = texts.nodes
 
 /** Why not, as far as the page can know; the service has the last word. */
@@ -38,36 +40,32 @@ interface Props {
 
 export function NodeMenu({ node, size, onDeleted }: Props) {
   const { person } = useSession()
-  const [open, setOpen] = useState<Action>()
-  const actions: readonly Action[] = ['cordon', 'uncordon', 'drain', 'tag', 'untag', 'move', 'delete']
   const items = actions.map(
     (action): MenuItem => ({
       label: words[action].label,
       reason: reasonAgainst(action, node, person?.admin ?? false),
       isDanger: action === 'delete',
-      onChoose: () => setOpen(action),
+      onChoose: () => openDialog((onClose) => dialogs[action]({ node, onClose, onDeleted })),
     }),
   )
-  const shared = { node, onClose: () => setOpen(undefined) }
-  return (
-    <>
-      <Menu
-        label={texts.common.actionsOf(node.name)}
-        items={items}
-        {...(size ? { size } : { text: texts.common.actions })}
-      />
-      {(open === 'cordon' || open === 'uncordon') && <Cordon {...shared} action={open} />}
-      {open === 'drain' && <Drain {...shared} />}
-      {(open === 'tag' || open === 'untag') && <Tag {...shared} action={open} />}
-      {open === 'move' && <Move {...shared} />}
-      {open === 'delete' && <Delete {...shared} {...(onDeleted && { onDeleted })} />}
-    </>
-  )
+  const label = texts.common.actionsOf(node.name)
+  return <Menu label={label} items={items} {...(size ? { size } : { text: texts.common.actions })} />
 }
 
 interface DialogProps {
   readonly node: Node
   readonly onClose: () => void
+  readonly onDeleted?: (() => void) | undefined
+}
+
+const dialogs: Readonly<Record<Action, (props: DialogProps) => ReactNode>> = {
+  cordon: (props) => <Cordon {...props} action="cordon" />,
+  uncordon: (props) => <Cordon {...props} action="uncordon" />,
+  drain: (props) => <Drain {...props} />,
+  tag: (props) => <Tag {...props} action="tag" />,
+  untag: (props) => <Tag {...props} action="untag" />,
+  move: (props) => <Move {...props} />,
+  delete: (props) => <Delete {...props} />,
 }
 
 const shownFor = (action: Action, { name, namespace }: Node) => ({
@@ -159,21 +157,17 @@ function Move({ node, onClose }: DialogProps) {
   )
 }
 
-function Delete({ node, onClose, onDeleted }: DialogProps & { readonly onDeleted?: () => void }) {
-  const { params, ...shown } = shownFor('delete', node)
-  const done = (): void => {
-    onClose()
-    onDeleted?.()
-  }
+function Delete({ node, onClose, onDeleted }: DialogProps) {
+  const { params, label, text } = shownFor('delete', node)
   return (
-    <ActionDialog
-      {...shown}
+    <RemoveDialog
+      name={node.name}
+      label={label}
+      text={text}
       operation={deleteNode}
       input={{ params }}
-      isDanger
-      confirm={node.name}
       onClose={onClose}
-      onDone={done}
+      onDone={onDeleted}
     />
   )
 }

@@ -8,12 +8,12 @@ import {
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { RemoveDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { Menu } from '../ui/menu.tsx'
-import { Empty } from '../ui/notes.tsx'
-import { Loaded, Page } from '../ui/page.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { openDialog } from '../ui/open-dialog.tsx'
+import { RecordsPage } from '../ui/records-page.tsx'
+import type { Column } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { Time } from '../ui/time.tsx'
 import { AddCredentials } from './add-credentials.tsx'
@@ -42,35 +42,22 @@ export function RegistryCredentials() {
   const { main, isLoaded } = useNamespaces()
   const list = useLive(listRegistryCredentials, isLoaded ? [main] : [])
   const [isOpen, setOpen] = useState(false)
-  const add = (
-    <Button kind="primary" onClick={() => setOpen(true)}>
-      {words.add}
-    </Button>
-  )
   return (
-    <Page
-      title={words.title}
+    <RecordsPage
+      words={words}
       beside={<span className="tag">{main}</span>}
-      actions={
-        <>
-          <TeachPage operation={listRegistryCredentials} input={{ params: { namespace: main } }} />
-          {add}
-        </>
+      teach={<TeachPage operation={listRegistryCredentials} input={{ params: { namespace: main } }} />}
+      create={
+        <Button kind="primary" onClick={() => setOpen(true)}>
+          {words.add}
+        </Button>
       }
+      list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
+      columns={columnsFor(main)}
+      keyOf={(each) => each.server}
     >
-      <p className="muted">{words.text}</p>
-      <Loaded
-        list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
-        empty={
-          <Empty title={words.emptyTitle} text={words.emptyText}>
-            {add}
-          </Empty>
-        }
-      >
-        <Table label={words.title} columns={columnsFor(main)} rows={list.items} keyOf={(each) => each.server} />
-      </Loaded>
       {isOpen && <AddCredentials namespace={main} onClose={() => setOpen(false)} />}
-    </Page>
+    </RecordsPage>
   )
 }
 
@@ -80,24 +67,16 @@ interface MenuProps {
 }
 
 function CredentialMenu({ credential: { server }, namespace }: MenuProps) {
-  const [isOpen, setOpen] = useState(false)
-  const items = [{ label: words.remove, isDanger: true, onChoose: () => setOpen(true) }]
-  return (
-    <>
-      <Menu label={texts.common.actionsOf(server)} items={items} size="small" />
-      {isOpen && (
-        <ActionDialog
-          title={`${words.remove}: ${server}`}
-          text={words.removeText}
-          label={words.remove}
-          operation={removeRegistryCredential}
-          input={{ params: { namespace }, body: { server } }}
-          isDanger
-          confirm={server}
-          said={texts.actions.done(words.remove, server)}
-          onClose={() => setOpen(false)}
-        />
-      )}
-    </>
+  const remove = (onClose: () => void) => (
+    <RemoveDialog
+      name={server}
+      label={words.remove}
+      text={words.removeText}
+      operation={removeRegistryCredential}
+      input={{ params: { namespace }, body: { server } }}
+      onClose={onClose}
+    />
   )
+  const items = [{ label: words.remove, isDanger: true, onChoose: () => openDialog(remove) }]
+  return <Menu label={texts.common.actionsOf(server)} items={items} size="small" />
 }

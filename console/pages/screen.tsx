@@ -8,6 +8,7 @@ import { socketUrl } from '../api/places.ts'
 import { pathOf } from '../teach/requests.ts'
 import { texts } from '../texts.ts'
 import { Button } from '../ui/button.tsx'
+import { Copy } from '../ui/copy.tsx'
 import { AreaField, CheckField, TextField } from '../ui/field.tsx'
 import { Page } from '../ui/page.tsx'
 import { State } from '../ui/state.tsx'
@@ -95,10 +96,11 @@ export function Screen({ params: { namespace = '', name = '' } }: Props) {
         </div>
         <div className="stack-tight">
           <AreaField label={words.paste} hint={words.pasteHint} value={clipboard} onValue={setClipboard} />
-          <div>
+          <div className="line">
             <Button reason={isOff} onClick={() => rfb.current?.clipboardPasteFrom(clipboard)}>
               {words.send}
             </Button>
+            {clipboard !== '' && <Copy text={clipboard} what={words.paste} />}
           </div>
         </div>
       </div>

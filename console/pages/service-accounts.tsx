@@ -10,15 +10,15 @@ import {
 import { useLive } from '../api/live.ts'
 import { useNamespaces } from '../api/namespaces.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { Code } from '../ui/copy.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { CheckField, TextField } from '../ui/field.tsx'
 import { Menu } from '../ui/menu.tsx'
-import { Empty } from '../ui/notes.tsx'
-import { Loaded, Page } from '../ui/page.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { openDialog } from '../ui/open-dialog.tsx'
+import { RecordsPage } from '../ui/records-page.tsx'
+import type { Column } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { Time } from '../ui/time.tsx'
 
@@ -40,69 +40,41 @@ export function ServiceAccounts() {
   const { shown, main } = useNamespaces()
   const list = useLive(listServiceAccounts, shown)
   const [isOpen, setOpen] = useState(false)
-  const create = (
-    <Button kind="primary" onClick={() => setOpen(true)}>
-      {words.create}
-    </Button>
-  )
   return (
-    <Page
-      title={words.title}
-      actions={
-        <>
-          <TeachPage operation={listServiceAccounts} input={{ params: { namespace: main } }} />
-          {create}
-        </>
+    <RecordsPage
+      words={words}
+      teach={<TeachPage operation={listServiceAccounts} input={{ params: { namespace: main } }} />}
+      create={
+        <Button kind="primary" onClick={() => setOpen(true)}>
+          {words.create}
+        </Button>
       }
+      list={list}
+      columns={columns}
+      keyOf={(each) => `${each.namespace}/${each.name}`}
     >
-      <Loaded
-        list={list}
-        empty={
-          <Empty title={words.emptyTitle} text={words.emptyText}>
-            {create}
-          </Empty>
-        }
-      >
-        <Table
-          label={words.title}
-          columns={columns}
-          rows={list.items}
-          keyOf={(each) => `${each.namespace}/${each.name}`}
-        />
-      </Loaded>
       {isOpen && <Create namespace={main} onClose={() => setOpen(false)} />}
-    </Page>
+    </RecordsPage>
   )
 }
 
 function AccountMenu({ account }: { readonly account: ServiceAccount }) {
-  const [open, setOpen] = useState<'token' | 'delete'>()
   const { name, namespace } = account
-  const { label } = texts.actions.delete
-  const close = (): void => setOpen(undefined)
-  const items = [
-    { label: words.token, onChoose: () => setOpen('token') },
-    { label, isDanger: true, onChoose: () => setOpen('delete') },
-  ]
-  return (
-    <>
-      <Menu label={texts.common.actionsOf(name)} items={items} size="small" />
-      {open === 'token' && <MakeToken account={account} onClose={close} />}
-      {open === 'delete' && (
-        <ActionDialog
-          title={`${label}: ${name}`}
-          text={words.deleteText}
-          label={label}
-          operation={deleteServiceAccount}
-          input={{ params: { namespace, serviceaccount: name } }}
-          isDanger
-          confirm={name}
-          said={texts.actions.done(label, name)}
-          onClose={close}
-        />
-      )}
-    </>
+  const remove = (onClose: () => void) => (
+    <RemoveDialog
+      name={name}
+      text={words.deleteText}
+      operation={deleteServiceAccount}
+      input={{ params: { namespace, serviceaccount: name } }}
+      onClose={onClose}
+    />
   )
+  const makeToken = (onClose: () => void) => <MakeToken account={account} onClose={onClose} />
+  const items = [
+    { label: words.token, onChoose: () => openDialog(makeToken) },
+    { label: texts.actions.delete.label, isDanger: true, onChoose: () => openDialog(remove) },
+  ]
+  return <Menu label={texts.common.actionsOf(name)} items={items} size="small" />
 }
 
 function MakeToken({ account, onClose }: { readonly account: ServiceAccount; readonly onClose: () => void }) {

@@ -8,13 +8,13 @@ import { useNamespaces } from '../api/namespaces.ts'
 import { useSession } from '../api/session.ts'
 import { commandLine } from '../teach/commands.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../ui/action-dialog.tsx'
 import { Button } from '../ui/button.tsx'
 import { CheckField, SelectField, TextField } from '../ui/field.tsx'
 import { Menu } from '../ui/menu.tsx'
-import { Empty } from '../ui/notes.tsx'
-import { Loaded, Page } from '../ui/page.tsx'
-import { type Column, Table } from '../ui/table.tsx'
+import { openDialog } from '../ui/open-dialog.tsx'
+import { RecordsPage } from '../ui/records-page.tsx'
+import type { Column } from '../ui/table.tsx'
 import { TeachPage } from '../ui/teach.tsx'
 import { reasonAgainstDeleting } from './vm-rules.ts'
 
@@ -46,70 +46,49 @@ export function VmConfigs() {
     params,
     body: { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 },
   })
-  const create = (
-    <Button kind="primary" onClick={() => setOpen(true)}>
-      {words.create}
-    </Button>
-  )
   return (
-    <Page
-      title={words.title}
-      actions={
-        <>
-          <TeachPage operation={listVmConfigs} input={{ params }} />
-          {create}
-        </>
+    <RecordsPage
+      words={words}
+      teach={<TeachPage operation={listVmConfigs} input={{ params }} />}
+      create={
+        <Button kind="primary" onClick={() => setOpen(true)}>
+          {words.create}
+        </Button>
       }
+      example={example}
+      list={list}
+      columns={columns}
+      keyOf={(config) => `${config.namespace}/${config.name}`}
     >
-      <Loaded
-        list={list}
-        empty={
-          <Empty title={words.emptyTitle} text={words.emptyText} command={example}>
-            {create}
-          </Empty>
-        }
-      >
-        <Table
-          label={words.title}
-          columns={columns}
-          rows={list.items}
-          keyOf={(config) => `${config.namespace}/${config.name}`}
-        />
-      </Loaded>
       {isOpen && <Create namespace={main} onClose={() => setOpen(false)} />}
-    </Page>
+    </RecordsPage>
   )
 }
 
 function ConfigMenu({ config }: { readonly config: VmConfig }) {
   const { person } = useSession()
   const [, go] = useLocation()
-  const [isOpen, setOpen] = useState(false)
   const { name, namespace, owner } = config
-  const { label } = texts.actions.delete
   const search = new URLSearchParams({ deploy: '', config: name, namespace }).toString()
+  const remove = (onClose: () => void) => (
+    <RemoveDialog
+      name={name}
+      text={words.deleteText}
+      operation={deleteVmConfig}
+      input={{ params: { namespace, vmconfig: name } }}
+      onClose={onClose}
+    />
+  )
   const items = [
     { label: words.deployFrom, onChoose: () => go(`/vms?${search}`) },
-    { label, reason: reasonAgainstDeleting(owner, person), isDanger: true, onChoose: () => setOpen(true) },
+    {
+      label: texts.actions.delete.label,
+      reason: reasonAgainstDeleting(owner, person),
+      isDanger: true,
+      onChoose: () => openDialog(remove),
+    },
   ]
-  return (
-    <>
-      <Menu label={texts.common.actionsOf(name)} items={items} size="small" />
-      {isOpen && (
-        <ActionDialog
-          title={`${label}: ${name}`}
-          text={words.deleteText}
-          label={label}
-          operation={deleteVmConfig}
-          input={{ params: { namespace, vmconfig: name } }}
-          isDanger
-          confirm={name}
-          said={texts.actions.done(label, name)}
-          onClose={() => setOpen(false)}
-        />
-      )}
-    </>
-  )
+  return <Menu label={texts.common.actionsOf(name)} items={items} size="small" />
 }
 
 function Create({ namespace: main, onClose }: { readonly namespace: string; readonly onClose: () => void }) {

@@ -71,7 +71,7 @@ export function VmDetail({ params: { namespace = '', name = '' } }: Props) {
           )}
           <VmResults vm={vm} />
           <Card title={words.events}>
-            <EventFeed namespace={namespace} kind="vms" name={name} empty={words.noEvents} />
+            <EventFeed namespace={namespace} kinds={['vms']} name={name} empty={words.noEvents} />
           </Card>
         </div>
         <div className="stack">
@@ -106,7 +106,7 @@ function Notices({ vm }: { readonly vm: Vm }) {
       )}
       {operation && (
         <div className="note" role="status">
-          <span>{words.operation(operation.kind, operation.phase)}</span>
+          <span>{words.operation(words.operationKind(operation.kind), operation.phase)}</span>
           {operation.percent !== undefined && <Bar label={operation.kind} value={operation.percent} of={100} />}
         </div>
       )}
@@ -204,7 +204,7 @@ const Conditions = ({ vm }: { readonly vm: Vm }) => (
     {vm.conditions.map(({ type, status, message, at }) => (
       <li key={type}>
         <span className="line">
-          <State tone={status === 'True' ? 'good' : 'warn'} word={type} />
+          <State tone={status === 'True' ? 'good' : 'warn'} word={status === 'True' ? type : words.notYet(type)} />
           {message}
         </span>
         <span className="muted small">

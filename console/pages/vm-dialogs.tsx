@@ -4,7 +4,7 @@ import { commitVm, deleteVm, execVm, extendVm, resizeVm, saveVm, type Vm } from 
 import type { VmAction } from '../../src/rules/vm-actions.ts'
 import { useSession } from '../api/session.ts'
 import { texts } from '../texts.ts'
-import { ActionDialog } from '../ui/action-dialog.tsx'
+import { ActionDialog, RemoveDialog } from '../ui/action-dialog.tsx'
 import { CheckField, SecretField, TextField } from '../ui/field.tsx'
 import { imagePath } from './paths.ts'
 import { VmPush } from './vm-push.tsx'
@@ -182,26 +182,18 @@ function Delete({ vm, onClose, onDeleted }: DialogProps) {
   const { person } = useSession()
   const [isForced, setForced] = useState(false)
   const { delete: words } = actions
-  const done = (): void => {
-    onClose()
-    onDeleted?.()
-  }
   return (
-    <ActionDialog
-      title={titleOf(words.label, vm)}
+    <RemoveDialog
+      name={vm.name}
       text={words.text}
-      label={words.label}
       operation={deleteVm}
       input={{ params: paramsOf(vm), ...(isForced && { query: { force: true } }) }}
-      isDanger
-      confirm={vm.name}
-      said={actions.done(words.label, vm.name)}
       onClose={onClose}
-      onDone={done}
+      onDone={onDeleted}
     >
       {person?.admin && vm.powerState === 'unknown' && (
         <CheckField label={words.force} value={isForced} onValue={setForced} />
       )}
-    </ActionDialog>
+    </RemoveDialog>
   )
 }

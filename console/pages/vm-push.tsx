@@ -34,6 +34,7 @@ export function VmPush({ vm, onClose }: Props) {
         input={{ params: { namespace: vm.namespace, vm: vm.name }, body: { imageReference } }}
         said={actions.started(words.label, imageReference)}
         saidOf="/pushes"
+        about={lacking}
         onClose={onClose}
       >
         {(faults) => (

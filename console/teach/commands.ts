@@ -148,7 +148,12 @@ const table: Partial<Record<OperationId, Write>> = {
   uncordonNode: ({ params }) => ['node', 'uncordon', word(params.name)],
   drainNode: ({ params, body }) => ['node', 'drain', word(params.name), flag('--delete-vms', body.deleteVms)],
   deleteNode: ({ params }) => ['node', 'delete', word(params.name)],
-  createJoinToken: ({ body }) => ['node', 'join-token', option('--duration', body.duration)],
+  createJoinToken: ({ body }) => [
+    'node',
+    'join-token',
+    option('--duration', body.duration),
+    flag('--reusable', body.reusable),
+  ],
   listVmConfigs: () => ['vm-config', 'list', '-o', 'wide'],
   createVmConfig: ({ body }) => ['vm-config', 'create', word(body.name), ...shape(body)],
   deleteVmConfig: ({ params }) => ['vm-config', 'delete', word(params.vmconfig)],

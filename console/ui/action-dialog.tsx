@@ -22,6 +22,8 @@ interface Props<O extends Operation> {
   readonly confirm?: string | undefined
   /** Why what was typed cannot be sent yet. */
   readonly reason?: string | undefined
+  /** What a refusal may have been about: as soon as that is something else, the refusal is of no use. */
+  readonly about?: string | undefined
   readonly size?: 'large'
   readonly onClose: () => void
   readonly onDone?: (answer: ResponseOf<O>) => void
@@ -37,6 +39,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
   const { title, text, label, operation, input, isDanger, confirm, reason, size, onClose, said, saidOf, children } =
     props
   const [typed, setTyped] = useState('')
+  const [asked, setAsked] = useState(props.about)
   const act = useAct(operation, (answer) => {
     if (said !== undefined) say(said, saidOf)
     if (props.onDone) props.onDone(answer)
@@ -44,10 +47,13 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
   })
   const isUnconfirmed = confirm !== undefined && typed !== confirm
   const blocked = isUnconfirmed ? texts.common.typeName(confirm) : reason
-  const faults = act.error ? tellError(act.error).fields : new Map<string, string>()
+  const error = asked === props.about ? act.error : undefined
+  const faults = error ? tellError(error).fields : new Map<string, string>()
   const submit = (event: FormEvent): void => {
     event.preventDefault()
-    if (blocked === undefined && !act.isBusy) void act.run(input)
+    if (blocked !== undefined || act.isBusy) return
+    setAsked(props.about)
+    void act.run(input)
   }
   return (
     <Dialog title={title} {...(size && { size })} onClose={onClose}>
@@ -57,7 +63,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
         {confirm !== undefined && (
           <TextField label={texts.common.typeName(confirm)} value={typed} onValue={setTyped} autoFocus />
         )}
-        <ErrorNote error={act.error} />
+        <ErrorNote error={error} />
         <Teach operation={operation} input={input} />
         <div className="dialog-foot">
           <Button onClick={onClose}>{texts.common.cancel}</Button>
@@ -67,5 +73,33 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
         </div>
       </form>
     </Dialog>
+  )
+}
+
+interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'text' | 'operation' | 'input' | 'onClose'> {
+  readonly name: string
+  readonly label?: string
+  /** After it is gone: the page that showed it has nothing to show. */
+  readonly onDone?: (() => void) | undefined
+  readonly children?: ReactNode
+}
+
+/** What cannot be taken back: the name has to be typed. */
+export function RemoveDialog<O extends Operation>(props: RemoveProps<O>) {
+  const { name, label = texts.actions.delete.label, onClose, onDone, ...rest } = props
+  return (
+    <ActionDialog
+      {...rest}
+      title={`${label}: ${name}`}
+      label={label}
+      isDanger
+      confirm={name}
+      said={texts.actions.done(label, name)}
+      onClose={onClose}
+      onDone={() => {
+        onClose()
+        onDone?.()
+      }}
+    />
   )
 }

@@ -22,7 +22,7 @@ export function Menu({ label, items, size, text }: Props) {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
-  // A table has many menus, and at most one of them is looked at.
+  // A table has many menus, and at most one of them is looked at: the others are no more than their buttons.
   const [isOpen, setOpen] = useState(false)
   const place = (): void => {
     const [from, menu] = [button.current?.getBoundingClientRect(), list.current]
@@ -52,46 +52,50 @@ export function Menu({ label, items, size, text }: Props) {
         aria-label={text === undefined ? label : undefined}
         aria-haspopup="menu"
         popoverTarget={id}
+        // It is there before the browser opens it, which it does when the click has been heard.
+        onClick={() => flushSync(() => setOpen(true))}
       >
         {text}
         <Icon name="more" />
       </button>
-      <div
-        ref={list}
-        id={id}
-        popover="auto"
-        className="menu"
-        role="menu"
-        tabIndex={-1}
-        aria-label={label}
-        onKeyDown={move}
-        onToggle={(event) => {
-          flushSync(() => setOpen(event.newState === 'open'))
-          if (event.newState === 'open') place()
-        }}
-      >
-        {(isOpen ? items : []).map((item, index) => (
-          <button
-            key={item.label}
-            type="button"
-            role="menuitem"
-            data-kind={item.isDanger ? 'danger' : undefined}
-            aria-disabled={item.reason !== undefined || undefined}
-            aria-labelledby={`${id}${index}`}
-            aria-describedby={item.reason === undefined ? undefined : `${id}${index}r`}
-            onClick={() => {
-              if (item.reason !== undefined) return
-              list.current?.hidePopover()
-              // Whatever opens now gives the focus back to it.
-              button.current?.focus()
-              item.onChoose()
-            }}
-          >
-            <span id={`${id}${index}`}>{item.label}</span>
-            {item.reason !== undefined && <small id={`${id}${index}r`}>{item.reason}</small>}
-          </button>
-        ))}
-      </div>
+      {isOpen && (
+        <div
+          ref={list}
+          id={id}
+          popover="auto"
+          className="menu"
+          role="menu"
+          tabIndex={-1}
+          aria-label={label}
+          onKeyDown={move}
+          onToggle={(event) => {
+            if (event.newState === 'open') place()
+            else setOpen(false)
+          }}
+        >
+          {items.map((item, index) => (
+            <button
+              key={item.label}
+              type="button"
+              role="menuitem"
+              data-kind={item.isDanger ? 'danger' : undefined}
+              aria-disabled={item.reason !== undefined || undefined}
+              aria-labelledby={`${id}${index}`}
+              aria-describedby={item.reason === undefined ? undefined : `${id}${index}r`}
+              onClick={() => {
+                if (item.reason !== undefined) return
+                list.current?.hidePopover()
+                // Whatever opens now gives the focus back to it.
+                button.current?.focus()
+                item.onChoose()
+              }}
+            >
+              <span id={`${id}${index}`}>{item.label}</span>
+              {item.reason !== undefined && <small id={`${id}${index}r`}>{item.reason}</small>}
+            </button>
+          ))}
+        </div>
+      )}
     </>
   )
 }

@@ -39,7 +39,7 @@ export function VmState({ vm }: { readonly vm: Vm }) {
   const { operation } = vm
   if (operation && operation.kind !== 'deploy') {
     const percent = operation.percent === undefined ? '' : ` ${texts.common.percent(operation.percent)}`
-    return <State tone="busy" word={`${operation.kind}${percent}`} />
+    return <State tone="busy" word={`${texts.vms.operationKind(operation.kind)}${percent}`} />
   }
   return <State tone={vmTones[vm.powerState]} word={vm.powerState} />
 }

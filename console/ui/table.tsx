@@ -1,7 +1,7 @@
 // Tables of records: sorted by a column, and drawn only where somebody looks, so that ten thousand rows are no more work
 // than thirty.
-import { useWindowVirtualizer } from '@tanstack/react-virtual'
-import { memo, type ReactNode, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
+import { useRowsInSight } from './rows-in-sight.ts'
 
 export interface Column<T> {
   readonly title: string
@@ -21,9 +21,17 @@ interface Props<T> {
   readonly sort?: readonly [column: number, isDown: boolean]
 }
 
-const rowPx = 43
 /** Shorter tables are drawn whole: that is simpler for the browser, and for whoever searches in the page. */
 const drawnWhole = 60
+
+/** Said as well as shown by the elements: what is laid out otherwise is no table any more for some browsers. */
+const roles = {
+  table: { role: 'table' },
+  group: { role: 'rowgroup' },
+  row: { role: 'row' },
+  title: { role: 'columnheader' },
+  cell: { role: 'cell' },
+} as const
 
 /** Made once: ten thousand names are compared with every change. */
 const collator = new Intl.Collator('en', { numeric: true })
@@ -42,13 +50,20 @@ export function Table<T>({ label, columns, rows, keyOf, sort = [0, false] }: Pro
   const isWhole = sorted.length <= drawnWhole
   return (
     <div className="table-box">
-      <table className="table" aria-label={label} aria-rowcount={sorted.length + 1} data-fixed={!isWhole}>
-        <thead>
-          <tr>
+      <table
+        className="table"
+        aria-label={label}
+        aria-rowcount={sorted.length + 1}
+        data-long={!isWhole}
+        {...roles.table}
+      >
+        <thead {...roles.group}>
+          <tr {...roles.row}>
             {columns.map((column, index) => (
               <th
                 key={column.title}
                 scope="col"
+                {...roles.title}
                 className={column.look}
                 aria-sort={by !== index ? undefined : isDown ? 'descending' : 'ascending'}
               >
@@ -70,42 +85,26 @@ export function Table<T>({ label, columns, rows, keyOf, sort = [0, false] }: Pro
             ))}
           </tbody>
         ) : (
-          <Window rows={sorted} columns={columns} keyOf={keyOf} />
+          <LongBody rows={sorted} columns={columns} keyOf={keyOf} />
         )}
       </table>
     </div>
   )
 }
 
-type WindowProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'keyOf'>
+const rowsHigh = (count: number): string => `calc(var(--row) * ${count})`
 
-function Window<T>({ rows, columns, keyOf }: WindowProps<T>) {
+type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'keyOf'>
+
+/** As high as all rows are; each of those in sight stands where it belongs, and moves none of the others. */
+function LongBody<T>({ rows, columns, keyOf }: LongBodyProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null)
-  const [top, setTop] = useState(0)
-  useLayoutEffect(() => {
-    if (body.current) setTop(body.current.getBoundingClientRect().top + scrollY)
-  }, [])
-  const virtual = useWindowVirtualizer({
-    count: rows.length,
-    estimateSize: () => rowPx,
-    overscan: 12,
-    scrollMargin: top,
-  })
-  const shown = virtual.getVirtualItems()
-  const before = (shown[0]?.start ?? top) - top
-  const after = virtual.getTotalSize() - ((shown.at(-1)?.end ?? top) - top)
+  const [from, to] = useRowsInSight(body, rows.length)
   return (
-    <tbody ref={body}>
-      <tr className="spacer">
-        <td colSpan={columns.length} style={{ height: before }} />
-      </tr>
-      {shown.map(({ index }) => {
-        const row = rows[index]
-        return row === undefined ? null : <Row key={keyOf(row)} row={row} columns={columns} index={index} />
-      })}
-      <tr className="spacer">
-        <td colSpan={columns.length} style={{ height: Math.max(0, after) }} />
-      </tr>
+    <tbody ref={body} style={{ height: rowsHigh(rows.length) }} {...roles.group}>
+      {rows.slice(from, to).map((row, offset) => (
+        <Row key={keyOf(row)} row={row} columns={columns} index={from + offset} isPlaced />
+      ))}
     </tbody>
   )
 }
@@ -114,12 +113,13 @@ interface RowProps<T> {
   readonly row: T
   readonly columns: readonly Column<T>[]
   readonly index: number
+  readonly isPlaced?: boolean
 }
 
-const drawRow = <T,>({ row, columns, index }: RowProps<T>) => (
-  <tr data-row aria-rowindex={index + 2}>
+const drawRow = <T,>({ row, columns, index, isPlaced }: RowProps<T>) => (
+  <tr data-row aria-rowindex={index + 2} style={isPlaced ? { top: rowsHigh(index) } : undefined} {...roles.row}>
     {columns.map((column) => (
-      <td key={column.title} className={column.look}>
+      <td key={column.title} className={column.look} {...roles.cell}>
         {column.cell(row)}
       </td>
     ))}

@@ -22,10 +22,13 @@ function subscribe(listener: () => void): () => void {
 
 export const useNow = (): number => useSyncExternalStore(subscribe, () => nowMs)
 
+/** Made once: a table has many times. */
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
 export function Time({ at }: { readonly at: string }) {
   const now = useNow()
   return (
-    <time dateTime={at} title={new Date(at).toLocaleString()} className="nowrap">
+    <time dateTime={at} title={exact.format(new Date(at))} className="nowrap">
       {ago(at, Math.max(now, Date.now()))}
     </time>
   )

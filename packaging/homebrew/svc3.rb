@@ -19,9 +19,11 @@ class Svc3 < Formula
 
   def caveats
     <<~EOS
-      To make this Mac a node of a cluster:
-        svc3 agent doctor
-        sudo svc3 agent install --api-url URL --join-token-stdin
+      To make this Mac a node of a cluster, with what "svc3 node join-token" printed in join.txt:
+        brew install openai/tools/tart
+        svc3 agent doctor --driver apple
+        sudo svc3 agent install --driver apple --join-token-stdin < join.txt
+      On Intel: brew install qemu, and --driver qemu --network user.
     EOS
   end
 

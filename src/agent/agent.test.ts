@@ -109,6 +109,13 @@ describe('the agent', () => {
     assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).power, 'running')
   })
 
+  it('says with a report how far the server was that it obeys, for whichever server takes it', async () => {
+    await deploy('a')
+    const wish = server.want({ uid: 'a', power: 'stopped' })
+    await server.fulfilled(wish)
+    assert.equal(server.revisions.at(-1), Number(wish.revision))
+  })
+
   it('asks for other ports when they are taken, and goes on with those', async () => {
     world.failNext('start', new PortTaken([42_022]))
     const wish = server.want({ uid: 'a' })

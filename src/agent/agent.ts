@@ -1,6 +1,6 @@
 // The agent of a node: joins, keeps the stream open, gives every VM a worker, and tells the server how things are.
 import path from 'node:path'
-import { type AgentMessage, findPeers, getBlob, reportNode, reportVms } from '../api/agent.ts'
+import { type AgentMessage, findPeers, getBlob, reportVms } from '../api/agent.ts'
 import { getVmRegistry } from '../api/captures.ts'
 import { backOff, wait } from '../client/retry.ts'
 import type { Trust } from '../client/tls.ts'
@@ -22,6 +22,7 @@ import { openHolders } from './image-holders.ts'
 import { createPins } from './image-pins.ts'
 import { openImages, pretendImages } from './images.ts'
 import { reasonOf } from './messages.ts'
+import { createNodeTeller } from './node-teller.ts'
 import { createPacker, createPretendPacker } from './pack.ts'
 import { startPeerServer } from './peer-server.ts'
 import { createPeers, type PeersOptions } from './peers.ts'
@@ -213,6 +214,7 @@ async function runAgent(
   })
 
   const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder })
+  const teller = createNodeTeller(connection)
   const reportSelf = async (signal: AbortSignal): Promise<void> => {
     const { apiUrl } = connection
     const imageSpace = images.space()
@@ -222,8 +224,8 @@ async function runAgent(
       ...(peerServer && { peerPort: peerServer.port }),
     }
     const body = await capacity.report({ apiUrl, images: images.names(), cache, ownPorts: roster.ports() }, signal)
-    const { peerSecrets } = await connection.call(reportNode, { body }, signal)
-    if (peerSecrets) peerServer?.trust(peerSecrets)
+    const answer = await teller.tell(body, signal)
+    if (answer?.peerSecrets) peerServer?.trust(answer.peerSecrets)
   }
 
   const tunnels = createTunnels({
@@ -235,17 +237,26 @@ async function runAgent(
     log,
   })
 
+  /** What comes of a wish may be told to another server than the one that sent it. */
+  const saw = (revision: string | undefined): void => {
+    for (const each of [connection, content]) each.saw(revision)
+  }
   const received: { readonly [T in AgentMessage['type']]: (message: Extract<AgentMessage, { type: T }>) => void } = {
     HELLO(hello) {
+      saw(hello.store?.revision)
       roster.hello(hello)
       if (hello.cache) pins.want(hello.cache)
       heartbeat.every(hello.heartbeatSeconds)
+      teller.takesNotes = hello.takesNotes ?? false
       if (hello.servers) learn(hello.servers)
       captures.begin()
       reports.repeat()
       ready.resolve()
     },
-    VM: ({ vm }) => roster.want(vm),
+    VM({ vm }) {
+      saw(vm.revision)
+      roster.want(vm)
+    },
     CACHE: ({ cache }) => pins.want(cache),
     DIAL: (dial) => tunnels.open(dial),
     PING: () => undefined,
@@ -259,6 +270,7 @@ async function runAgent(
     connection,
     prepare: async (signal) => {
       capacity.moved()
+      teller.forget()
       await reportSelf(signal).catch((error: unknown) => {
         // No other try would find one.
         if (error instanceof NoAddress) failed.resolve(error)

@@ -6,6 +6,7 @@ import type { WantedCapture } from '../api/captures.ts'
 import type { PushFormat } from '../api/records.ts'
 import type { Capture, Handle } from '../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import type { CaptureProgress } from './capture-teller.ts'
 import type { Durability } from './handles.ts'
 import type { WantedImage } from './images.ts'
 
@@ -22,10 +23,16 @@ interface Known {
   readonly format?: PushFormat
 }
 
-/** frozen: to be packed. packed: to be delivered. failed: the server is still to be told. */
+/** frozen: to be packed. packed: to be delivered. pushed: in the registry, the server is still to be told. failed: so it is. */
 export type CaptureState =
   | (Known & { readonly phase: 'frozen'; readonly capture: Capture })
   | (Known & { readonly phase: 'packed'; readonly content: string })
+  | (Known & {
+      readonly phase: 'pushed'
+      readonly content: string
+      readonly digest: string
+      readonly told: CaptureProgress
+    })
   | (Known & { readonly phase: 'failed'; readonly problem: string })
 
 export interface CaptureStates {

@@ -3,8 +3,9 @@
 export interface CaptureProgress {
   readonly percent: number
   readonly bytes: number
-  /** push only. */
+  /** What is being done, or waited for. */
   readonly phase?: string
+  /** push only. */
   readonly bytesTotal?: number
   readonly bytesSkipped?: number
 }

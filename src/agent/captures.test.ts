@@ -74,6 +74,18 @@ describe('a capture', { concurrency: true }, () => {
     assert.deepEqual([rig.server.captured, await rig.left()], [[], []])
   })
 
+  it('that the server cannot take now says what it waits for, and goes on when it can', async () => {
+    await using rig = await CaptureRig.make()
+    rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'the registry is away')
+    await rig.start()
+    await rig.deploy('a')
+    const { id } = rig.capture('a')
+    const isTold = () => rig.server.progress.some(({ phase }) => phase === 'waiting: the registry is away')
+    await eventually(async () => assert.ok(isTold()), 60_000)
+    rig.server.refuseBlobs = undefined
+    await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+  })
+
   it('of which the server can keep nothing fails with its words, and leaves nothing on the node', async () => {
     await using rig = await CaptureRig.make()
     rig.server.refuseBlobs = new ApiError('RequestEntityTooLarge', 'the disk of the server is full')

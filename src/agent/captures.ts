@@ -7,14 +7,15 @@ import { backOff, type RetryPolicy, wait } from '../client/retry.ts'
 import type { Driver, Handle, VmSpec } from '../drivers/driver.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import type { Log } from '../platform/log.ts'
+import { createDeliveries, packedPercent } from './capture-deliveries.ts'
 import type { CaptureState, CaptureStates } from './capture-states.ts'
 import { type CaptureProgress, createTeller, type Teller } from './capture-teller.ts'
 import { isPassing } from './connection.ts'
-import { deliver, type Receiver } from './deliver.ts'
+import type { Receiver } from './deliver.ts'
 import type { Images } from './images.ts'
 import { reasonOf } from './messages.ts'
 import { GivenUp, type Packer } from './pack.ts'
-import { type PushTarget, push, type Sent, startSending } from './push.ts'
+import { type Sent, startSending } from './push.ts'
 
 export interface CaptureServer extends Omit<Receiver, 'finish'> {
   finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
@@ -65,10 +66,7 @@ export interface Captures {
 }
 
 type Packed = Extract<CaptureState, { phase: 'packed' }>
-
-interface Delivery extends Teller {
-  readonly signal: AbortSignal
-}
+type Pushed = Extract<CaptureState, { phase: 'pushed' }>
 
 interface Running {
   state: CaptureState
@@ -81,8 +79,6 @@ interface Running {
 }
 
 const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
-/** Packing takes more than half of the time, where the network is as quick as it is in most clusters. */
-const packedPercent = 60
 
 export function createCaptures(options: CapturesOptions): Captures {
   const { driver, images, packer, states, server, log } = options
@@ -155,7 +151,7 @@ export function createCaptures(options: CapturesOptions): Captures {
   const fail = async (one: Running, error: unknown): Promise<void> => {
     const { version, id, kind, handle, architecture, image, reference } = one.state
     const known = { version, id, kind, handle, architecture, image, ...(reference !== undefined && { reference }) }
-    if (one.state.phase === 'packed') await packer.dropped(one.state.content, alone(one)).catch(() => undefined)
+    await forgetPacked(one)
     const problem = problemOf(kind, error)
     log.warn('a VM could not be captured', { node: options.node, kind, name: handle.uid, problem })
     await keep(one, { ...known, phase: 'failed', problem })
@@ -172,11 +168,22 @@ export function createCaptures(options: CapturesOptions): Captures {
       await mine
     },
     async packed(one, signal) {
-      const { content, kind } = one.state as Packed
-      await deliveries[kind](one.state as Packed, { ...teller(one, signal), signal })
-      failpoint('captures.delivered')
-      await packer.delivered(content, alone(one)).catch(() => undefined)
-      overs.add(one)
+      const packed = one.state as Packed
+      const { tell, end: endTelling } = teller(one, signal)
+      if (packed.kind !== 'push') {
+        await toServer(packed, tell, signal)
+        return await delivered(one, packed)
+      }
+      const sending = { isAlone: alone(one), sent: headStarts.get(packed.id), tell, signal }
+      await keep(one, { ...packed, phase: 'pushed', ...(await toRegistry(packed, sending)) })
+      await endTelling().catch(() => undefined)
+    },
+    async pushed(one, signal) {
+      const { id, digest, told } = one.state as Pushed
+      // What was skipped is known to the job by this alone.
+      await server.report(id, told, signal)
+      await server.finish(id, digest, signal)
+      await delivered(one, one.state as Pushed)
     },
     async failed(one, signal) {
       const { id, problem } = one.state as Extract<CaptureState, { phase: 'failed' }>
@@ -191,41 +198,19 @@ export function createCaptures(options: CapturesOptions): Captures {
       (error) => isGivenUp(one, error) && drop(one),
     )
 
-  const toServer = async ({ id, content }: Packed, { tell, signal }: Delivery): Promise<void> => {
-    const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
-    await deliver(content, await packer.contentsOf(content), {
-      receiver,
-      read: packer.read,
-      signal,
-      pause,
-      progress: (share, bytes) => tell({ percent: packedPercent + share * (99 - packedPercent), bytes }),
-    })
+  const delivered = async (one: Running, { content }: Packed | Pushed): Promise<void> => {
+    failpoint('captures.delivered')
+    await packer.delivered(content, alone(one)).catch(() => undefined)
+    overs.add(one)
   }
 
-  /** Where each kind goes. */
-  const deliveries: Readonly<Record<WantedCapture['kind'], (packed: Packed, delivery: Delivery) => Promise<void>>> = {
-    save: toServer,
-    commit: toServer,
-    async push(packed, { tell, end: endTelling, signal }) {
-      const { id, content, format } = packed
-      const target = await targetOf(packed, signal)
-      const isAlone = () => images.isPackingAlone(id)
-      const sent = headStarts.get(id)
-      const options = { store: await packer.whole(), format, isAlone, sent, signal, progress: tell }
-      const digest = await push(content, target, options)
-      // What was skipped is known to the job by this alone.
-      await endTelling()
-      await server.finish(id, digest, signal)
-    },
+  const forgetPacked = async (one: Running): Promise<void> => {
+    if ('content' in one.state) await packer.dropped(one.state.content, alone(one)).catch(() => undefined)
   }
 
   /** What pushes have sent while they were being packed. */
   const headStarts = new Map<string, Sent>()
-  const targetOf = async ({ id, reference = '', image }: CaptureState, signal: AbortSignal): Promise<PushTarget> => ({
-    reference,
-    from: image.reference,
-    login: await server.login(id, signal),
-  })
+  const { toServer, toRegistry, targetOf } = createDeliveries({ packer, server, pause })
 
   async function pack(one: Running, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
@@ -266,8 +251,7 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   async function end(one: Running): Promise<void> {
     const { id, handle } = one.state
-    if (one.isDropped && one.state.phase === 'packed')
-      await packer.dropped(one.state.content, alone(one)).catch(() => undefined)
+    if (one.isDropped) await forgetPacked(one)
     await driver.capturing?.release(handle, id)
     failpoint('captures.released')
     await states.remove(id)

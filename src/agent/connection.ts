@@ -31,6 +31,8 @@ export interface Connection {
   join(signal: AbortSignal): Promise<void>
   /** The address in use does not work: takes the next one. */
   turn(): void
+  /** A server has told of a record of this revision: whichever hears of it next is to know it. */
+  saw(revision: string | undefined): void
 }
 
 export interface ConnectionOptions {
@@ -140,6 +142,10 @@ export function createConnection(options: ConnectionOptions): Connection {
     },
     turn() {
       current = addresses.after(current)
+    },
+    saw(told) {
+      // Servers that do not share a store say no revision, and wait for none.
+      if (revision.latest() !== undefined) revision.saw(told)
     },
   }
 }

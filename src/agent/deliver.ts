@@ -22,6 +22,8 @@ export interface DeliverOptions {
   readonly read: (digest: string, bytes: number, signal: AbortSignal) => Promise<Buffer>
   readonly signal: AbortSignal
   progress(share: number, bytes: number): void
+  /** The server is there and says "not now": why. */
+  waits?(reason: string): void
   readonly retry?: RetryPolicy
   /** How it is waited between two tries; may end early, when the server is known to be back. */
   readonly pause?: typeof wait
@@ -31,8 +33,11 @@ const putsAtOnce = 4
 const askedAtOnce = 5_000
 /** A server that loses what it has taken is not to be fed for ever. */
 const mostRounds = 5
-/** A server that is not there is waited for as long as it takes; one that says "not now", so often. */
-const patience: RetryPolicy = { attempts: 30, firstDelayMs: 200, maxDelayMs: 10_000, maxRetryAfterMs: 30_000 }
+/** A server that is not there is waited for as long as it takes; one that says "not now", for about an hour. */
+const patience: RetryPolicy = { attempts: 160, firstDelayMs: 200, maxDelayMs: 30_000, maxRetryAfterMs: 30_000 }
+
+/** What passes within a second or two is not worth a word. */
+const quietRefusals = 3
 
 export async function deliver(content: string, parts: readonly Stored[], options: DeliverOptions): Promise<void> {
   const { receiver, read, signal, progress } = options
@@ -74,10 +79,12 @@ async function persistently<T>(work: () => Promise<T>, options: DeliverOptions):
       signal.throwIfAborted()
       // Damaged on the way, or in the server's store: sent again, it heals.
       const isDamaged = error instanceof ApiError && error.code === 400
-      if (!(error instanceof ConnectionError)) refusals++
+      const isRefused = !(error instanceof ConnectionError)
+      if (isRefused) refusals++
       if (!(isPassing(error) || isDamaged)) throw error
       if (refusals >= retry.attempts)
         throw new Error(`the server does not take it: ${reasonOf(error)}`, { cause: error })
+      if (isRefused && refusals > quietRefusals) options.waits?.(reasonOf(error))
       await pause(backOff(Math.min(attempt, 10), retry, Math.random), signal)
     }
   }

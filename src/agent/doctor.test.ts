@@ -19,10 +19,10 @@ import {
   nodeCheck,
   portsCheck,
   sizeCheck,
-  sleepCheck,
   spaceCheck,
   virtualisationCheck,
 } from './doctor.ts'
+import { type Ask, macCheck, sleepCheck, softnetCheck } from './doctor-mac.ts'
 import { serverChecks } from './doctor-server.ts'
 
 const signal = new AbortController().signal
@@ -91,6 +91,37 @@ describe('the checks of a host', () => {
     assert.equal((await one(sleepCheck(said(0)))).result, 'ok')
     const asleep = await one(sleepCheck(said(10)))
     assert.deepEqual([asleep.result, asleep.found], ['warning', 'after 10 minutes'])
+  })
+
+  it('know what a Mac can run, and what to do where it cannot', async () => {
+    const mac = { platform: 'darwin', arch: 'arm64' }
+    const says =
+      (version: string, support = '1'): Ask =>
+      async (program) =>
+        program === 'sw_vers' ? `${version}\n` : `${support}\n`
+    const cases: readonly (readonly [Ask, typeof mac, string, RegExp, RegExp | undefined])[] = [
+      [says('15.1'), mac, 'ok', /^macOS 15\.1, Apple's Virtualization framework$/, undefined],
+      [says('13.6'), mac, 'warning', /macOS 13\.6/, /suspended from macOS 14 on/],
+      [says('12.7'), mac, 'problem', /macOS 12\.7/, /macOS 13 or newer is needed/],
+      [says('15.1', '0'), mac, 'problem', /none/, /is a VM itself/],
+      [says('15.1'), { ...mac, arch: 'x64' }, 'problem', /darwin on x64/, /use --driver qemu/],
+      [says(''), { platform: 'linux', arch: 'arm64' }, 'problem', /linux on arm64/, /use --driver qemu/],
+    ]
+    for (const [ask, host, result, found, advice] of cases) {
+      const seen = await one(macCheck(ask, host))
+      assert.equal(seen.result, result, seen.found)
+      assert.match(seen.found, found)
+      if (advice) assert.match(seen.advice ?? '', advice)
+      else assert.equal(seen.advice, undefined)
+    }
+  })
+
+  it('know whether guests can be sealed off by Softnet, which has to be root', async () => {
+    const file = (mode: number, uid: number) => async () => ({ path: '/opt/softnet', mode, uid })
+    assert.equal((await one(softnetCheck(file(0o104755, 0)))).result, 'ok')
+    assert.match((await one(softnetCheck(async () => undefined))).advice ?? '', /brew reinstall openai\/tools\/tart/)
+    for (const look of [file(0o100755, 0), file(0o104755, 501)])
+      assert.match((await one(softnetCheck(look))).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
   })
 
   it('come to a result on every host', async () => {

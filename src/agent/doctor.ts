@@ -133,7 +133,6 @@ const span = 100
 export const portsCheck: Check = {
   check: 'ports',
   async look() {
-    if (process.platform !== 'linux') return ok('met when a VM starts')
     const taken = new Set((await listeners()).map(({ port }) => port))
     const crowded = Object.entries(firstPorts).map(([kind, first]) => {
       const count = Array.from({ length: span }, (_, index) => first + index).filter((port) => taken.has(port)).length
@@ -186,17 +185,6 @@ export const sizeCheck: Check = {
     return memory < 4 ? warning(found, 'a VM of the usual size does not fit; give smaller ones') : ok(found)
   },
 }
-
-/** A Mac that falls asleep takes its VMs with it. `ask` gives what pmset says. */
-export const sleepCheck = (ask: () => Promise<string>): Check => ({
-  check: 'sleep',
-  async look() {
-    const minutes = Number(/^\s*sleep\s+(\d+)/m.exec(await ask())?.[1] ?? 0)
-    return minutes === 0
-      ? ok('never')
-      : warning(`after ${minutes} minutes`, 'sudo pmset -a sleep 0 disksleep 0 displaysleep 0 womp 1 autorestart 1')
-  },
-})
 
 const fewestFiles = 4_096
 

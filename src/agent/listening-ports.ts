@@ -1,5 +1,6 @@
-// The TCP ports that programs of this host listen on, from /proc. Elsewhere none are known: a taken port is then met when
-// a VM starts.
+// The TCP ports that programs of this host listen on: from /proc, and on macOS, which lets one program take a port of one
+// address from another that has it on all of them, from netstat.
+import { exec } from '../platform/exec.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 
 export interface Listener {
@@ -12,6 +13,7 @@ const listening = '0A'
 const any = new Set(['0.0.0.0', '::'])
 /** Several agents of one process share one look. */
 const keptMs = 2_000
+const netstatMs = 10_000
 let last: { readonly atMs: number; readonly listeners: Promise<readonly Listener[]> } | undefined
 
 export function listeners(): Promise<readonly Listener[]> {
@@ -21,6 +23,10 @@ export function listeners(): Promise<readonly Listener[]> {
 }
 
 async function read(): Promise<readonly Listener[]> {
+  if (process.platform === 'darwin') {
+    const answer = await exec('netstat', ['-an', '-p', 'tcp'], { timeoutMs: netstatMs }).catch(() => undefined)
+    return parseNetstat(answer?.stdout ?? '')
+  }
   const tables = await Promise.all(
     ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFileIfPresent(file).catch(() => undefined)),
   )
@@ -34,6 +40,14 @@ export function parseListeners(table: string): Listener[] {
     const [, address = '', port = '', state] = match
     if (state === listening) found.push({ address: addressOf(address), port: Number.parseInt(port, 16) })
   }
+  return found
+}
+
+/** Lines such as `tcp4 0 0 *.5900 *.* LISTEN`, as macOS writes them. */
+export function parseNetstat(text: string): Listener[] {
+  const found: Listener[] = []
+  for (const [, address = '', port = ''] of text.matchAll(/^tcp\d*\s+\d+\s+\d+\s+(\S+)\.(\d+)\s+\S+\s+LISTEN\b/gm))
+    found.push({ address: address === '*' ? '0.0.0.0' : address, port: Number(port) })
   return found
 }
 

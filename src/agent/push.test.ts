@@ -48,6 +48,7 @@ describe('a push in the format of tart', () => {
     sent: undefined,
     signal,
     progress: ({ phase = '' }) => phases.push(phase),
+    confirm: async () => undefined,
   })
   const kept = async () => (await small.store.list({ limit: 1_000 })).items.length
 

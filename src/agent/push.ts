@@ -40,6 +40,8 @@ export interface PushOptions {
   isAlone(): Promise<boolean>
   readonly signal: AbortSignal
   progress(progress: CaptureProgress): void
+  /** Throws when nobody wants it any more: asked before anything becomes visible. */
+  confirm(): Promise<void>
 }
 
 /** Returns the digest of the manifest in the registry. */
@@ -54,6 +56,7 @@ export async function push(content: string, target: PushTarget, options: PushOpt
     {
       signal,
       there: sent?.there,
+      beforeFinish: options.confirm,
       onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) =>
         progress({
           percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),

@@ -1,7 +1,9 @@
 // From what the server wants to what a driver is told.
+import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
+import { randomSerial } from '../api/records.ts'
 import type { BaseImage, Forward, VmSpec } from '../drivers/driver.ts'
 
 const gib = 2 ** 30
@@ -36,11 +38,15 @@ export function specOf(vm: WantedVm, image: BaseImage, iso?: string): VmSpec {
     ...(isLarger && vm.diskGb !== undefined && { diskBytes: bytesOf(vm.diskGb) }),
     ...(vm.vnc !== undefined && { screen: { port: vm.vnc, width: display.width, height: display.height } }),
     ...(userdata !== undefined && { userdata }),
-    ...(systemSerial !== undefined && { systemSerial }),
+    ...(systemSerial !== undefined && { systemSerial: systemSerial === randomSerial ? ownSerial(uid) : systemSerial }),
     ...(iso !== undefined && { iso }),
     ...(vm.isCold && { isCold: true }),
   }
 }
+
+/** Of twelve letters and digits, as many Macs have, and the same at every start. */
+const ownSerial = (uid: string): string =>
+  createHash('sha256').update(`${uid}/serial`).digest('hex').slice(0, 12).toUpperCase()
 
 const forwardsOf = ({ ssh, screenshare, reservedPorts }: WantedVm): Forward[] => [
   { protocol: 'tcp', hostPort: ssh, guestPort: guestPorts.ssh },

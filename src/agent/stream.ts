@@ -10,7 +10,7 @@ import { LineTooLong, linesOf } from './lines.ts'
 export interface Stream {
   /** The server has said hello on it. */
   readonly isOpen: boolean
-  /** Asked with every heartbeat: a stream on which nothing has come for three of them is dead, and is closed. */
+  /** Asked with every heartbeat: a stream on which nothing has come for more than two of them is dead, and is closed. */
   check(heartbeatMs: number): void
   /** Opens it anew, at most once a minute: a HELLO says everything. */
   renew(): void
@@ -40,7 +40,7 @@ class UnusableMessage extends Error {
 /** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
 const longestLineBytes = 256 * 1024 * 1024
 const defaultRenewEveryMs = 60_000
-const silentHeartbeats = 3
+const silentHeartbeats = 2.5
 const lastingMs = 5_000
 const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 100, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
 

@@ -76,6 +76,8 @@ export const AgentMessage = t.Union(
         eras: t.Optional(t.Array(t.Object({ uid: t.String(), since: t.String() }))),
       }),
       heartbeatSeconds: t.Integer(),
+      /** It takes `noteAgent` for a report that would say the same once more. Absent: an older server. */
+      takesNotes: t.Optional(t.Boolean()),
       /** Where servers of the cluster are reached; absent where there is one. */
       servers: t.Optional(t.Array(t.String())),
       /** Absent: a server that knows no cache. */
@@ -229,6 +231,21 @@ export const reportNode = operation({
   }),
   refuses: ['NotFound', 'Conflict'],
   example: { body: report, response: { name: 'mini-arm-13', namespace: 'svc-default' } },
+})
+
+export const noteAgent = operation({
+  id: 'noteAgent',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/note`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Say that a node is as it was reported last',
+  response: t.Object({ wantsReport: t.Boolean({ description: 'The server does not know it as it is: report it' }) }),
+  refuses: ['NotFound'],
+  example: { response: { wantsReport: false } },
 })
 
 export const reportVms = operation({

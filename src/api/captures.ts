@@ -110,7 +110,7 @@ export const reportCapture = operation({
   body: t.Object({
     percent: t.Integer({ minimum: 0, maximum: 100 }),
     bytes: t.Integer({ minimum: 0 }),
-    /** push: what is being done, of how much, and how much the registry had already. */
+    /** push: what is being done, of how much, and how much the registry had already. Others: what it waits for. */
     phase: t.Optional(t.String({ maxLength: 256 })),
     bytesTotal: t.Optional(t.Integer({ minimum: 0 })),
     bytesSkipped: t.Optional(t.Integer({ minimum: 0 })),

@@ -1,7 +1,7 @@
 // Copies of images on nodes: which node has which, and which are to be there before somebody deploys from them.
 import * as t from 'typebox'
-import { Continue, inNamespace, MadeListQuery, operation } from './operation.ts'
-import { Architecture, Flag, Timestamp } from './records.ts'
+import { Continue, inNamespace, listOperation, MadeListQuery, operation } from './operation.ts'
+import { Architecture, Flag, ResourceVersion, Timestamp } from './records.ts'
 
 export const CachedCopy = t.Object(
   {
@@ -30,6 +30,19 @@ export const CachedImage = t.Object(
   { title: 'CachedImage' },
 )
 export type CachedImage = t.Static<typeof CachedImage>
+
+export const NodeCache = t.Object(
+  {
+    name: t.String({ description: 'Of the node' }),
+    namespace: t.String(),
+    copies: t.Array(t.Object({ image: t.String(), ...t.Omit(CachedCopy, ['node']).properties }), {
+      description: 'Those that it has or is to have, by the names of their images',
+    }),
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'NodeCache' },
+)
+export type NodeCache = t.Static<typeof NodeCache>
 
 const Names = (description: string) =>
   t.Optional(t.Array(t.String({ minLength: 1, maxLength: 256 }), { maxItems: 1_000, description }))
@@ -124,6 +137,25 @@ export const listCachedImages = operation({
   response: t.Object({ items: t.Array(CachedImage), continue: Continue }),
   refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, response: { items: [example] } },
+})
+
+export const listNodeCaches = listOperation({
+  id: 'listNodeCaches',
+  noun,
+  path: `${inNamespace}/cache/nodes`,
+  allow: 'dev',
+  summary: 'List the nodes of a namespace, each with the images that it has copies of',
+  item: NodeCache,
+  refuses: ['NotFound'],
+  example: {
+    params: { namespace: 'svc-default' },
+    item: {
+      name: 'mini-arm-14',
+      namespace: 'svc-default',
+      copies: [{ image: 'tiny-arm64', state: 'Fetching', progress: { percent: 35 }, pinned: true }],
+      resourceVersion: '42',
+    },
+  },
 })
 
 export const getCachedImage = operation({

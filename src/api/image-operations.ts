@@ -57,6 +57,12 @@ export const imageFields = {
       },
     ),
   ),
+  capture: t.Optional(
+    t.Object(
+      { kind: t.Enum(['save', 'commit']), vm: t.String({ description: 'Whose disk it is, as `namespace/name`' }) },
+      { title: 'ImageCapture', description: 'What is on its way into it; it is Updating until that has come' },
+    ),
+  ),
   lastUpdatedTimestamp: Timestamp,
   resourceVersion: ResourceVersion,
 }

@@ -13,6 +13,9 @@ export type Architecture = t.Static<typeof Architecture>
 
 export const Flag = (description: string) => t.Optional(t.Boolean({ description }))
 
+/** In place of a serial number: one that no other VM has. */
+export const randomSerial = 'random'
+
 export const schedulers = ['default', 'most-allocated'] as const
 
 /**
@@ -39,7 +42,9 @@ export const VmShape = {
   legacyIO: Flag('Intel: old disk devices'),
   gpuPassthrough: Flag('Intel: needs `vncConsole: false` and a node that has a GPU'),
   iso: t.Optional(t.String({ maxLength: 256, description: 'Intel: an ISO to attach' })),
-  systemSerial: t.Optional(t.String({ maxLength: 64, description: "Intel: the machine's serial number" })),
+  systemSerial: t.Optional(
+    t.String({ maxLength: 64, description: "Intel: the machine's serial number; `random`: a new one, also on Macs" }),
+  ),
   displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: '1920 when left out' })),
   displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: '1080 when left out' })),
   displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: '96 when left out' })),

@@ -1,7 +1,7 @@
 // The master keys that seal secrets at rest. One text format everywhere: base64 keys of 32 bytes, separated by white
 // space or commas; the first one seals, all of them open. From a file (made at first start), an environment variable
 // or a credential file of the service manager.
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -11,6 +11,8 @@ export interface MasterKey {
   /** Names the key in what it sealed; tells nothing about it. */
   readonly id: string
   readonly bytes: Buffer
+  /** The same for ciphers, which would look at bytes each time whether they are one. */
+  readonly secret: KeyObject
 }
 
 export interface Keyring {
@@ -31,7 +33,11 @@ export class KeyringError extends Error {
 }
 
 export function makeKeyring(bytes: readonly Buffer[]): Keyring {
-  const keys = bytes.map((key) => ({ id: createHash('sha256').update(key).digest('hex').slice(0, 12), bytes: key }))
+  const keys = bytes.map((key) => ({
+    id: createHash('sha256').update(key).digest('hex').slice(0, 12),
+    bytes: key,
+    secret: createSecretKey(key),
+  }))
   const [active] = keys
   if (!active) throw new KeyringError('a key ring needs at least one key')
   return { active, keys: new Map(keys.map((key) => [key.id, key])) }

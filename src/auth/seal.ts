@@ -21,9 +21,9 @@ export interface Binding {
 }
 
 export function seal(ring: Keyring, secret: string, binding: Binding): Sealed {
-  const { id, bytes } = ring.active
+  const { id, secret: key } = ring.active
   const nonce = randomBytes(nonceBytes)
-  const cipher = createCipheriv(algorithm, bytes, nonce, { authTagLength: tagBytes }).setAAD(associated(id, binding))
+  const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(associated(id, binding))
   const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()])
   return ['v1', id, nonce.toString('base64url'), sealed.toString('base64url')].join('.')
 }
@@ -35,7 +35,7 @@ export function unseal(ring: Keyring, sealed: Sealed, binding: Binding): string 
   if (!key) throw refused(binding, `was sealed with the key ${id}, which is not in the key ring`)
   const bytes = Buffer.from(body, 'base64url')
   try {
-    const decipher = createDecipheriv(algorithm, key.bytes, Buffer.from(nonce, 'base64url'), {
+    const decipher = createDecipheriv(algorithm, key.secret, Buffer.from(nonce, 'base64url'), {
       authTagLength: tagBytes,
     })
     decipher.setAAD(associated(id, binding)).setAuthTag(bytes.subarray(-tagBytes))

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { AgentSettingsError, parseAgentSettings, readAgentSettings } from './agent-settings.ts'
+import { AgentSettingsError, appleNetwork, parseAgentSettings, readAgentSettings } from './agent-settings.ts'
 
 const key = 'stand-in for a key '.repeat(4).slice(0, 64)
 let folder: string
@@ -25,13 +25,34 @@ describe('parseAgentSettings', () => {
     assert.deepEqual(parseAgentSettings('{}', 'f'), {})
   })
 
+  it('takes a bridge, or what sealed guests of tart may reach, and says what does not go together', () => {
+    assert.deepEqual(parseAgentSettings('{"apple":{"bridge":"en0"}}', 'f'), { apple: { bridge: 'en0' } })
+    assert.deepEqual(appleNetwork(undefined, { bridge: 'en0' }), { kind: 'bridged', card: 'en0' })
+    const { apple } = parseAgentSettings('{"apple":{"allow":["10.0.0.0/8"]}}', 'f')
+    assert.deepEqual(appleNetwork('sealed', apple), { kind: 'sealed', allow: ['10.0.0.0/8'] })
+    for (const asked of [undefined, 'user'] as const) assert.deepEqual(appleNetwork(asked), { kind: 'shared' })
+    assert.throws(() => appleNetwork('sealed', { bridge: 'en0' }), /exclude each other/)
+    assert.throws(() => appleNetwork(undefined, apple), /add --network sealed/)
+  })
+
   const refused: readonly (readonly [name: string, text: string, message: RegExp])[] = [
     ['what is no JSON, without quoting it', `{"macos":{"smcKey":"${key}`, /not JSON/],
-    ['an unknown field', '{"macOS":{}}', /"macOS" is unknown in it; there is macos/],
+    ['an unknown field', '{"macOS":{}}', /"macOS" is unknown in it; there is macos, apple/],
     ['a field that is no text', '{"macos":{"cpu":1}}', /macos\.cpu/],
     ['a list', '{"macos":[]}', /macos has to be an object/],
     ['a relative path', '{"macos":{"bootDisk":"oc.img"}}', /absolute/],
     ['a format that QEMU would have to guess', '{"macos":{"bootDiskFormat":"vmdk"}}', /raw or qcow2/],
+    [
+      'a bridge that is no card',
+      '{"apple":{"bridge":"--net-host"}}',
+      /apple\.bridge has to be the name of a network card/,
+    ],
+    ['a bridge that would list them', '{"apple":{"bridge":"list"}}', /apple\.bridge/],
+    [
+      'a range that is none',
+      '{"apple":{"allow":["10.0.0.0/8,0.0.0.0/0"]}}',
+      /a list of networks such as 10\.0\.0\.0\/8/,
+    ],
     ['a key that is too short', `{"macos":{"smcKey":"${key.slice(1)}"}}`, /64 printable characters.*has 63/],
     ['a key that would end early', JSON.stringify({ macos: { smcKey: `"${key.slice(1)}` } }), /without '"'/],
   ]

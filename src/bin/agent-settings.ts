@@ -1,13 +1,24 @@
 // `agent.json`: what the operator of a node gives it that is no option, because it is secret or rarely changes. Read once,
 // when the agent starts; refused where others could read it. Nothing of it is ever logged or told to the server.
 import fs from 'node:fs/promises'
+import net from 'node:net'
 import path from 'node:path'
+import type { AppleNetwork } from '../drivers/apple/launch.ts'
 import { type MacosSettings, smcKeyProblem } from '../drivers/qemu/macos.ts'
 
 export const agentSettingsFile = 'agent.json'
 
 export interface AgentSettings {
   readonly macos?: MacosSettings
+  readonly apple?: AppleSettings
+}
+
+/** Of the networks of tart's guests. */
+export interface AppleSettings {
+  /** The card of the Mac that guests are connected to, such as `en0`. */
+  readonly bridge?: string
+  /** What sealed guests may reach besides the internet. */
+  readonly allow?: readonly string[]
 }
 
 /** Its message says what is wrong with the file, and never what is in it. */
@@ -33,7 +44,7 @@ export async function readAgentSettings(file: string, isAskedFor: boolean): Prom
 }
 
 export function parseAgentSettings(text: string, file: string): AgentSettings {
-  const wrong = (problem: string): AgentSettingsError => new AgentSettingsError(`${file}: ${problem}`)
+  const wrong: Wrong = (problem) => new AgentSettingsError(`${file}: ${problem}`)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -41,8 +52,48 @@ export function parseAgentSettings(text: string, file: string): AgentSettings {
     // What JSON.parse says would quote the text.
     throw wrong('it is not JSON')
   }
-  const { macos } = fieldsOf(value, 'it', ['macos'], wrong)
-  if (macos === undefined) return {}
+  const { macos, apple } = fieldsOf(value, 'it', ['macos', 'apple'], wrong)
+  return {
+    ...(macos !== undefined && { macos: parseMacos(macos, wrong) }),
+    ...(apple !== undefined && { apple: parseApple(apple, wrong) }),
+  }
+}
+
+type Wrong = (problem: string) => AgentSettingsError
+
+function parseApple(apple: unknown, wrong: Wrong): AppleSettings {
+  const { bridge, allow } = fieldsOf(apple, 'apple', ['bridge', 'allow'], wrong)
+  // It becomes a part of an argument, and "list" would only list them.
+  if (
+    bridge !== undefined &&
+    !(typeof bridge === 'string' && /^[A-Za-z][\w .-]{0,63}$/.test(bridge) && bridge !== 'list')
+  )
+    throw wrong('apple.bridge has to be the name of a network card, such as en0')
+  const ranges: unknown = allow ?? []
+  if (!Array.isArray(ranges) || !ranges.every(isRange))
+    throw wrong('apple.allow has to be a list of networks such as 10.0.0.0/8')
+  return { ...(bridge !== undefined && { bridge }), ...(ranges.length > 0 && { allow: ranges }) }
+}
+
+function isRange(value: unknown): value is string {
+  const [, address = '', bits = ''] = /^([\d.]+)\/(\d{1,2})$/.exec(String(value)) ?? []
+  return typeof value === 'string' && net.isIPv4(address) && Number(bits) <= 32
+}
+
+/** Of tart's guests, by what was asked for and what the node is given. */
+export function appleNetwork(
+  asked: 'sealed' | 'user' | undefined,
+  { bridge, allow }: AppleSettings = {},
+): AppleNetwork {
+  if (bridge !== undefined && asked !== undefined)
+    throw new AgentSettingsError('apple.bridge in the configuration of this node, and --network, exclude each other')
+  if (bridge !== undefined) return { kind: 'bridged', card: bridge }
+  if (asked === 'sealed') return { kind: 'sealed', ...(allow && { allow }) }
+  if (allow) throw new AgentSettingsError('apple.allow is for guests that are sealed off: add --network sealed')
+  return { kind: 'shared' }
+}
+
+function parseMacos(macos: unknown, wrong: Wrong): MacosSettings {
   const given = fieldsOf(macos, 'macos', ['bootDisk', 'bootDiskFormat', 'smcKey', 'cpu'], wrong)
   const textOf = (name: keyof typeof given): string | undefined => {
     const found = given[name]
@@ -58,11 +109,9 @@ export function parseAgentSettings(text: string, file: string): AgentSettings {
   const problem = smcKey === undefined ? undefined : smcKeyProblem(smcKey)
   if (problem !== undefined) throw wrong(`macos.smcKey: ${problem}`)
   return {
-    macos: {
-      ...(bootDisk !== undefined && { openCore: { file: bootDisk, format } }),
-      ...(smcKey !== undefined && { smcKey }),
-      ...(cpu !== undefined && { cpu }),
-    },
+    ...(bootDisk !== undefined && { openCore: { file: bootDisk, format } }),
+    ...(smcKey !== undefined && { smcKey }),
+    ...(cpu !== undefined && { cpu }),
   }
 }
 
@@ -70,7 +119,7 @@ function fieldsOf<const Name extends string>(
   value: unknown,
   what: string,
   names: readonly Name[],
-  wrong: (problem: string) => Error,
+  wrong: Wrong,
 ): Readonly<Partial<Record<Name, unknown>>> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw wrong(`${what} has to be an object`)
   const odd = Object.keys(value).find((name) => !names.some((known) => known === name))

@@ -12,7 +12,13 @@ import { LockedError } from '../platform/lock-file.ts'
 import { createLog } from '../platform/log.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
-import { type AgentSettings, AgentSettingsError, agentSettingsFile, readAgentSettings } from './agent-settings.ts'
+import {
+  type AgentSettings,
+  AgentSettingsError,
+  agentSettingsFile,
+  appleNetwork,
+  readAgentSettings,
+} from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
 import { version } from './version.ts'
 
@@ -86,11 +92,12 @@ function start(
   )
 }
 
-const driverFor = ({ driver, architecture, network, simulation }: AgentOptions, { macos }: AgentSettings): Driver => {
+function driverFor(options: AgentOptions, { macos, apple }: AgentSettings): Driver {
+  const { driver, architecture, network, simulation, dataDir } = options
   const only = architecture === undefined ? {} : { architectures: [architecture] }
   const open: Readonly<Record<AgentOptions['driver'], () => Driver>> = {
     qemu: () => openDriver('qemu', { network, macos, ...only }),
-    apple: () => openDriver('apple'),
+    apple: () => openDriver('apple', { dataDir, network: appleNetwork(network, apple) }),
     simulated: () => openDriver('simulated', { ...simulation, ...only }),
   }
   return open[driver]()

@@ -159,7 +159,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const stopping = new AbortController()
   const ending = new AbortController()
   const fleetServices = cleanup.use(
-    createFleetServices({ collections, secrets, log }, peers && { peers, store, clock }),
+    createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }),
   )
   const history = createHistory({ collections, clock })
   cleanup.defer(() => history.stop())

@@ -44,6 +44,18 @@ describe('what vm deploy sends', () => {
     assert.match(stdout, /^NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS\ndemo\t10\.0\.0\.7\t8822\t5999\t5900\tRunning\n$/)
   })
 
+  it('is a question only with --dry-run, which ends with 1 where the VM would go nowhere', async () => {
+    const shown = { cpu: 3, memory: '4.80Gi', image: 'a', architecture: 'arm64', hasImage: false, nodes: [] }
+    const known = { ...shown, node: 'mini-1', os: 'macos', size: '90G', message: 'it would go to node "mini-1"' }
+    serve(service, { 'POST vms/estimate': () => known })
+    const { exitCode, stdout, stderr } = await deploy('demo -i a --dry-run')
+    assert.equal(stdout, 'NODE\tCPU\tMEMORY\tIMAGE\tTYPE\tOS\tSIZE\nmini-1\t3\t4.80Gi\ta\tarm64\tmacos\t90G\n')
+    assert.deepEqual([exitCode, stderr], [0, 'svc3: it would go to node "mini-1"\n'])
+    serve(service, { 'POST vms/estimate': () => ({ ...shown, message: 'it would wait for a node' }) })
+    assert.equal((await deploy('-i a --dry-run')).exitCode, 1)
+    assert.deepEqual(asked, [])
+  })
+
   it('is every option, in the words of the API', async () => {
     const words =
       'demo --config ios -i sonoma -c 4 -m 4.8 --node mini-1 --tag ios --tag-required --scheduler most-allocated ' +

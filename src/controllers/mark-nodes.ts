@@ -1,9 +1,9 @@
-// Says in the records which nodes answer: READY as soon as a stream is open, NOT READY when there was none for 40 s. The
-// VMs of a node that is gone are not touched; what they are is unknown until it is back.
+// Says in the records which nodes answer: READY as soon as a stream is open, NOT READY when there was none for 40 s.
+// (Of one that looks open and is silent for so long, the server that has it says so.)
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { NodeRecord } from '../store/fleet-records.ts'
-import { changeNode, changeVm } from '../store/vms.ts'
+import { markNode } from '../store/node-states.ts'
 import type { Controller } from './controller.ts'
 import type { Presence } from './rooms.ts'
 
@@ -31,24 +31,9 @@ export function markNodes(controller: Controller, presence: Presence, patience =
     },
   })
 
-  async function mark({ name, allocations }: NodeRecord, isReady: boolean): Promise<void> {
-    log.info(isReady ? 'a node is ready' : 'a node does not answer', { node: name })
+  async function mark(node: NodeRecord, isReady: boolean): Promise<void> {
+    log.info(isReady ? 'a node is ready' : 'a node does not answer', { node: node.name })
     const at = timestamp(clock.now())
-    await changeNode(collections, name, (record) =>
-      presence.isOpen(name) === isReady ? { ...record, isReady, lastSeenAt: at } : undefined,
-    )
-    if (isReady) return
-    const message = `node "${name}" does not answer since ${at}`
-    const condition = { type: 'NodeReady', status: 'False', reason: 'NodeLost', message, at } as const
-    for (const [uid, vm] of Object.entries(allocations)) {
-      const key = collections.vms.key(vm.namespace, vm.name)
-      await changeVm(collections, key, uid, (record) => {
-        // Back already: what it reports is the truth.
-        if (presence.isOpen(name)) return undefined
-        const power = record.observed.hasRun ? 'unknown' : record.observed.power
-        const conditions = [...record.conditions.filter(({ type }) => type !== 'NodeReady'), condition]
-        return { ...record, observed: { ...record.observed, power }, conditions }
-      })
-    }
+    await markNode(collections, node, { isReady, at, isOpen: (name) => presence.isOpen(name) })
   }
 }

@@ -7,6 +7,28 @@ import { changeNode, changeVm, isDeleted, release, withWish } from '../store/vms
 import type { Controller } from './controller.ts'
 import { portsIn, type Rooms } from './rooms.ts'
 
+/** Where another cluster's VMs take ports at the same address, those that a VM gets may be taken again and again. */
+export class PortTurns {
+  readonly #turns = new Map<string, { readonly count: number; readonly dueMs: number }>()
+
+  /** Whether it is the VM's turn; taken, the next one comes later and later. */
+  take(key: string, nowMs: number): boolean {
+    const { count, dueMs } = this.#turns.get(key) ?? { count: 0, dueMs: 0 }
+    if (nowMs < dueMs) return false
+    const waitMs = count < turnsAtOnce ? 0 : Math.min(longestTurnMs, firstTurnMs * 2 ** (count - turnsAtOnce))
+    this.#turns.set(key, { count: count + 1, dueMs: nowMs + waitMs })
+    return true
+  }
+
+  forget(key: string): void {
+    this.#turns.delete(key)
+  }
+}
+
+const turnsAtOnce = 3
+const firstTurnMs = 2_000
+const longestTurnMs = 60_000
+
 export async function newPorts(
   { collections }: Pick<Controller, 'collections'>,
   { key, value }: Entry<VmRecord>,

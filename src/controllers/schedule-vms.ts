@@ -8,7 +8,7 @@ import type { NodeAllocation, NodeRecord, VmRecord } from '../store/fleet-record
 import { type Entry, ignoreLost } from '../store/store.ts'
 import { changeNode, changeVm, forgetVm, isDeleted, isFailedDeployment, release } from '../store/vms.ts'
 import type { Controller } from './controller.ts'
-import { newPorts } from './new-ports.ts'
+import { newPorts, PortTurns } from './new-ports.ts'
 import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
 
 const sweepMs = 30_000
@@ -29,10 +29,12 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   /** Those of them that were not looked at since they came, or since nodes may have got more room. */
   const fresh = new Set<string>()
   const told = new Map<string, number>()
+  const portTurns = new PortTurns()
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
 
   const note = (key: string, record: VmRecord | undefined): void => {
+    if (record?.observed.power !== 'starting' && record?.observed.power !== 'pending') portTurns.forget(key)
     if (record && needsUs(record)) {
       if (!waiting.has(key) || record.place) fresh.add(key)
       waiting.add(key)
@@ -102,10 +104,14 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       if (already) already.push({ vm, allocation: found.allocation })
       else chosen.set(room, [{ vm, allocation: found.allocation }])
     }
+    const nowMs = performance.now()
+    const taken = pending.filter(({ value }) => value.place)
+    const inTurn = taken.filter(({ key }) => portTurns.take(key, nowMs))
+    if (inTurn.length < taken.length) later()
     await Promise.all([
       ...[...chosen].map(([room, list]) => settle(room, list)),
       ...unplaced.map(({ vm, message }) => explain(vm, message)),
-      ...pending.filter(({ value }) => value.place).map((vm) => newPorts(controller, vm, rooms)),
+      ...inTurn.map((vm) => newPorts(controller, vm, rooms)),
     ])
   }
 
@@ -148,7 +154,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     )
   }
 
-  /** Reasons that were too soon are told with the next look. */
+  /** Reasons that were too soon are told with the next look, and ports are given out with it. */
   function later(): void {
     laterTimer ??= setTimeout(() => {
       laterTimer = undefined

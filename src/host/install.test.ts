@@ -97,6 +97,14 @@ describe('installing', () => {
     assert.deepEqual(calls, ['systemctl daemon-reload', 'systemctl enable svc3-agent', 'systemctl restart svc3-agent'])
   })
 
+  it('gives a server the memory that bin/svc3 gives it', async () => {
+    const [flag = ''] =
+      /--max-semi-space-size=\d+/.exec(await fs.readFile(new URL('../../bin/svc3', import.meta.url), 'utf8')) ?? []
+    const steps = await installSteps({ ...target(await packaged('3.0.0')), kind: 'server' }, request)
+    const unit = steps.find(({ says }) => says.includes('ExecStart='))?.says ?? ''
+    assert.ok(flag && unit.includes(`ExecStart=/usr/bin/node ${flag} /usr/local/lib/svc3/server/current`), unit)
+  })
+
   it('copies the program so that its user can run it, without what this user compiled', async () => {
     await install('3.0.0')
     const current = at('usr/local/lib/svc3/agent/current')

@@ -49,6 +49,9 @@ const noteFile = 'install.json'
 const place = ({ root }: Pick<Installation, 'root'>, file: string): string =>
   root === undefined ? file : path.join(root, file)
 
+/** As bin/svc3 has them, which services do not go through. */
+const flags: Readonly<Record<ServiceKind, readonly string[]>> = { agent: [], server: ['--max-semi-space-size=16'] }
+
 const definitionOf = (
   { kind, node }: Pick<Installation, 'kind' | 'node'>,
   { user, groups, dataDir, writes, words }: Omit<Note, 'formatVersion'>,
@@ -58,7 +61,7 @@ const definitionOf = (
   groups,
   dataDir,
   writes,
-  command: [node, path.posix.join(programDir(kind), 'current/dist/svc3.cjs'), ...words],
+  command: [node, ...flags[kind], path.posix.join(programDir(kind), 'current/dist/svc3.cjs'), ...words],
 })
 
 export async function installSteps(target: Installation, request: InstallRequest): Promise<readonly Step[]> {

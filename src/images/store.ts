@@ -11,7 +11,8 @@ import { digestPattern } from './format.ts'
 import { writeAll } from './sparse-write.ts'
 import { explainFull, ifAbsent, removeUnfinished, temporaryName } from './temporary-files.ts'
 
-const pieceBytes = 2 ** 20
+/** A hundred may be read at once, by twenty pushes. */
+const pieceBytes = 2 ** 18
 const readAtOnceBytes = 32 * 2 ** 20
 const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, '0'))
 

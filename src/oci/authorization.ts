@@ -4,6 +4,7 @@ import { type Challenge, parseChallenges } from './challenge.ts'
 import { RegistryError } from './errors.ts'
 import { type Redactor, redactUrl } from './redact.ts'
 import { refusal } from './refusal.ts'
+import { orAborted } from './retry.ts'
 import { type Answer, readBounded, type SendOptions, send } from './send.ts'
 
 export interface Credentials {
@@ -21,6 +22,8 @@ export interface Authorization {
 interface Token {
   readonly header: string
   readonly endsMs: number
+  /** It is no secret any more. */
+  forget(): void
 }
 
 const mostTokenBytes = 65_536
@@ -28,6 +31,8 @@ const mostTokenBytes = 65_536
 const defaultSeconds = 60
 /** Before its end a token is renewed, so that it does not end on its way. */
 const earlySeconds = 10
+/** Of one scope: a request with the one before the last may still be answered. */
+const mostKnownTokens = 2
 
 export function createAuthorization(
   credentials: Credentials | undefined,
@@ -42,21 +47,32 @@ export function createAuthorization(
   let challenge: Challenge | undefined
   const tokens = new Map<string, Promise<Token>>()
   const scopesOf = new Map<string, string>()
+  const known = new Map<string, Token[]>()
 
-  async function fetchToken(realm: URL, service: string | undefined, scopes: readonly string[], signal?: AbortSignal) {
+  function remember(key: string, token: Token): void {
+    const all = [...(known.get(key) ?? []), token]
+    for (const { header, forget } of all.splice(0, all.length - mostKnownTokens)) {
+      forget()
+      scopesOf.delete(header)
+    }
+    known.set(key, all)
+    scopesOf.set(token.header, key)
+  }
+
+  async function fetchToken(realm: URL, service: string | undefined, scopes: readonly string[]): Promise<Token> {
     const url = new URL(realm)
     if (service !== undefined) url.searchParams.set('service', service)
     for (const scope of scopes) url.searchParams.append('scope', scope)
     // The realm is the one other place that the password goes to, by the protocol; so it is not followed elsewhere.
     const answer = await send(
-      { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic, signal },
+      { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic },
       { ...options, origin: url.origin, mostRedirects: 0 },
     )
     if (answer.status !== 200) throw await refusal(answer, 'asking for a token', redactor)
     const token = tokenOf(await readBounded(answer, mostTokenBytes), url)
-    redactor.add(token.value)
+    const forget = redactor.add(token.value)
     const seconds = Math.max(token.seconds - earlySeconds, token.seconds / 2)
-    return { header: `Bearer ${token.value}`, endsMs: performance.now() + seconds * 1_000 }
+    return { header: `Bearer ${token.value}`, endsMs: performance.now() + seconds * 1_000, forget }
   }
 
   return {
@@ -65,18 +81,19 @@ export function createAuthorization(
       const { realm, service } = challenge
       const key = scopes.join(' ')
       for (let waiting = tokens.get(key); waiting; waiting = tokens.get(key)) {
-        const known = await waiting
-        if (known.endsMs > performance.now()) return known.header
+        const { endsMs, header } = await orAborted(waiting, signal)
+        if (endsMs > performance.now()) return header
         if (tokens.get(key) === waiting) break
       }
       const place = realmOf(realm, options)
-      const fetched = fetchToken(place, service, scopes, signal)
+      const fetched = fetchToken(place, service, scopes)
       tokens.set(key, fetched)
       // Not remembered when it fails; whoever waits for it is told.
-      fetched.catch(() => tokens.get(key) === fetched && tokens.delete(key))
-      const { header } = await fetched
-      scopesOf.set(header, key)
-      return header
+      fetched.then(
+        (token) => remember(key, token),
+        () => tokens.get(key) === fetched && tokens.delete(key),
+      )
+      return (await orAborted(fetched, signal)).header
     },
     learn(answer, sent) {
       const offered = parseChallenges(answer.headers['www-authenticate'] ?? '')
@@ -115,7 +132,7 @@ function tokenOf(body: Buffer, url: URL): { value: string; seconds: number } {
   } catch {
     // Said below.
   }
-  const value = answer?.token ?? answer?.access_token
+  const value = answer?.token || answer?.access_token
   if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
     throw new RegistryError('invalid', `the token service ${redactUrl(url)} answered without a token`)
   const seconds = Number(answer?.expires_in ?? defaultSeconds)

@@ -34,6 +34,8 @@ export interface CopyOptions extends ResolveOptions {
   readonly onProgress?: ((progress: CopyProgress) => void) | undefined
   /** Digests of what the destination is known to have, because it was sent just now: not looked for again. */
   readonly there?: ReadonlySet<string> | undefined
+  /** All of it is there but the manifest: the last moment to throw. */
+  readonly beforeFinish?: (() => Promise<void>) | undefined
 }
 
 export interface Copied {
@@ -76,6 +78,7 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
     else count.skipped(blob)
     failpoint('oci.copy.blob')
   })
+  await options.beforeFinish?.()
   signal.throwIfAborted()
   failpoint('oci.copy.finish')
   const finish = () => to.target.finish(manifest, to.reference, signal)

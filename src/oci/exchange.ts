@@ -3,10 +3,11 @@
 import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { RegistryError } from './errors.ts'
+import { isUnknownHost } from './network-error.ts'
 import { createReceiver } from './receive.ts'
 import { createRedactor, redactUrl } from './redact.ts'
 import { refusal } from './refusal.ts'
-import { defaultRetry, type RetryPolicy } from './retry.ts'
+import { defaultRetry, orAborted, type RetryPolicy } from './retry.ts'
 import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
 
 export interface RegistryOptions extends ConnectOptions {
@@ -48,26 +49,33 @@ export function createExchange(options: RegistryOptions): Exchange {
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
   const receiver = createReceiver(connector, idleMs)
   let isElsewhere = false
+  let isMet = false
   let challenged: Promise<void> | undefined
+  const isOurs = ({ url }: Answer): boolean => url.origin === origin.origin
 
   /** Learns once how to authenticate, so that no body is sent in vain. */
-  async function meet(signal: AbortSignal | undefined): Promise<void> {
+  async function meet(): Promise<void> {
     const url = new URL('/v2/', origin)
-    const answer = await send({ method: 'GET', url, signal }, sending)
+    const answer = await send({ method: 'GET', url }, sending)
     discard(answer)
-    if (answer.status === 401) authorization.learn(answer, undefined)
+    if (answer.status === 401 && isOurs(answer)) authorization.learn(answer, undefined)
     else if (answer.status === 404) throw notRegistry(url)
     else if (answer.status >= 500 || answer.status === 429) throw await refusal(answer, 'asking who is there', redactor)
+    isMet = true
   }
 
   async function met(signal: AbortSignal | undefined): Promise<void> {
-    challenged ??= meet(signal)
+    challenged ??= meet()
     const meeting = challenged
-    await meeting.catch((error: unknown) => {
-      if (challenged === meeting) challenged = undefined
+    await orAborted(meeting, signal).catch((error: unknown) => {
+      if (challenged === meeting && !isMet && !signal?.aborted) challenged = undefined
       throw error
     })
   }
+
+  /** A name that was known a while ago is known again soon. */
+  const forNow = (error: unknown): unknown =>
+    isMet && isUnknownHost(error) ? new RegistryError('unavailable', error.problem, { cause: error }) : error
 
   return {
     origin,
@@ -77,9 +85,10 @@ export function createExchange(options: RegistryOptions): Exchange {
       await met(ask.signal)
       for (let tries = 1; ; tries += 1) {
         const header = await authorization.header(scopes, ask.signal)
-        const answer = await send({ ...ask, authorization: header }, sending)
-        const isOurs = answer.url.origin === origin.origin
-        if (answer.status !== 401 || !isOurs || tries > 2 || !authorization.learn(answer, header)) return answer
+        const answer = await send({ ...ask, authorization: header }, sending).catch((error: unknown) => {
+          throw forNow(error)
+        })
+        if (answer.status !== 401 || !isOurs(answer) || tries > 2 || !authorization.learn(answer, header)) return answer
         discard(answer)
       }
     },

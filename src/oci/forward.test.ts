@@ -54,6 +54,23 @@ describe('a push that begins while the disk is packed', () => {
     registry.close()
   })
 
+  it('ends the packing when the registry refuses it for good', async () => {
+    const registry = connect()
+    const before = bad.bend
+    bad.bend = ({ method }, response) => method === 'HEAD' && reply(response, 403)
+    const forwarding = forwardTo(registry.repository('team/refused'), await openStore(path.join(folder, 'refused')))
+    await assert.rejects(
+      async () => {
+        await forwarding.store.put(Buffer.from('one'))
+        await forwarding.idle()
+        await forwarding.store.put(Buffer.from('two'))
+      },
+      { fault: 'forbidden' },
+    )
+    bad.bend = before
+    registry.close()
+  })
+
   it('looks for nothing twice, and seldom where nothing is; one that is gone since is sent again', async () => {
     const registry = connect()
     bad.blobs.clear()

@@ -1,10 +1,11 @@
 // Sends chunks while others are still being packed: a store that passes on what is put into it, out of memory where it
-// still is there. Only a head start: the copy that follows sends what is missing, and says what went wrong.
+// still is there. Only a head start: the copy that follows sends what is missing. What can never be sent ends the packing.
 import type { ContentStore, PutOptions } from '../images/content.ts'
+import { isPassing, RegistryError } from './errors.ts'
 import type { Destination } from './target.ts'
 
 export interface Forwarding {
-  /** For packing into. */
+  /** For packing into. Refuses what is put into it once the destination has refused something for good. */
   readonly store: ContentStore
   /** What the destination has: digests of what was sent, or found there. */
   readonly there: ReadonlySet<string>
@@ -43,6 +44,7 @@ export function forwardTo(destination: Destination, store: ContentStore, options
   let misses = 0
   let unlooked = 0
   let isFailed = false
+  let refusal: RegistryError | undefined
 
   async function isThere(blob: Parameters<Destination['has']>[0]): Promise<boolean> {
     if (misses >= missesToTrust && ++unlooked % missesToTrust !== 0) return false
@@ -64,8 +66,9 @@ export function forwardTo(destination: Destination, store: ContentStore, options
 
   const run = (work: () => Promise<void>): Promise<void> => {
     const job: Promise<void> = work()
-      .catch(() => {
+      .catch((error: unknown) => {
         isFailed = true
+        if (error instanceof RegistryError && !isPassing(error)) refusal ??= error
       })
       .finally(() => running.delete(job))
     running.add(job)
@@ -95,6 +98,7 @@ export function forwardTo(destination: Destination, store: ContentStore, options
     store: {
       ...store,
       async put(content, putOptions = {}) {
+        if (refusal) throw refusal
         const { digest } = putOptions
         const isNew = (each: string): boolean => !isFailed && !known.has(each)
         if (content instanceof Uint8Array && digest !== undefined && isNew(digest))

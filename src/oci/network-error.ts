@@ -10,19 +10,26 @@ const problems: Readonly<Record<string, string>> = {
   ETIMEDOUT: 'it is silent',
 }
 
-/** code → fault, where it is not that the registry is unavailable. */
+/** Code and words of OpenSSL → fault, where it is not that the registry is unavailable. */
 const finalFaults: readonly (readonly [RegExp, RegistryFault, string])[] = [
+  [/wrong.version.number|http.request|packet.length.too.long/i, 'plain', 'it does not speak TLS there'],
+  [/ALERT|\balert\b/, 'refused', 'it refuses the TLS connection'],
   [/CERT|SELF_SIGNED|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|ALTNAME/, 'untrusted', 'its certificate is not trusted'],
-  [/^ENOTFOUND$/, 'notFound', 'the host name is not known'],
-  [/^EPROTO$|WRONG_VERSION_NUMBER/, 'plain', 'it does not speak TLS there'],
+  [/^ENOTFOUND/, 'notFound', 'the host name is not known'],
+  [/^EPROTO|^ERR_SSL/, 'refused', 'it and we do not agree on TLS'],
   [/^HPE_/, 'refused', 'it does not speak HTTP there'],
 ]
+
+export const isUnknownHost = (error: unknown): error is RegistryError =>
+  error instanceof RegistryError && (error.cause as NodeJS.ErrnoException | undefined)?.code === 'ENOTFOUND'
 
 export function networkError(url: URL, error: NodeJS.ErrnoException): RegistryError {
   if (error instanceof RegistryError) return error
   // Of several addresses tried, the first tells.
-  const { code = '' } = error instanceof AggregateError ? ((error.errors[0] ?? error) as NodeJS.ErrnoException) : error
-  const [, fault = 'unavailable', final] = finalFaults.find(([form]) => form.test(code)) ?? []
+  const first = error instanceof AggregateError ? ((error.errors[0] ?? error) as NodeJS.ErrnoException) : error
+  const { code = '' } = first
+  const told = /^EPROTO|^ERR_SSL/.test(code) ? `${code} ${first.message}` : code
+  const [, fault = 'unavailable', final] = finalFaults.find(([form]) => form.test(told)) ?? []
   const problem = final ?? problems[code] ?? 'the connection was lost'
   return new RegistryError(fault, `${redactUrl(url)}: ${problem}${code === '' ? '' : ` (${code})`}`, {
     ...(fault === 'untrusted' && { hint: `give the authority that signed it (${url.host})` }),

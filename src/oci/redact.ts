@@ -11,8 +11,8 @@ export function redactUrl(url: URL | string): string {
 const mostCharacters = 200
 
 export interface Redactor {
-  /** From now on it is kept out, in all its spellings. */
-  add(secret: string): void
+  /** From now on it is kept out, in all its spellings; until it is forgotten. */
+  add(secret: string): () => void
   /** What somebody else said: short, on one line, printable, without secrets. */
   words(text: string): string
 }
@@ -29,7 +29,11 @@ export function createRedactor(): Redactor {
         base64.replace(/=+$/, ''),
         JSON.stringify(secret).slice(1, -1),
       ]
-      for (const form of forms) if (form !== '') spellings.add(form)
+      const spelled = forms.filter((form) => form !== '')
+      for (const form of spelled) spellings.add(form)
+      return () => {
+        for (const form of spelled) spellings.delete(form)
+      }
     },
     words(text) {
       let clean = text

@@ -45,6 +45,7 @@ export interface Repository extends Source, Destination {
 }
 
 const acceptedManifests = [ociManifestType, dockerManifestType, ociIndexType, dockerListType].join(', ')
+const vagueTypes = new Set(['', 'application/json', 'application/octet-stream', 'text/plain'])
 const referenceForm = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64})$/
 const repositoryForm = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/
 
@@ -77,22 +78,22 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
     retrying(exchange.retry, signal, work)
 
   /** Of a blob that is there; the length may be unknown all the same. */
-  const look = (digest: string, signal: AbortSignal | undefined) =>
-    patiently(signal, async () => {
-      const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${digest}`), signal }, push)
-      discard(answer)
-      if (answer.status === 404) return undefined
-      if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
-      const length = answer.headers['content-length']
-      return { length: length === undefined ? undefined : Number(length) }
-    })
+  async function look(digest: string, signal: AbortSignal | undefined) {
+    const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${digest}`), signal }, push)
+    discard(answer)
+    if (answer.status === 404) return undefined
+    if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
+    const length = answer.headers['content-length']
+    return { length: length === undefined ? undefined : Number(length) }
+  }
 
-  const has = async (blob: Descriptor, signal?: AbortSignal) => {
+  const hasNow = async (blob: Descriptor, signal?: AbortSignal) => {
     const found = await look(blob.digest, signal)
     if (found?.length !== undefined && found.length !== blob.size)
       throw new RegistryError('invalid', `${name} has ${blob.digest} with ${found.length} bytes, not ${blob.size}`)
     return found !== undefined
   }
+  let { mountFrom } = options
 
   return {
     name,
@@ -102,16 +103,20 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
         const answer = await exchange.ask({ method: 'GET', url, headers: { accept: acceptedManifests }, signal }, pull)
         if (answer.status !== 200) throw await exchange.refuse(answer, `looking for ${name} ${reference}`)
         const bytes = await readBounded(answer, largestOciManifestBytes)
-        const [mediaType = ''] = (answer.headers['content-type'] ?? '').split(';')
-        return checked({ digest: digestOf(bytes), mediaType: mediaType.trim(), bytes }, reference, url, answer.headers)
+        return checked(
+          { digest: digestOf(bytes), mediaType: mediaTypeOf(answer.headers['content-type'], bytes), bytes },
+          reference,
+          url,
+          answer.headers,
+        )
       }),
     tags: (signal) => listTags({ exchange, repository, signal }),
     open: (blob, opening = {}) => streamBlob(blob, opening, { exchange, repository, signal: opening.signal }),
     read: (blob, signal, into) => readBlob(blob, { exchange, repository, signal }, into),
     plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
-    has,
+    has: (blob, signal) => patiently(signal, () => hasNow(blob, signal)),
     async size(digest, signal) {
-      const found = await look(digest, signal)
+      const found = await patiently(signal, () => look(digest, signal))
       if (!found) return undefined
       if (found.length !== undefined && Number.isSafeInteger(found.length)) return found.length
       throw new RegistryError('invalid', `${name} does not say how long ${digest} is`)
@@ -129,11 +134,16 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
     put: (blob, content, { signal, onPosition } = {}) =>
       uploadBlob(blob, content, {
         ...options,
+        mountFrom,
+        onMountRefused: () => {
+          mountFrom = undefined
+        },
         exchange,
         repository,
         signal,
         onPosition,
-        isThere: () => has(blob, signal),
+        // Whoever uploads has patience of its own.
+        isThere: () => hasNow(blob, signal),
       }),
     finish: (manifest, reference = manifest.digest, signal) =>
       patiently(signal, async () => {
@@ -157,6 +167,18 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes
+}
+
+/** Some registries serve manifests as plain JSON: then what it says of itself counts. */
+function mediaTypeOf(header: string | undefined, manifest: Buffer): string {
+  const [named = ''] = (header ?? '').toLowerCase().split(';')
+  if (!vagueTypes.has(named.trim())) return named.trim()
+  try {
+    const { mediaType } = JSON.parse(manifest.toString('utf8'))
+    return typeof mediaType === 'string' ? mediaType : named.trim()
+  } catch {
+    return named.trim()
+  }
 }
 
 /** What came is what was asked for, or what the registry says that it is. */

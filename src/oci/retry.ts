@@ -66,6 +66,16 @@ export async function retrying<T>(
   }
 }
 
+/** Work that several wait for goes on when one of them does not any more. */
+export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  signal?.throwIfAborted()
+  const { promise, resolve, reject } = Promise.withResolvers<T>()
+  const abort = (): void => reject(signal?.reason)
+  signal?.addEventListener('abort', abort)
+  work.then(resolve, reject)
+  return await promise.finally(() => signal?.removeEventListener('abort', abort))
+}
+
 /** `Retry-After`: seconds, or a date. */
 export function retryAfterMs(header: string | undefined, nowMs: number): number | undefined {
   if (header === undefined) return undefined

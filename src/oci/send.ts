@@ -110,6 +110,8 @@ function sendOnce(ask: Ask, { connector, idleMs }: SendOptions): Promise<Answer>
   request.on('response', (answer) => {
     isAnswered = true
     answer.on('error', () => undefined) // Whoever reads it is told.
+    // A body that was refused on its way is never sent to its end, and would keep the connection for ever.
+    answer.on('end', () => request.writableEnded || request.destroy())
     resolve({ status: answer.statusCode ?? 0, headers: answer.headers, url, body: answer })
   })
   if (!body) request.end()

@@ -155,6 +155,7 @@ describe('an image in the format of tart', () => {
       ['huge', note('uncompressed-size', '1125899906842624'), /does not say a possible size/],
       ['none', note('uncompressed-size', 'x'), /does not say a possible size/],
       ['arch', { config: { arch: 'riscv64' } }, /it is for "riscv64"/],
+      ['format', { config: { arch: 'arm64', diskFormat: 'asif' } }, /its disk is kept as "asif", and raw ones/],
       [
         'type',
         {

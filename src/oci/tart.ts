@@ -171,13 +171,18 @@ function platformOf(
 ): Pick<Manifest, 'architecture'> & { readonly os: Manifest['os'] } {
   let said: unknown = 'arm64'
   let system: unknown
+  let format: unknown
   try {
-    const read = JSON.parse(config.toString('utf8')) as { arch?: unknown; os?: unknown } | null
+    const read = JSON.parse(config.toString('utf8')) as { arch?: unknown; os?: unknown; diskFormat?: unknown } | null
     said = read?.arch ?? 'arm64'
     system = read?.os
+    format = read?.diskFormat ?? 'raw'
   } catch {
     throw bad('its config is not JSON')
   }
+  // What is in the layers would be a file of macOS' own format, and not the disk.
+  if (format !== 'raw')
+    throw bad(`its disk is kept as ${JSON.stringify(format).slice(0, 20)}, and raw ones are read only`)
   const architecture = said === 'arm64' || said === 'amd64' ? said : undefined
   if (!architecture || (wanted !== undefined && wanted !== architecture))
     throw bad(`it is for ${JSON.stringify(said).slice(0, 20)}, not ${wanted ?? 'arm64 or amd64'}`)

@@ -12,6 +12,8 @@ export interface UploadOptions extends PutOptions {
   readonly repository: string
   /** Of the same registry, that may have the blob. */
   readonly mountFrom?: string | undefined
+  /** The registry does not mount from there. */
+  readonly onMountRefused?: (() => void) | undefined
   /** More than this goes in several pieces. */
   readonly pieceBytes?: number | undefined
   /** Whether the registry has it: asked when an upload's end is not known. */
@@ -37,12 +39,17 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
   let session: Session | undefined
   let isUncertain = false
   let wrongArrivals = 0
+  /** Only what is beyond this is progress: a registry that forgets its uploads could be fed for ever. */
+  let furthestBytes = 0
+  const cameTo = (bytes: number): void => {
+    if (bytes > furthestBytes) patience.progressed()
+    furthestBytes = Math.max(furthestBytes, bytes)
+  }
   for (;;) {
     try {
       if (isUncertain) {
-        const before: number = session?.offset ?? 0
         session = session && (await whereItIs(session, blob, options))
-        if (session && session.offset > before) patience.progressed()
+        cameTo(session?.offset ?? 0)
         onPosition?.(session?.offset ?? 0)
         // An answer may have been lost after all was done.
         if (!session && (await isThere())) return true
@@ -53,7 +60,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
       while (blob.size - session.offset > Math.max(pieceBytes, session.minPieceBytes)) {
         const end: number = session.offset + Math.max(pieceBytes, session.minPieceBytes)
         session = await sendPiece(session, end, blob, content, options)
-        patience.progressed()
+        cameTo(end)
       }
       await sendLast(session, blob, content, options)
       return true
@@ -74,21 +81,32 @@ function smallerPieces(error: unknown, bytes: number): number | undefined {
   return half >= leastPieceBytes ? half : undefined
 }
 
-const scopesOf = ({ repository, mountFrom }: UploadOptions): string[] => [
-  `repository:${repository}:pull,push`,
-  ...(mountFrom === undefined ? [] : [`repository:${mountFrom}:pull`]),
-]
+const scopesOf = ({ repository }: UploadOptions): string[] => [`repository:${repository}:pull,push`]
 
 /** Undefined: mounted, nothing is left to do. */
 async function start(blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
-  const { exchange, repository, mountFrom, signal } = options
-  const url = new URL(`/v2/${repository}/blobs/uploads/`, exchange.origin)
-  if (mountFrom !== undefined) {
-    url.searchParams.set('mount', blob.digest)
-    url.searchParams.set('from', mountFrom)
+  const { mountFrom, onMountRefused } = options
+  if (mountFrom === undefined) return await begin(uploadsOf(options), scopesOf(options), options)
+  const url = uploadsOf(options)
+  url.searchParams.set('mount', blob.digest)
+  url.searchParams.set('from', mountFrom)
+  try {
+    return await begin(url, [...scopesOf(options), `repository:${mountFrom}:pull`], options)
+  } catch (error) {
+    if (!(error instanceof RegistryError) || error.isPassing) throw error
+    // Who may push here need not be allowed to read there.
+    onMountRefused?.()
+    return await begin(uploadsOf(options), scopesOf(options), options)
   }
-  const answer = await exchange.ask({ method: 'POST', url, signal }, scopesOf(options))
-  if (answer.status === 201 && mountFrom !== undefined) return void discard(answer)
+}
+
+const uploadsOf = ({ exchange, repository }: UploadOptions): URL =>
+  new URL(`/v2/${repository}/blobs/uploads/`, exchange.origin)
+
+async function begin(url: URL, scopes: readonly string[], options: UploadOptions): Promise<Session | undefined> {
+  const { exchange, repository, signal } = options
+  const answer = await exchange.ask({ method: 'POST', url, signal }, scopes)
+  if (answer.status === 201 && url.searchParams.has('mount')) return void discard(answer)
   if (answer.status !== 202) throw await exchange.refuse(answer, `starting an upload to ${repository}`)
   return sessionOf(answer, 0)
 }

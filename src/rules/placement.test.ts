@@ -90,6 +90,11 @@ describe('placement', () => {
       [{}, { os: 'macos' }, /^a$/],
       [mac, { ...arm, os: 'macos' }, limit],
       [mac, arm, limit],
+      [
+        { ...mac, maxMacosVms: 0, macosVms: 0 },
+        { ...arm, os: 'macos' },
+        /may run no VM with macOS now: others on its host/,
+      ],
       [mac, { ...arm, os: 'linux' }, /^a$/],
       [{ ...mac, vms: 5, macosVms: 1 }, { ...arm, os: 'macos' }, /^a$/],
       [{ ...mac, maxMacosVms: undefined }, { ...arm, os: 'macos' }, /^a$/],

@@ -81,7 +81,9 @@ const obstacles: readonly Obstacle[] = [
     maxMacosVms !== undefined &&
     mayBeMacos(os) &&
     macosVms >= maxMacosVms &&
-    `runs ${macosVms} VMs with macOS, which is its limit: Apple allows no more on a host`,
+    (maxMacosVms === 0
+      ? 'may run no VM with macOS now: others on its host are as many as Apple allows'
+      : `runs ${macosVms} VMs with macOS, which is its limit: Apple allows no more on a host`),
   (node, { cpu }) => cpu > node.freeCpu && `has ${node.freeCpu} of ${node.cpu} cores free, and ${cpu} are asked for`,
   (node, demand) =>
     memoryFor(node, demand) > node.freeMemoryMiB &&

@@ -1,5 +1,6 @@
 // What serves nodes and those who wait for their VMs, put together once: streams, presence, tunnels, wishes, waits.
-import type { Clock } from '../platform/clock.ts'
+import { timestamp } from '../platform/clock.ts'
+import { markNode } from '../store/node-states.ts'
 import type { Store } from '../store/store.ts'
 import { createFarNodes, noFarNodes } from './far-nodes.ts'
 import { Fleet } from './fleet.ts'
@@ -20,21 +21,20 @@ export type FleetServices = Pick<
 export interface Shared {
   readonly peers: Peers
   readonly store: Pick<Store, 'watch'>
-  readonly clock: Clock
 }
 
 export function createFleetServices(
-  services: Pick<Services, 'collections' | 'secrets' | 'log'>,
+  services: Pick<Services, 'collections' | 'secrets' | 'clock' | 'log'>,
   shared?: Shared,
 ): FleetServices & AsyncDisposable {
-  const { collections, log } = services
+  const { collections, clock, log } = services
   const { vms, nodes } = collections
   const fleet = new Fleet()
   const growth: Services['growth'] = new Map()
   const waits = new Waits(vms.view)
   const imageUses = new ImageUses(vms.view, ({ shape }) => shape.image)
   const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)
-  const far = shared && new SharedPresence({ ...shared, collections, fleet, servers: shared.peers.servers, log })
+  const far = shared && new SharedPresence({ ...shared, clock, collections, fleet, servers: shared.peers.servers, log })
   const presence = far ?? ownPresence(fleet)
   const farNodes = shared
     ? createFarNodes({ id: shared.peers.servers.id, fleet, presence, calls: shared.peers.calls, log })
@@ -42,6 +42,16 @@ export function createFleetServices(
   const stops = [
     sendWishes({ ...services, fleet, growth }),
     sendCaches(collections, fleet),
+    fleet.subscribe((name, _, isSilent) => {
+      const node = isSilent ? nodes.get('', name)?.value : undefined
+      if (!node) return
+      log.info('a node does not answer', { node: name })
+      const state = { isReady: false, at: timestamp(clock.now()), isOpen: (each: string) => presence.isOpen(each) }
+      // What the store does not take now, the leader writes.
+      void markNode(collections, node, state).catch((error: unknown) =>
+        log.debug('a silent node is still ready in its record', { node: name, problem: String(error) }),
+      )
+    }),
     // Whichever server a node was removed by: it is not one any more.
     nodes.view.subscribe((changes) => {
       for (const change of changes) {

@@ -3,9 +3,10 @@
 import type { AgentMessage, WantedVm } from '../api/agent.ts'
 import type { WantedCache } from '../api/image-cache.ts'
 
-export const heartbeatSeconds = 10
+/** Three of them may be lost before a node counts as gone. */
+export const heartbeatSeconds = 12
 /** An agent that was not heard of for so long is taken for gone, whatever its connection looks like. */
-const silenceMs = 4 * heartbeatSeconds * 1_000
+const defaultSilenceMs = 40_000
 const pingMs = (heartbeatSeconds * 1_000) / 2
 
 interface Session {
@@ -19,15 +20,18 @@ interface Session {
   wake: () => void
 }
 
-export type FleetListener = (node: string, isOpen: boolean) => void
+/** `isSilent`: it was ended because nothing came from the node. */
+export type FleetListener = (node: string, isOpen: boolean, isSilent: boolean) => void
 
 export class Fleet {
   readonly #sessions = new Map<string, Session>()
   readonly #listeners = new Set<FleetListener>()
   readonly #ticker: NodeJS.Timeout
+  readonly #silenceMs: number
 
-  constructor() {
-    this.#ticker = setInterval(() => this.#tick(), pingMs).unref()
+  constructor(silenceMs = defaultSilenceMs) {
+    this.#silenceMs = silenceMs
+    this.#ticker = setInterval(() => this.#tick(), Math.min(pingMs, silenceMs)).unref()
   }
 
   isOpen(node: string): boolean {
@@ -115,23 +119,23 @@ export class Fleet {
     }
   }
 
-  #end(session: Session): void {
+  #end(session: Session, isSilent = false): void {
     if (session.isClosed) return
     session.isClosed = true
     session.wake()
     if (this.#sessions.get(session.node) !== session) return
     this.#sessions.delete(session.node)
-    this.#announce(session.node, false)
+    this.#announce(session.node, false, isSilent)
   }
 
-  #announce(node: string, isOpen: boolean): void {
-    for (const listener of this.#listeners) listener(node, isOpen)
+  #announce(node: string, isOpen: boolean, isSilent = false): void {
+    for (const listener of this.#listeners) listener(node, isOpen, isSilent)
   }
 
   #tick(): void {
     const nowMs = performance.now()
     for (const session of this.#sessions.values()) {
-      if (nowMs - session.seenMs > silenceMs) this.#end(session)
+      if (nowMs - session.seenMs > this.#silenceMs) this.#end(session, true)
       else if (session.others.length === 0) this.tell(session.node, { type: 'PING' })
     }
   }

@@ -80,7 +80,7 @@ export const openImages = ({
     contents: openImageContents(content),
   })
 
-const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent'> => ({
+const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> => ({
   version: record.version ?? 1,
   versions: versionsOf(record).map(({ version, at, content, vm }) => ({
     version,
@@ -89,6 +89,9 @@ const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'p
     ...(vm !== undefined && { vm }),
   })),
   ...(record.parent && { parent: record.parent }),
+  ...(record.capture && {
+    capture: { kind: record.capture.kind, vm: `${record.capture.vm.namespace}/${record.capture.vm.name}` },
+  }),
 })
 
 export class ImageStore {
@@ -106,8 +109,7 @@ export class ImageStore {
     size: diskSize(value.sizeBytes),
     ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
     state: value.state ?? 'Ready',
-    ...(value.progress && { progress: value.progress }),
-    ...(value.errorMessage !== undefined && { errorMessage: value.errorMessage }),
+    ...progressOf(value),
     owner: value.owner,
     source: value.source ?? 'built-in',
     sourceType: value.sourceType ?? 'local',
@@ -325,5 +327,14 @@ export async function forgetUploads(
       if (state === 'Updating' && sourceType === 'userUpload' && content === undefined && isGone(server))
         await collection.delete(entry).catch(ignoreLost)
     }
+  }
+}
+
+/** How far it is, and what it waits for, or why there is no more to wait for. */
+function progressOf({ progress, errorMessage }: ImageRecord): Pick<Image, 'progress' | 'errorMessage'> {
+  const said = errorMessage ?? progress?.phase
+  return {
+    ...(progress && { progress: { percent: progress.percent, bytes: progress.bytes } }),
+    ...(said !== undefined && { errorMessage: said }),
   }
 }

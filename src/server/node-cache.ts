@@ -1,11 +1,13 @@
 // The cache of images in a node's record: what its agent is told, what its reports settle, and what is shown of it.
 
-import type { CachedCopy, CachedImage, WantedCache } from '../api/image-cache.ts'
+import type { CachedCopy, CachedImage, NodeCache as ShownCache, WantedCache } from '../api/image-cache.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import { diskSize, roughSize } from '../rules/sizes.ts'
 import type { Collections } from '../store/collections.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../store/fleet-records.ts'
+import type { Entry } from '../store/store.ts'
 import type { Fleet } from './fleet.ts'
+import { type Listing, listing } from './handlers.ts'
 
 type Records = Pick<Collections, 'nodes' | 'images' | 'vms'>
 
@@ -123,5 +125,37 @@ export function cachedImage(image: Cacheable, nodes: readonly NodeRecord[]): Cac
     type: image.architecture,
     size: diskSize(image.sizeBytes),
     nodes: nodes.map((node) => copyOn(node, image)).filter((copy) => copy !== undefined),
+  }
+}
+
+/** The nodes of a namespace with what each has: when its report changes, and when an image of it becomes another one. */
+export function listedCaches({ nodes, images }: Records, namespace: string): Listing<ShownCache> {
+  const item = ({ value, rev }: Entry<NodeRecord>): ShownCache => {
+    const known: Cacheable[] = images.view.range().map((image) => image.value)
+    const copies = [...known, ...pulledOn([value])].flatMap((image) => {
+      const copy = copyOn(value, image)
+      if (!copy) return []
+      const { node: _, ...rest } = copy
+      return [{ image: image.name, ...rest }]
+    })
+    return { name: value.name, namespace: value.namespace, copies, resourceVersion: rev }
+  }
+  return {
+    ...listing(nodes, '', item, (shown) => shown.namespace === namespace),
+    isDerived: true,
+    beside: (told) =>
+      images.view.subscribe((changes) => {
+        const changed = changes.flatMap(({ previous, ...change }) => {
+          const [before, after] = [previous?.value, change.type === 'put' ? change.entry.value : undefined]
+          return (before && cacheKeyOf(before)) === (after && cacheKeyOf(after)) ? [] : [before, after]
+        })
+        const isTold = ({ value }: Entry<NodeRecord>): boolean =>
+          changed.some((image) => image !== undefined && copyOn(value, image) !== undefined)
+        const keys = nodes.view
+          .range()
+          .filter(isTold)
+          .map(({ key }) => key)
+        if (keys.length > 0) told(keys)
+      }),
   }
 }

@@ -103,6 +103,13 @@ export async function loginFor(
     }),
     allowInsecure: stored?.value.allowInsecure ?? false,
     policy: { allowPrivate, allowLoopback },
-    ...(file !== undefined && { ca: await fs.readFile(file, 'utf8') }),
+    ...(file !== undefined && { ca: await readAuthority(file, registry) }),
   }
 }
+
+const readAuthority = (file: string, registry: string): Promise<string> =>
+  fs.readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    const message = `the authority for the registry ${registry}, ${file}, cannot be read (${error.code})`
+    const hint = 'correct registries.ca in config.json, or let the service read the file'
+    throw new ApiError('Conflict', message, { kind: 'registrycredentials', name: registry, hint, cause: error })
+  })

@@ -30,18 +30,20 @@ export interface Looking {
   readonly namespace: string
   /** Any other is refused. */
   readonly architecture?: Architecture
+  /** Less than a deployment has. */
+  readonly waitMs?: number
 }
 
 export async function findRegistryImage(
   services: Services,
   reference: ImageReference,
-  { namespace, architecture }: Looking,
+  { namespace, architecture, waitMs = patienceMs }: Looking,
 ): Promise<RegistryImage> {
   const stored = findCredentials(services.collections, namespace, reference)
   const login = await loginFor(services, reference, stored)
-  const late = AbortSignal.timeout(patienceMs)
+  const late = AbortSignal.timeout(waitMs)
   const signal = AbortSignal.any([late, services.ending])
-  const registry = openRegistry({ ...login, retry, idleMs: patienceMs })
+  const registry = openRegistry({ ...login, retry, idleMs: waitMs })
   try {
     const limits = architecture && { architecture }
     const source = registry.repository(reference.repository)
@@ -59,10 +61,14 @@ export async function findRegistryImage(
     if (error instanceof RegistryError)
       throw refusalOf(error, reference, { namespace, hasStored: stored !== undefined })
     if (!late.aborted) throw error
-    throw new ApiError('ServiceUnavailable', `${about(reference)}: its registry did not answer within 15 s`, {
-      hint: 'try again when the registry can be reached',
-      retryAfterSeconds,
-    })
+    throw new ApiError(
+      'ServiceUnavailable',
+      `${about(reference)}: its registry did not answer within ${waitMs / 1_000} s`,
+      {
+        hint: 'try again when the registry can be reached',
+        retryAfterSeconds,
+      },
+    )
   } finally {
     registry.close()
   }

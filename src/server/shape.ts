@@ -1,7 +1,7 @@
 // From what a client sent to a whole shape: defaults, a configuration's values, overrides, and what can never be right.
 // Zero and false mean "not set" where clients of the original always send them (wire contract, section 1).
 import type { Cause } from '../api/errors.ts'
-import { type Architecture, schedulers } from '../api/records.ts'
+import { type Architecture, randomSerial, schedulers } from '../api/records.ts'
 import type { VmDeployment } from '../api/vm-deployment.ts'
 import { isTag } from '../rules/names.ts'
 import { askedMemoryMiB } from '../rules/sizes.ts'
@@ -86,7 +86,12 @@ export function shapeProblems(shape: VmShapeRecord): Cause[] {
     ],
     intelOnly('legacyIO', shape.legacyIO),
     intelOnly('iso', shape.iso !== undefined),
-    intelOnly('systemSerial', shape.systemSerial !== undefined),
+    [
+      'systemSerial',
+      isArm && shape.systemSerial !== undefined && shape.systemSerial !== randomSerial,
+      `systemSerial of one's choice is for Intel-based VMs only, and the image "${shape.image}" is arm64; ` +
+        `"${randomSerial}" gives a new one`,
+    ],
     intelOnly('gpuPassthrough', shape.gpuPassthrough),
     ['gpuPassthrough', shape.gpuPassthrough && shape.vncConsole, 'gpuPassthrough needs vncConsole: false'],
   ]

@@ -6,6 +6,7 @@ import { addImage, type NodeStandIn, startNode, startScheduler } from '../../tes
 import { startService, type TestService } from '../../test/support/service.ts'
 import { ApiError } from '../api/errors.ts'
 import { dialTunnel } from '../client/tunnel.ts'
+import { heartbeatSeconds } from './fleet.ts'
 
 let service: TestService
 let scheduler: AsyncDisposable
@@ -177,7 +178,7 @@ describe("an agent's stream", () => {
     let text = ''
     while (!text.includes('\n')) text += new TextDecoder().decode((await reader?.read())?.value)
     const first = JSON.parse(text.split('\n')[0] ?? '')
-    assert.deepEqual([first.type, first.vms, first.kept, first.heartbeatSeconds], ['HELLO', [], [], 10])
+    assert.deepEqual([first.type, first.vms, first.kept, first.heartbeatSeconds], ['HELLO', [], [], heartbeatSeconds])
     assert.ok(first.store.uid && first.store.revision)
     await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/real')
     for (;;) if ((await reader?.read())?.done) break

@@ -60,7 +60,7 @@ export function wishesFor(
   node: string,
   /** How far the records are that this is made from; what the view says where nobody knows better. */
   rev?: string,
-): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds'> {
+): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes'> {
   const vms: WantedVm[] = []
   const kept: string[] = []
   const allocations = Object.entries(services.collections.nodes.get('', node)?.value.allocations ?? {})

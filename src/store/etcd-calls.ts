@@ -24,7 +24,10 @@ import type { Rev } from './store.ts'
 /** Repeating these changes nothing, so that a short deadline costs nothing. */
 export const repeatable: CallOptions = { isRepeatable: true, tryMs: 1_000 }
 export const paging: CallOptions = { isRepeatable: true, tryMs: 5_000 }
-/** Nobody can tell a second try of a create from the first, where somebody deleted in between: it is tried once. */
+/**
+ * A create is tried once: a member that was paused may carry out the first try long after the second was made and deleted,
+ * and brings back what is gone.
+ */
 export const once: CallOptions = { isRepeatable: false, tryMs: 2_000 }
 /** Somebody has waited for some time already. */
 export const looking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_500 }

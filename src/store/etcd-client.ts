@@ -69,6 +69,7 @@ export class EtcdClient {
   readonly #stop = new AbortController()
   readonly #gate = new Gate(callsAtOnce)
   #token: Promise<string> | undefined
+  #following: Promise<void> | undefined
 
   constructor(options: ClientOptions) {
     this.#options = options
@@ -134,6 +135,14 @@ export class EtcdClient {
   /** Something went wrong there: the others come first for a while. */
   avoid(connection: Connection | undefined, problem: string): void {
     this.#members.avoid(connection, problem)
+  }
+
+  /** The member that leads is asked from now on. Never fails. */
+  async follow(): Promise<void> {
+    this.#following ??= this.#members.follow().finally(() => {
+      this.#following = undefined
+    })
+    await this.#following
   }
 
   /** The next call logs in anew. */

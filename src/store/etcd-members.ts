@@ -17,6 +17,7 @@ const oldest = [3, 4, 0] as const
 const recommended = [3, 5, 24] as const
 const statusMs = 1_000
 const avoidMs = 3_000
+const headStartMs = 250
 
 export class Members {
   readonly #members: readonly Member[]
@@ -57,6 +58,27 @@ export class Members {
     for (const { connection } of this.#members) connection?.close()
   }
 
+  /**
+   * Makes the member that leads the one that is asked. Others pass changes on to it, and when it hands over, as it does
+   * before it stops, what is on that way is lost without a word; it says itself what it does not take.
+   */
+  async follow(): Promise<void> {
+    const first = this.#preferred
+    for (let turn = 0; turn < this.count && this.count > 1; turn++) {
+      const index = (first + turn) % this.count
+      const member = this.#members[index]
+      if (!member || member.avoidUntilMs > performance.now() || !(await this.#leads(member).catch(() => false)))
+        continue
+      this.#preferred = index
+      return
+    }
+  }
+
+  async #leads(member: Member): Promise<boolean> {
+    const connection = await this.#open(member)
+    return decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs)).isLeader
+  }
+
   /** A connection to the best member there is; rejects with CallFailure when there is none in time. */
   async connect(untilMs: number): Promise<Connection> {
     for (;;) {
@@ -67,21 +89,55 @@ export class Members {
       const order = this.#members
         .map((member, index) => ({ member, index, turn: this.#turnOf(index), avoided: member.avoidUntilMs > nowMs }))
         .sort((a, b) => Number(a.avoided) - Number(b.avoided) || a.turn - b.turn)
-      for (const { member, index } of order) {
-        if (this.#stopping.aborted) throw new CallFailure('unsent', 'the store is closed')
-        try {
-          const connection = await this.#open(member)
-          this.#preferred = index
-          return connection
-        } catch (error) {
-          member.problem = error instanceof Error ? error.message : String(error)
-          member.avoidUntilMs = performance.now() + avoidMs
-        }
-        if (performance.now() >= untilMs) break
-      }
+      const connection = await this.#openFirst(order)
+      if (connection) return connection
+      if (this.#stopping.aborted) throw new CallFailure('unsent', 'the store is closed')
       if (performance.now() >= untilMs) throw new CallFailure('unsent', this.#problems())
       await this.pause(100)
     }
+  }
+
+  /**
+   * The first that opens, or undefined. Where one has not within a moment, the next is tried beside it: a member that is
+   * paused takes connections, and says nothing on them.
+   */
+  #openFirst(order: readonly { readonly member: Member; readonly index: number }[]): Promise<Connection | undefined> {
+    const { promise, resolve } = Promise.withResolvers<Connection | undefined>()
+    const waiting = [...order]
+    let underWay = 0
+    let isOver = false
+    let timer: NodeJS.Timeout | undefined
+    const end = (connection?: Connection): void => {
+      isOver = true
+      clearTimeout(timer)
+      resolve(connection)
+    }
+    const next = (): void => {
+      clearTimeout(timer)
+      if (isOver) return
+      const begun = this.#stopping.aborted ? undefined : waiting.shift()
+      if (!begun) {
+        if (underWay === 0 || this.#stopping.aborted) end()
+        return
+      }
+      underWay++
+      timer = setTimeout(next, headStartMs)
+      this.#open(begun.member).then(
+        (connection) => {
+          if (isOver) return
+          this.#preferred = begun.index
+          end(connection)
+        },
+        (error: unknown) => {
+          underWay--
+          begun.member.problem = error instanceof Error ? error.message : String(error)
+          begun.member.avoidUntilMs = performance.now() + avoidMs
+          next()
+        },
+      )
+    }
+    next()
+    return promise
   }
 
   #turnOf(index: number): number {

@@ -230,16 +230,23 @@ export function decodeToken(bytes: Buffer): string {
 export interface Status {
   readonly header: Header
   readonly version: string
+  readonly isLeader: boolean
 }
 
 export function decodeStatus(bytes: Buffer): Status {
   let header = noHeader
   let version = ''
+  let [member, leader] = [0, 0]
   readFields(bytes, (field, value) => {
-    if (field === 1) header = decodeHeader(asBytes(value))
-    else if (field === 2) version = asText(value)
+    if (field === 1) {
+      header = decodeHeader(asBytes(value))
+      readFields(asBytes(value), (inner, id) => {
+        if (inner === 2) member = asNumber(id)
+      })
+    } else if (field === 2) version = asText(value)
+    else if (field === 4) leader = asNumber(value)
   })
-  return { header, version }
+  return { header, version, isLeader: member !== 0 && member === leader }
 }
 
 export type Alarm = 'NOSPACE' | 'CORRUPT'

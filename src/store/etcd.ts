@@ -326,8 +326,9 @@ class EtcdStore implements Store {
     throw new StoreError('Unavailable', `etcd's watch has not reached revision ${after} yet: try again`)
   }
 
-  /** Keeps an eye on the member in use, and on etcd's history. */
+  /** Keeps an eye on who leads, on the member in use, and on etcd's history. */
   async #beat(): Promise<void> {
+    await this.#calls.client.follow()
     const before = this.#follower.revision
     const newest = await this.#calls.newest(checking).catch(() => before)
     if (newest < before && !this.#closing) this.#fail('its history went back, as after a restore')

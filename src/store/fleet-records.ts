@@ -195,8 +195,8 @@ export interface ImageRecord {
   readonly spaceUsedBytes?: number
   /** Absent: Ready. */
   readonly state?: Image['state']
-  /** While it is Updating. */
-  readonly progress?: { readonly percent: number; readonly bytes: number }
+  /** While it is Updating. `phase`: what it waits for. */
+  readonly progress?: { readonly percent: number; readonly bytes: number; readonly phase?: string }
   /** Why it is Failed. */
   readonly errorMessage?: string
   /** Absent: it came with svc3. */

@@ -61,10 +61,9 @@ const consoleRule: Rule = {
   ours: ['src/api', 'src/rules', 'src/client', 'src/legacy'],
   packages: {
     react: everywhere,
-    'react-dom': /^(main|menu)\.tsx$/,
+    'react-dom': /^(main\.tsx|menu\.tsx|rows-in-sight\.ts)$/,
     wouter: everywhere,
     '@tanstack/react-query': everywhere,
-    '@tanstack/react-virtual': 'table.tsx',
     '@novnc/novnc': /^(screen\.tsx|novnc\.d\.ts)$/,
     '@xterm/xterm': 'terminal.tsx',
     '@xterm/addon-fit': 'terminal.tsx',

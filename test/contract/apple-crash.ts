@@ -23,17 +23,18 @@ const expected: Readonly<Record<CrashStep, readonly string[]>> = {
 export async function dieAt(step: CrashStep, point: string): Promise<void> {
   const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-crash-'))
   const program = await installStandIn(path.join(root, 'bin'))
-  const driver = new AppleDriver({ program })
+  const home = path.join(root, 'home')
+  const driver = new AppleDriver({ program, home })
   const vm = await specify({ architecture: 'arm64', image: blankMac }, root)
   const handle = await driver.create(vm, path.join(root, 'vm'))
   const newer = { ...vm, image: await blankMac(root, 'sha256:newer') }
   const signal = AbortSignal.timeout(120_000)
-  const later = new AppleDriver({ program })
+  const later = new AppleDriver({ program, home })
   try {
     if (step === 'stop' || step === 'capture') await driver.start(handle, vm, signal)
     await driver.close()
     const task = path.join(root, 'task.json')
-    await fs.writeFile(task, JSON.stringify({ handle, vm: step === 'revert' ? newer : vm, apple: { program } }))
+    await fs.writeFile(task, JSON.stringify({ handle, vm: step === 'revert' ? newer : vm, apple: { program, home } }))
     const crasher = path.join(import.meta.dirname, 'driver-crasher.ts')
     await assert.rejects(
       exec(process.execPath, ['--no-warnings', crasher, step, task, 'one'], {

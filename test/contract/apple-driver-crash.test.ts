@@ -3,6 +3,5 @@ import { describe, it } from 'node:test'
 import { dieAt } from './apple-crash.ts'
 
 describe('a driver for Apple silicon that is killed', () => {
-  it('after tart was started: the VM is found', () => dieAt('start', 'apple-spawned'))
   it('while the VM stands still for a capture: it goes on', () => dieAt('capture', 'apple-still'))
 })

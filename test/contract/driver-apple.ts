@@ -7,22 +7,28 @@ import { after } from 'node:test'
 import { AppleDriver } from '../../src/drivers/apple/driver.ts'
 import { cloneFile, namePrefix } from '../../src/drivers/apple/machine.ts'
 import type { BaseImage, Handle } from '../../src/drivers/driver.ts'
+import { exec } from '../../src/platform/exec.ts'
 import { argumentsOf, everyProcess, startTimeOf } from '../../src/platform/processes.ts'
 import { eventually } from '../support/eventually.ts'
 import { installStandIn, writeMachine } from '../support/tart-stand-in/install.ts'
 import { driverContract } from './driver.ts'
 import { sleeper } from './driver-blank-vm.ts'
 
-/** Of one VM: `tart run` itself, neither its supervisor nor what it starts. */
+/** Of one VM: `tart run` itself, neither its supervisor nor what it starts, which is called as it is until it is another. */
 export async function tartsOf({ folder }: Pick<Handle, 'folder'>): Promise<readonly number[]> {
   const prefix = namePrefix(folder)
-  const found: number[] = []
+  const found: { pid: number; parent: number }[] = []
   for (const { pid, words } of await everyProcess()) {
     const isRun = words.includes('run') && words.some((word) => word.startsWith(prefix))
-    if (isRun && !words.includes('svc3-tart') && (await startTimeOf(pid)) !== undefined) found.push(pid)
+    if (isRun && !words.includes('svc3-tart') && (await startTimeOf(pid)) !== undefined)
+      found.push({ pid, parent: await parentOf(pid) })
   }
-  return found
+  const pids = found.map(({ pid }) => pid)
+  return found.filter(({ parent }) => !pids.includes(parent)).map(({ pid }) => pid)
 }
+
+const parentOf = async (pid: number): Promise<number> =>
+  Number((await exec('ps', ['-o', 'ppid=', '-p', String(pid)]).catch(() => ({ stdout: '' }))).stdout)
 
 export async function killTart(handle: Handle): Promise<void> {
   for (const pid of await tartsOf(handle)) process.kill(pid, 'SIGKILL')
@@ -80,7 +86,7 @@ export async function onStandIn(): Promise<void> {
   after(() => fs.rm(folder, { recursive: true, force: true }))
   const program = await installStandIn(folder)
   driverContract('apple, on the stand-in for tart', {
-    open: () => new AppleDriver({ program }),
+    open: () => new AppleDriver({ program, home: path.join(folder, 'home') }),
     architecture: 'arm64',
     image: blankMac,
     isDeaf: true,

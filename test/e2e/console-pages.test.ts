@@ -93,6 +93,9 @@ const [laptop, phone, wide] = [
   { width: 3840, height: 2160 },
 ]
 
+/** One of each kind: a large screen takes long to draw. */
+const wideToo = new Set<string>(['/', '/vms', '/vms/svc-default/web', '/vms?deploy', '/images/copied', '/charts'])
+
 async function lookAt(page: Page, place: string, title: string): Promise<void> {
   const picture = `console${place.replaceAll(/\W+/g, '-')}`
   await page.emulateMedia({ colorScheme: 'light' })
@@ -108,9 +111,11 @@ async function lookAt(page: Page, place: string, title: string): Promise<void> {
   await page.emulateMedia({ colorScheme: 'dark' })
   await screenshot(page, `${picture}-dark`)
   await assertAccessible(page, `${place}, dark`, ['color-contrast', 'link-in-text-block'])
-  await page.setViewportSize(wide)
-  await screenshot(page, `${picture}-wide`)
-  await assertFits(page, `${place} on a large screen`)
+  if (wideToo.has(place)) {
+    await page.setViewportSize(wide)
+    await screenshot(page, `${picture}-wide`)
+    await assertFits(page, `${place} on a large screen`)
+  }
   await page.setViewportSize(phone)
   await screenshot(page, `${picture}-phone`)
   await assertFits(page, `${place} on a phone`)
@@ -458,6 +463,14 @@ describe('the console', () => {
     await page.getByText('1000 of 10000 VMs').waitFor()
     await page.getByRole('button', { name: 'Name' }).click()
     await page.getByRole('link', { name: 'vm-05999' }).waitFor()
+    // What is being typed does not go with the row that it is about.
+    await page.getByLabel('State', { exact: true }).selectOption('running')
+    await choose(page, 'Actions for vm-05999', 'Delete')
+    const typed = page.getByRole('dialog').getByLabel('Type vm-05999 to confirm')
+    await typed.fill('vm-0')
+    change([manyVm(5_999, { powerState: 'stopped' })])
+    await page.getByRole('link', { name: 'vm-05999', includeHidden: true }).waitFor({ state: 'detached' })
+    assert.equal(await typed.inputValue(), 'vm-0')
   })
 
   it('works below a prefix, behind a proxy', { timeout: 150_000 }, async () => {

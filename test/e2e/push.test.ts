@@ -48,9 +48,9 @@ const isIn = (reference: string, namespace: string, status: PushJob['status'], w
     const job = await jobOf(reference, namespace)
     assert.equal(job?.status, status, JSON.stringify(job))
   }, withinMs)
-const addCredentials = async (namespace: string): Promise<void> => {
-  const words = ['regcred', 'add', registry.server, '-u', username, '--password-stdin', '-n', namespace]
-  const { code, stderr } = await svc3(words, password)
+const addCredentials = async (namespace: string, secret: string = password): Promise<void> => {
+  const words = ['regcred', 'add', registry.server, '-u', username, '--password-stdin', '--replace', '-n', namespace]
+  const { code, stderr } = await svc3(words, secret)
   assert.equal(code, 0, stderr)
 }
 
@@ -117,6 +117,15 @@ describe('a VM that is pushed', () => {
     const refused = await svc3(['vm', 'push', 'a', image('tiny:v1')])
     assert.equal(refused.code, 6, refused.stderr)
     assert.match(refused.stderr, new RegExp(`no credentials for the registry "${registry.host}" in .*"svc-default"`))
+    await addCredentials('svc-default', 'canary-wrong')
+    const failed = await svc3(['vm', 'push', 'a', image('tiny:wrong'), '--wait'])
+    assert.notEqual(failed.code, 0)
+    const { status, errorMessage = '' } = (await jobOf(image('tiny:wrong'), 'svc-default')) ?? assert.fail()
+    assert.equal(status, 'Failed')
+    for (const told of [failed.stderr, errorMessage]) {
+      assert.match(told, /does not let us in.*svc3 regcred add/)
+      assert.doesNotMatch(told, /canary/)
+    }
     await addCredentials('svc-default')
     using guest = await into('a', 'svc-default')
     await guest.run('echo first > /home/admin/file; sync')

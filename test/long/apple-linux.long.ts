@@ -34,7 +34,7 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
       boot: { kind: 'firmware' },
       machine,
     })
-    const driver = new AppleDriver({ program: await installStandIn(path.join(root, 'bin')) })
+    const driver = new AppleDriver({ program: await installStandIn(path.join(root, 'bin')), home: root })
     const ssh = await freePort()
     const forwards = [{ protocol: 'tcp', hostPort: ssh, guestPort: 22 }] as const
     const vm = await specify({ architecture: 'arm64', image }, root, { memoryMiB: 256, forwards })
@@ -77,7 +77,7 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
       virtualSizeBytes: gib,
       boot: { kind: 'firmware' },
     }
-    const driver = new AppleDriver({ program: await installStandIn(path.join(root, 'bin')) })
+    const driver = new AppleDriver({ program: await installStandIn(path.join(root, 'bin')), home: root })
     const ssh = await freePort()
     const forwards = [{ protocol: 'tcp', hostPort: ssh, guestPort: 22 }] as const
     const change = { memoryMiB: 512, cpu: 2, forwards }

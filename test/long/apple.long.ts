@@ -2,7 +2,7 @@
 // deployed again and committed; its agent is killed. What is pushed, pulled elsewhere and grown is in test/long.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type AppleFleet, startAppleFleet } from '../support/apple-fleet.ts'
+import { type AppleFleet, away, startAppleFleet } from '../support/apple-fleet.ts'
 import { eventually } from '../support/eventually.ts'
 import { greeting } from '../support/guest.ts'
 
@@ -61,5 +61,32 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
       30_000,
     )
     await ok('vm', 'commit', 'b', '--wait')
+  })
+
+  it('is one of two on its host, also for another agent there, which offers what is left', async () => {
+    const { ok, svc3, startAgent, vm, into } = fleet
+    await startAgent('second', away, 'mac')
+    const offered = async () => JSON.parse(await ok('node', 'list', 'second', '-n', away, '-o', 'json'))
+    const [full] = [await offered()].flat()
+    assert.equal(full.maxMacosVms, 0, 'two run there already')
+    const waiting = await svc3(['vm', 'deploy', 'x', '-i', 'saved', ...shape, '-n', away, '--no-wait'])
+    assert.equal(waiting.code, 0, waiting.stderr)
+    const why = /node "second" may run no VM with macOS now: others on its host are as many as Apple allows/
+    await eventually(async () => assert.match((await svc3(['vm', 'list', 'x', '-n', away])).stderr, why), 30_000)
+    await ok('vm', 'delete', 'b', 'c')
+    // It looks at its host every half minute.
+    await eventually(async () => assert.ok((await vm('x', away)).ssh > 0), 120_000)
+    using guest = await into('x', away)
+    assert.equal(await guest.run('cat /home/admin/file'), 'first')
+  })
+
+  it('has a new serial number where that is asked for', async () => {
+    const { ok, svc3, into } = fleet
+    await ok('vm', 'delete', 'x', '-n', away)
+    const refused = await svc3(['vm', 'deploy', 's', '-i', 'saved', ...shape, '--system-serial', 'C02'])
+    assert.match(refused.stderr, /is for Intel-based VMs only.*"random" gives a new one/s)
+    await ok('vm', 'deploy', 's', '-i', 'saved', ...shape, '--system-serial', 'random')
+    using guest = await into('s')
+    assert.equal(await guest.run('cat /home/admin/file'), 'first')
   })
 })

@@ -1,5 +1,5 @@
 // Three members of etcd, three servers and two agents on hosts of their own, set up as docs/operating.md says, then all of
-// them restarted one after the other, while clients deploy and delete VMs through the load balancer. No request fails,
+// them restarted one after the other, while clients deploy and delete VMs through HAProxy, as that page sets it up. No request fails,
 // though nobody tries anything twice.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
@@ -12,8 +12,8 @@ import { httpTransport } from '../../src/client/http.ts'
 import { createRevision } from '../../src/client/revision.ts'
 import { makeFolder, program, svc3 } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
+import { haproxyPort, startHaproxy } from '../support/haproxy.ts'
 import { openNetwork } from '../support/hosts.ts'
-import { startLoadBalancer } from '../support/load-balancer.ts'
 import { type Service, service, setUpCluster } from '../support/operated-cluster.ts'
 import { tokenFor } from '../support/shared-servers.ts'
 
@@ -27,9 +27,8 @@ it('everything is restarted in turn, and no request fails', { timeout: 1_200_000
   cleanup.defer(() => fs.rm(folder, { recursive: true, force: true }))
   const network = cleanup.use(await openNetwork())
   t.diagnostic(network.isReal ? 'hosts are network namespaces' : 'hosts are addresses of loopback')
-  // As often as the page has HAProxy ask.
-  const balancer = cleanup.use(await startLoadBalancer({ host: network.address, probeMs: 1_000 }))
-  const publicUrl = balancer.url.replace('http:', 'https:')
+  const front = await network.host('front')
+  const publicUrl = new URL(`https://${front.address}:${haproxyPort(front)}`).origin
   const hosts = [await network.host('a'), await network.host('b'), await network.host('c')]
   const cluster = await setUpCluster(folder, hosts, publicUrl)
   const { members, servers } = cluster
@@ -37,9 +36,8 @@ it('everything is restarted in turn, and no request fails', { timeout: 1_200_000
   cleanup.defer(async () => void (await Promise.all(all.map((each) => each.stop('SIGKILL')))))
 
   await Promise.all(members.map((member) => member.start()))
-  const isUsed = (server: Service) =>
-    eventually(async () => assert.ok(balancer.isUsed(cluster.urlOf(server))), patienceMs)
-  for (const server of servers) balancer.add(cluster.urlOf(server))
+  const balancer = cleanup.use(await startHaproxy(front, folder, cluster.balancerConfig))
+  const isUsed = ({ host }: Service) => eventually(async () => assert.ok(await balancer.isUsed(host.name)), patienceMs)
   await Promise.all(servers.map((server) => server.start()))
   for (const server of servers) await isUsed(server)
 

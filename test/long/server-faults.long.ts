@@ -56,8 +56,12 @@ it('servers die 100 times at random moments', { timeout: 3_000_000 }, async (t) 
     await start(n)
     startsMs.push(performance.now() - startMs)
   }
-  const [fastest, slowest] = [Math.min(...startsMs), Math.max(...startsMs)].map((each) => (each / 1_000).toFixed(1))
-  t.diagnostic(`ready again after ${fastest} to ${slowest} s; ${JSON.stringify(await load.finish())}`)
+  startsMs.sort((one, other) => one - other)
+  const [fastest, median = 0, slowest] = [0, 50, 99].map((place) => (startsMs[place] ?? 0) / 1_000)
+  t.diagnostic(`ready again after ${fastest} to ${slowest} s, half of them within ${median} s`)
+  t.diagnostic(JSON.stringify(await load.finish()))
+  // Not the slowest: that is the machine's, when others use it.
+  assert.ok(median <= 5, `ready again after ${median} s`)
 })
 
 for (const round of [1, 2, 3])

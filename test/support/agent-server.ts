@@ -8,6 +8,7 @@ import { createWebSocketStream, WebSocketServer } from 'ws'
 import type { AgentMessage, VmReport, WantedVm } from '../../src/api/agent.ts'
 import { ApiError } from '../../src/api/errors.ts'
 import type { NodeReport } from '../../src/api/node-report.ts'
+import { revisionHeader } from '../../src/api/revision.ts'
 import { chunksOf, decodeManifest, digestOf } from '../../src/images/manifest.ts'
 import { wantedVm } from './wanted-vm.ts'
 
@@ -51,10 +52,12 @@ export class AgentServer implements AsyncDisposable {
   /** Refuses reports while it is set. */
   refuseReports = false
   tokensIssued = 0
+  /** With each report about VMs: what the agent has seen, it says. */
+  readonly revisions: number[] = []
   /** Content that it has, and what came of captures. */
   readonly blobs = new Map<string, Buffer>()
   readonly captured: Captured[] = []
-  readonly progress: { id: string; percent: number; bytes: number }[] = []
+  readonly progress: { id: string; percent: number; bytes: number; phase?: string }[] = []
   putBytes = 0
   givenBytes = 0
   refuseBlobs: ApiError | undefined
@@ -228,7 +231,9 @@ export class AgentServer implements AsyncDisposable {
     const route = `${request.method} ${request.url?.slice(prefix.length)}`
     this.requests.push(route)
     const answer = (status: number, body: unknown): void =>
-      void response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+      void response
+        .writeHead(status, { 'content-type': 'application/json', [revisionHeader]: '1' })
+        .end(JSON.stringify(body))
     try {
       if (route.startsWith('PUT /blobs/')) return answer(201, this.#put(route, Buffer.concat(chunks)))
       const body = chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString('utf8'))
@@ -238,6 +243,7 @@ export class AgentServer implements AsyncDisposable {
       if (route.startsWith('GET /blobs/')) return this.#give(route, response)
       if (route === 'GET /stream') return this.#stream(response)
       if (route === 'POST /node') return answer(200, this.#node(body))
+      if (route === 'POST /vms') this.revisions.push(Number(request.headers[revisionHeader]))
       if (route === 'POST /vms') return answer(200, this.#report(body))
       if (route === 'POST /blobs/missing') return answer(200, { missing: this.#lacking(body.digests) })
       if (route.startsWith('POST /captures/')) return answer(200, this.#capture(route, body))
@@ -268,12 +274,20 @@ export class AgentServer implements AsyncDisposable {
     return digests.filter((digest) => !this.blobs.has(digest))
   }
 
-  #capture(route: string, body: { content?: string; percent?: number; bytes?: number; problem?: string }): unknown {
+  #capture(
+    route: string,
+    body: { content?: string; percent?: number; bytes?: number; phase?: string; problem?: string },
+  ): unknown {
     const [, , id = '', isProgress] = route.split('/')
     const vm = [...this.wanted.values()].find(({ captures }) => captures?.some((each) => each.id === id))
     if (!vm) throw new ApiError('NotFound', `captures "${id}" not found`)
     if (isProgress && body.problem === undefined) {
-      this.progress.push({ id, percent: body.percent ?? 0, bytes: body.bytes ?? 0 })
+      this.progress.push({
+        id,
+        percent: body.percent ?? 0,
+        bytes: body.bytes ?? 0,
+        ...(body.phase && { phase: body.phase }),
+      })
       return {}
     }
     if (!isProgress) {

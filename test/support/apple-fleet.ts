@@ -39,8 +39,8 @@ export interface AppleFleet extends AsyncDisposable {
   ok(...words: string[]): Promise<string>
   vm(name: string, namespace?: string): Promise<ShownVm>
   into(name: string, namespace?: string): Promise<Guest>
-  /** A host with tart. */
-  startAgent(name: string, namespace: string): Promise<void>
+  /** A host with tart; `host` names another agent that is there already, where it is one more on the same. */
+  startAgent(name: string, namespace: string, host?: string): Promise<void>
   /** As by kill -9. */
   killAgent(name: string): Promise<void>
 }
@@ -72,12 +72,16 @@ export async function startAppleFleet(): Promise<AppleFleet> {
     vm: async (name, namespace = home) =>
       (await dev.call('GET', `/api/v1/namespaces/${namespace}/vms/${name}`)).body as unknown as ShownVm,
     into: async (name, namespace = home) => openGuest(await fleet.vm(name, namespace), {}, 180_000),
-    async startAgent(name, namespace) {
+    async startAgent(name, namespace, host = name) {
       const { stdout } = await fleet.svc3(['node', 'join-token', '-n', namespace, '-o', 'json'])
       const [{ token }] = [JSON.parse(stdout)].flat()
       const words = ['agent', '--driver', 'apple', '--name', name, '--data', path.join(folder, name), '-a', dev.apiUrl]
       const child = spawn(program, [...words, '--cpu', '8', '--memory', '8', '--join-token-stdin'], {
-        env: { ...process.env, PATH: `${path.join(folder, 'bin')}:${process.env.PATH}` },
+        env: {
+          ...process.env,
+          PATH: `${path.join(folder, 'bin')}:${process.env.PATH}`,
+          TART_HOME: path.join(folder, `home-of-${host}`),
+        },
         stdio: ['pipe', 'inherit', 'inherit'],
       })
       child.stdin?.end(token)

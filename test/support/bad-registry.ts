@@ -26,6 +26,9 @@ export interface BadRegistry {
   /** Of each token that was asked for: its `Authorization`. */
   readonly tokenRequests: Seen[]
   issue: () => string
+  tokenSeconds: number
+  /** Requests without a good token. */
+  refused: number
   close(): Promise<void>
 }
 
@@ -54,6 +57,8 @@ export async function startBadRegistry(): Promise<BadRegistry> {
     tokens: undefined,
     tokenRequests: [],
     issue: () => `token-canary-${registry.tokenRequests.length}`,
+    tokenSeconds: 300,
+    refused: 0,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -71,6 +76,7 @@ export async function startBadRegistry(): Promise<BadRegistry> {
     if (registry.tokens && !registry.tokens.has((headers.authorization ?? '').replace('Bearer ', ''))) {
       const challenge = `Bearer realm="${registry.server}/token",service="bad",scope="repository:x:pull"`
       request.resume()
+      registry.refused += 1
       return reply(response, 401, { 'www-authenticate': challenge })
     }
     const pieces: Buffer[] = []
@@ -83,7 +89,7 @@ export async function startBadRegistry(): Promise<BadRegistry> {
     registry.tokenRequests.push(seen)
     const token = registry.issue()
     registry.tokens?.add(token)
-    return reply(response, 200, {}, Buffer.from(JSON.stringify({ token, expires_in: 300 })))
+    return reply(response, 200, {}, Buffer.from(JSON.stringify({ token, expires_in: registry.tokenSeconds })))
   }
 
   function route(seen: Seen, response: http.ServerResponse): true {

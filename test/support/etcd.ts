@@ -36,6 +36,8 @@ export interface EtcdCluster extends AsyncDisposable {
 
 export interface EtcdClusterOptions {
   readonly size?: number
+  /** On the disk, as in production: for who measures. */
+  readonly isDurable?: boolean
   /** More arguments for every member. */
   readonly args?: readonly string[]
   /** Files; every member listens by TLS as well then, and asks for a certificate of that authority. */
@@ -47,8 +49,13 @@ const quick = ['--heartbeat-interval=10', '--election-timeout=100']
 /** In memory where there is such a place: what is tested is our side. */
 const place = fs.existsSync('/dev/shm') ? '/dev/shm' : os.tmpdir()
 
-export async function startEtcd({ size = 1, args = [], tls }: EtcdClusterOptions = {}): Promise<EtcdCluster> {
-  const folder = fs.mkdtempSync(path.join(place, 'svc3-etcd-'))
+export async function startEtcd({
+  size = 1,
+  isDurable = false,
+  args = [],
+  tls,
+}: EtcdClusterOptions = {}): Promise<EtcdCluster> {
+  const folder = fs.mkdtempSync(path.join(isDurable ? os.tmpdir() : place, 'svc3-etcd-'))
   const ports = await Promise.all(Array.from({ length: 3 * size }, freePort))
   const clientUrl = (n: number): string => `http://127.0.0.1:${ports[3 * n]}`
   const peerUrl = (n: number): string => `http://127.0.0.1:${ports[3 * n + 1]}`

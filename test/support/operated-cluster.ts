@@ -24,7 +24,8 @@ export interface OperatedCluster {
   readonly servers: readonly Service[]
   readonly storeAddress: string
   readonly masterKey: string
-  urlOf(server: Service): string
+  /** Of HAProxy. */
+  readonly balancerConfig: string
 }
 
 const names = ['a', 'b', 'c'] as const
@@ -107,8 +108,8 @@ export async function setUpCluster(
     members,
     servers,
     masterKey,
+    balancerConfig: moved(blockBelow(page, '5. The load balancer')),
     storeAddress: moved(storeAddress),
-    urlOf: ({ host }) => `https://${host.address}:8443`,
   }
 }
 

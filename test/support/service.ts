@@ -95,7 +95,7 @@ export async function startService(
   const stopping = new AbortController()
   const settings = parseSettings(JSON.stringify(options.settings ?? {}))
   const log = createLog(options.logLevel ?? 'debug', (line) => logLines.push(line))
-  const fleetServices = createFleetServices({ collections, secrets, log })
+  const fleetServices = createFleetServices({ collections, secrets, clock, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
   const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
   const content = await openContent(path.join(folder, 'content'))

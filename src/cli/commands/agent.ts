@@ -48,7 +48,7 @@ export const command = defineCommand({
       type: 'string',
       value: 'FILE',
       defaultText: 'agent.json in the data folder',
-      description: 'What this node is given for macOS guests',
+      description: 'What this node has for macOS guests and networks',
     },
     images: { type: 'string', value: 'DIR', defaultText: 'images in the data folder', description: 'Folder of images' },
     driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
@@ -82,7 +82,7 @@ export const command = defineCommand({
     network: {
       type: 'choice',
       choices: networks,
-      description: 'Of QEMU: sealed off from this host, or its plain one; sealed where that exists',
+      description: 'Of guests: sealed off, or not; QEMU seals them where it can, tart (by Softnet) if asked',
     },
     simulate: simulateOption,
     ca: { type: 'string', value: 'FILE', description: 'PEM file of the authorities that may vouch for the service' },

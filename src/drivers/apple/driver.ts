@@ -3,27 +3,38 @@
 import path from 'node:path'
 import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { programLimit, trimLog } from '../logs.ts'
+import { Allowance } from './allowance.ts'
 import { listCaptures } from './captures.ts'
+import type { AppleNetwork } from './launch.ts'
 import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.ts'
 import { TartProbe } from './probe.ts'
 import { runFiles } from './run.ts'
-import { createTart, type Tart } from './tart.ts'
+import { createTart, type Tart, usualHome } from './tart.ts'
 import { AppleVm, type CaptureWish } from './vm.ts'
 
 export interface AppleOptions {
   /** Instead of `tart` in PATH. */
   readonly program?: string | undefined
+  /** What agents of this host share; tart's usual home when left out. */
+  readonly home?: string | undefined
+  /** The agent's own folder: VMs elsewhere are another's. */
+  readonly dataDir?: string | undefined
+  readonly network?: AppleNetwork | undefined
 }
 
 export class AppleDriver implements Driver {
   readonly name = 'apple'
   readonly #tart: Tart
   readonly #probe: TartProbe
+  readonly #allowance: Allowance
+  readonly #network: AppleNetwork
   readonly #vms = new Map<string, AppleVm>()
 
-  constructor({ program }: AppleOptions = {}) {
+  constructor({ program, home = usualHome(), dataDir, network = { kind: 'shared' } }: AppleOptions = {}) {
     this.#tart = createTart(program)
-    this.#probe = new TartProbe(this.#tart.program)
+    this.#allowance = new Allowance(this.#tart, { home, dataDir })
+    this.#network = network
+    this.#probe = new TartProbe(this.#tart.program, this.#allowance)
   }
 
   async probe(signal: AbortSignal): Promise<Probe> {
@@ -101,7 +112,7 @@ export class AppleDriver implements Driver {
   #vm(folder: string): AppleVm {
     const known = this.#vms.get(folder)
     if (known) return known
-    const vm = new AppleVm(folder, this.#tart)
+    const vm = new AppleVm(folder, { tart: this.#tart, allowance: this.#allowance, network: this.#network })
     this.#vms.set(folder, vm)
     return vm
   }

@@ -2,7 +2,7 @@
 import { failpoint } from '../../platform/failpoint.ts'
 import { kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import type { StopOptions } from '../driver.ts'
-import { isSuspended } from './machine.ts'
+import { isSuspendable, isSuspended, readConfig } from './machine.ts'
 import { type Run, waitForSupervisor, writeRun } from './run.ts'
 import type { Tart } from './tart.ts'
 
@@ -16,10 +16,11 @@ const lookEveryMs = 100
 /** Memory is written to the host's disk, all of it. */
 const suspendMs = 300_000
 const flushMs = 5_000
+const askMs = 5_000
 /** So long may a guest that cannot be suspended take to shut down for a capture. */
 const captureGraceSeconds = 60
 
-/** tart lets the guest shut down on SIGUSR2; `tart stop` is like pulling the plug. */
+/** The guest is asked to shut down; `tart stop` is like pulling the plug. */
 export async function endProcess(tart: Tart, folder: string, { run, process }: Living, options: StopOptions) {
   // A full disk is a reason to stop a VM: without the note, its end would only be called a failure, were we cut off.
   await writeRun(folder, { ...run, process, isEnding: true }).catch((error: NodeJS.ErrnoException) => {
@@ -27,7 +28,7 @@ export async function endProcess(tart: Tart, folder: string, { run, process }: L
   })
   failpoint('apple-ending')
   if (options.graceSeconds > 0 && !options.signal?.aborted) {
-    await kill(process, 'SIGUSR2')
+    await askToEnd(tart, folder, { run, process }, options.signal)
     if (await endsWithin(process, options)) return
   }
   await tart.command(folder, ['stop', run.name, '--timeout', '5'], { timeoutMs: 20_000 }).catch(() => undefined)
@@ -35,6 +36,19 @@ export async function endProcess(tart: Tart, folder: string, { run, process }: L
   await kill(process, 'SIGKILL')
   if (!(await waitForEnd(process, killMs)))
     throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
+}
+
+/** SIGUSR2 is its power button, at which Linux shuts down and macOS asks who sits there: so macOS is told from inside. */
+async function askToEnd(tart: Tart, folder: string, { run, process }: Living, signal?: AbortSignal): Promise<void> {
+  const isMac = isSuspendable(await readConfig(folder, run))
+  const words = ['exec', run.name, 'sudo', '-n', 'shutdown', '-h', 'now']
+  const isTold =
+    isMac &&
+    (await tart.command(folder, words, { signal, timeoutMs: askMs }).then(
+      () => true,
+      () => false,
+    ))
+  if (!isTold) await kill(process, 'SIGUSR2')
 }
 
 async function endsWithin(process: ProcessId, { graceSeconds, signal }: StopOptions): Promise<boolean> {

@@ -9,7 +9,27 @@ import { isRunning, type Tart } from './tart.ts'
 const contactMs = 120_000
 const pauseMs = 50
 
-export async function launchOf(folder: string, vm: VmSpec): Promise<Pick<Run, 'name' | 'options' | 'doors'>> {
+/** What a guest is connected to. Its ports are forwarded all the same. */
+export type AppleNetwork =
+  /** tart's own: the host is a router, and reached by its guests. */
+  | { readonly kind: 'shared' }
+  /** Softnet: kept from the host's networks and from other guests, but for the addresses that are allowed. */
+  | { readonly kind: 'sealed'; readonly allow?: readonly string[] }
+  /** A card of the host: guests are machines of its network. */
+  | { readonly kind: 'bridged'; readonly card: string }
+
+function networkWords(network: AppleNetwork): readonly string[] {
+  if (network.kind === 'bridged') return [`--net-bridged=${network.card}`]
+  if (network.kind === 'shared') return []
+  const { allow = [] } = network
+  return ['--net-softnet', ...(allow.length === 0 ? [] : [`--net-softnet-allow=${allow.join(',')}`])]
+}
+
+export async function launchOf(
+  folder: string,
+  vm: VmSpec,
+  network: AppleNetwork,
+): Promise<Pick<Run, 'name' | 'options' | 'doors'>> {
   const machine = await requireMachine(folder)
   const { ip, forwards, screen, iso } = vm
   const options = [
@@ -18,20 +38,18 @@ export async function launchOf(folder: string, vm: VmSpec): Promise<Pick<Run, 'n
     ...(screen ? ['--vnc-experimental'] : []),
     ...(isSuspendable(await readConfig(folder, machine)) ? ['--suspendable'] : []),
     ...(iso === undefined ? [] : [`--disk=${iso}:ro`]),
+    ...networkWords(network),
   ]
   return { name: machine.name, options, doors: { ip, forwards, ...(screen && { screen: screen.port }) } }
 }
 
 /** What somebody should know who asked for more than tart has. */
-export function notesOf({ metadata, userdata, systemSerial }: VmSpec, { note }: Started): Started {
+export function notesOf({ metadata, userdata }: VmSpec, { note }: Started): Started {
   const notes = [
     ...(note === undefined ? [] : [note]),
     ...(Object.keys(metadata).length > 0 || userdata !== undefined
       ? ['its metadata cannot be read in the guest: tart has no way to serve it']
       : []),
-    ...(systemSerial === undefined
-      ? []
-      : ['its serial number is a new one, but not the one asked for: Macs take none']),
   ]
   return notes.length === 0 ? {} : { note: notes.join('; ') }
 }
@@ -104,7 +122,14 @@ async function untilUp(
   }
 }
 
+/** Apple's framework counts VMs of everybody, also those that tart does not run. */
+const tooMany = /number of (VMs|virtual machines) exceeds|maximum supported number of active virtual machines/i
+
 async function didNotStart(folder: string): Promise<Error> {
   const said = await lastOfLog(folder)
+  if (tooMany.test(said))
+    return new Error(
+      `this Mac runs as many VMs with macOS as Apple allows: stop one of them, then start this one again`,
+    )
   return new Error(`tart did not start the VM${said === '' ? '' : `: ${said}`}`)
 }

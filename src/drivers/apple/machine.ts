@@ -90,7 +90,9 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
   try {
     await (vm.image.machine ? layOut(place, vm) : layOutLinux(folder, name, vm, tart))
     await growFile(path.join(place, tartFiles.disk), Math.max(vm.image.virtualSizeBytes, vm.diskBytes ?? 0))
-    if (vm.systemSerial !== undefined) await tart.command(folder, ['set', name, '--random-serial'])
+    // tart fails with it for Linux, which has none.
+    if (vm.systemSerial !== undefined && isSuspendable(await readConfig(folder, { name })))
+      await tart.command(folder, ['set', name, '--random-serial'])
     await syncFolder(place)
     await syncFolder(path.dirname(place))
     failpoint('apple-laid-out')

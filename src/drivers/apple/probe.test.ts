@@ -6,6 +6,9 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { isNewEnough, TartProbe } from './probe.ts'
 
+/** Nobody else runs VMs here. */
+const alone = { left: async () => 2 }
+
 describe('the version of tart', () => {
   it('is 2.35 or later', () => {
     for (const good of ['2.35.0', '2.35.0-stand-in', '2.100.1', '3.0', '10.0.0']) assert.ok(isNewEnough(good), good)
@@ -17,14 +20,20 @@ describe('the version of tart', () => {
     const ask = async (script: string) => {
       const program = path.join(folder, `tart-${crypto.randomUUID()}`)
       await fs.writeFile(program, `#!/bin/sh\n${script}\n`, { mode: 0o755 })
-      return new TartProbe(program).ask(AbortSignal.timeout(20_000))
+      return new TartProbe(program, alone).ask(AbortSignal.timeout(20_000))
     }
     const good = { ok: true, version: 'tart 2.40.1', architectures: ['arm64'], maxMacosVms: 2, gpus: 0 }
     assert.deepEqual(await ask('echo 2.40.1'), good)
     const old = await ask('echo 2.4.3')
     assert.deepEqual([old.ok, old.architectures], [false, []])
-    assert.match(old.problem ?? '', /tart 2\.4\.3 is too old, 2\.35 is needed: run 'brew upgrade/)
-    for (const probe of [await ask('exit 1'), await new TartProbe('no-such-tart').ask(AbortSignal.timeout(20_000))])
+    assert.match(
+      old.problem ?? '',
+      /tart 2\.4\.3 is too old, 2\.35 is needed: run 'brew uninstall tart && brew install/,
+    )
+    for (const probe of [
+      await ask('exit 1'),
+      await new TartProbe('no-such-tart', alone).ask(AbortSignal.timeout(20_000)),
+    ])
       assert.match(probe.problem ?? '', /tart is not on this host, or not in PATH: run 'brew install/)
     await fs.rm(folder, { recursive: true })
   })

@@ -1,18 +1,20 @@
-// What this host can run: tart, and whether it is new enough. Apple lets two VMs with macOS run on a host at once.
+// What this host can run: tart, whether it is new enough, and what others leave of the VMs with macOS that Apple allows.
 import { exec } from '../../platform/exec.ts'
 import type { Probe } from '../driver.ts'
 import { findProgram } from '../qemu/probe.ts'
+import type { Allowance } from './allowance.ts'
 
 /** Options and files of later versions are as they were in this one; of earlier ones nobody has looked. */
 const leastVersion = [2, 35] as const
-const mostMacs = 2
 
 export class TartProbe {
   readonly #program: string
+  readonly #allowance: Pick<Allowance, 'left'>
   #known: { readonly stamp: string; readonly version: string } | undefined
 
-  constructor(program: string) {
+  constructor(program: string, allowance: Pick<Allowance, 'left'>) {
     this.#program = program
+    this.#allowance = allowance
   }
 
   async ask(signal: AbortSignal): Promise<Probe> {
@@ -20,7 +22,8 @@ export class TartProbe {
     if (version === undefined) return failed('tart is missing', `tart is not on this host, or not in PATH: ${install}`)
     if (!isNewEnough(version))
       return failed(`tart ${version}`, `tart ${version} is too old, ${leastVersion.join('.')} is needed: ${upgrade}`)
-    return { ok: true, version: `tart ${version}`, architectures: ['arm64'], maxMacosVms: mostMacs, gpus: 0 }
+    const maxMacosVms = await this.#allowance.left()
+    return { ok: true, version: `tart ${version}`, architectures: ['arm64'], maxMacosVms, gpus: 0 }
   }
 
   /** Asked once for each state of the program's file. */
@@ -36,8 +39,9 @@ export class TartProbe {
   }
 }
 
-const install = "run 'brew install cirruslabs/cli/tart'"
-const upgrade = "run 'brew upgrade cirruslabs/cli/tart'"
+const install = "run 'brew install openai/tools/tart'"
+// The tap that it came from before has no newer one.
+const upgrade = "run 'brew uninstall tart && brew install openai/tools/tart'"
 
 export function isNewEnough(version: string): boolean {
   const [major = 0, minor = 0] = version.split('.').map(Number)

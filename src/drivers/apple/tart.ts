@@ -20,12 +20,17 @@ export const tartFiles = {
 } as const
 
 /** CI: without it, some commands would open a window. */
-export const tartEnvironment = (folder: string): Readonly<Record<string, string>> => ({
+const environmentIn = (home: string): Readonly<Record<string, string>> => ({
   ...childEnvironment,
   HOME: os.homedir(),
   CI: 'true',
-  TART_HOME: tartHome(folder),
+  TART_HOME: home,
 })
+
+export const tartEnvironment = (folder: string): Readonly<Record<string, string>> => environmentIn(tartHome(folder))
+
+/** What tart uses where nobody says anything else. */
+export const usualHome = (): string => process.env.TART_HOME || path.join(os.homedir(), '.tart')
 
 export interface TartOptions {
   readonly signal?: AbortSignal | undefined
@@ -36,17 +41,22 @@ export interface Tart {
   readonly program: string
   /** Runs a command on the VMs in a folder of ours. */
   command(folder: string, words: readonly string[], options?: TartOptions): Promise<ExecResult>
+  /** Runs a command on the VMs of a home of somebody's own. */
+  inHome(home: string, words: readonly string[], options?: TartOptions): Promise<ExecResult>
 }
 
-export const createTart = (program = 'tart'): Tart => ({
-  program,
-  command: (folder, words, { signal, timeoutMs = 60_000 } = {}) =>
-    exec(program, words, { timeoutMs, env: tartEnvironment(folder), ...(signal && { signal }) }),
-})
+export function createTart(program = 'tart'): Tart {
+  const inHome: Tart['inHome'] = (home, words, { signal, timeoutMs = 60_000 } = {}) =>
+    exec(program, words, { timeoutMs, env: environmentIn(home), ...(signal && { signal }) })
+  return { program, inHome, command: (folder, words, options) => inHome(tartHome(folder), words, options) }
+}
+
+/** On tart's own network by its leases; on a bridge by who was heard of; behind both by the guest, where it has tart's agent. */
+const resolvers = ['dhcp', 'arp', 'agent'] as const
 
 /** Undefined while it has none: it is booting, or has no network. */
 export async function addressOf(tart: Tart, folder: string, name: string): Promise<string | undefined> {
-  for (const resolver of ['dhcp', 'arp']) {
+  for (const resolver of resolvers) {
     const answer = await tart
       .command(folder, ['ip', name, '--wait', '0', '--resolver', resolver], { timeoutMs: 10_000 })
       .catch(() => undefined)

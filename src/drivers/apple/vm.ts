@@ -7,10 +7,11 @@ import type { Capture, Observed, Started, StopOptions, VmSpec } from '../driver.
 import { exclusively } from '../exclusive.ts'
 import { exitCodeOf } from '../supervised.ts'
 import { AddressBook } from './address.ts'
+import type { Allowance } from './allowance.ts'
 import { cloneMachine, findCapture, recordCapture, releaseCapture } from './captures.ts'
 import { endProcess, flushGuest, holdStill } from './ending.ts'
 import { createForwarder } from './forwarder.ts'
-import { bringUp, launchOf, notesOf } from './launch.ts'
+import { type AppleNetwork, bringUp, launchOf, notesOf } from './launch.ts'
 import {
   createMachine,
   isSuspendable,
@@ -45,16 +46,26 @@ export interface CaptureWish {
   readonly withMemory: boolean
 }
 
+interface AppleHost {
+  readonly tart: Tart
+  readonly allowance: Allowance
+  readonly network: AppleNetwork
+}
+
 export class AppleVm {
   readonly #folder: string
   readonly #tart: Tart
+  readonly #allowance: Allowance
+  readonly #network: AppleNetwork
   readonly #addresses: AddressBook
   readonly #forwarder
   readonly #watch: Watch
 
-  constructor(folder: string, tart: Tart) {
+  constructor(folder: string, { tart, allowance, network }: AppleHost) {
     this.#folder = folder
     this.#tart = tart
+    this.#allowance = allowance
+    this.#network = network
     this.#addresses = new AddressBook(tart, folder)
     this.#forwarder = createForwarder(this.#addresses)
     this.#watch = new Watch(folder, async () => (await this.#found())?.process)
@@ -88,7 +99,7 @@ export class AppleVm {
     const started = await this.#alone(async () => {
       signal.throwIfAborted()
       const { state } = await this.#settle()
-      const launch = await launchOf(this.#folder, vm)
+      const launch = await launchOf(this.#folder, vm, this.#network)
       const run = await readRun(this.#folder)
       if (state === 'running' && run?.isEnding) await this.#end({ graceSeconds: 0 })
       else if (state === 'running' && run) {
@@ -145,8 +156,9 @@ export class AppleVm {
       if (!isSuspendable(await readConfig(this.#folder, machine)))
         throw new Error('tart suspends macOS only, and this VM runs another system: stop it instead')
       const { process: _, vnc: __, ...still } = found.run
-      if (await holdStill(this.#tart, this.#folder, found, 'suspend'))
-        return writeRun(this.#folder, { ...still, isSuspended: true })
+      const isStill = await holdStill(this.#tart, this.#folder, found, 'suspend')
+      await this.#allowance.giveBack(machine.name)
+      if (isStill) return writeRun(this.#folder, { ...still, isSuspended: true })
       const problem = `tart could not suspend it, and it has ended: ${await lastOfLog(this.#folder)}`
       await writeRun(this.#folder, { ...still, problem })
       throw new Error(problem)
@@ -196,6 +208,7 @@ export class AppleVm {
     failpoint('apple-capturing')
     try {
       const how = isSuspendable(await readConfig(this.#folder, machine)) ? 'suspend' : 'stop'
+      await this.#allowance.keep(this.#folder, machine.name)
       await holdStill(this.#tart, this.#folder, { ...found, run: still }, how)
       failpoint('apple-still')
       return await cloneMachine(this.#folder, signal)
@@ -219,12 +232,20 @@ export class AppleVm {
   async #launch(launch: Pick<Run, 'name' | 'options' | 'doors'>, signal: AbortSignal): Promise<Started> {
     const { name, options, doors } = launch
     const run: Run = { version: 1, bootId: await hostBootId(), name, options, doors }
+    await this.#allowance.take(this.#folder, name)
     this.#addresses.use(name)
-    return bringUp(this.#tart, this.#folder, run, {
-      signal,
-      ended: () => this.#watch.tell(),
-      giveUp: () => this.#giveUp(run),
-    })
+    try {
+      const started = await bringUp(this.#tart, this.#folder, run, {
+        signal,
+        ended: () => this.#watch.tell(),
+        giveUp: () => this.#giveUp(run),
+      })
+      await this.#allowance.hold(this.#folder, (await readRun(this.#folder)) ?? run)
+      return started
+    } catch (error) {
+      await this.#allowance.giveBack(name)
+      throw error
+    }
   }
 
   /** A start that came to nothing. What was suspended and has not gone on stays so. */
@@ -243,7 +264,10 @@ export class AppleVm {
     if (run) await waitForSupervisor(this.#folder, run)
     // What it was doing is given up with it.
     const machine = await readMachine(this.#folder)
-    if (machine) await fs.rm(placeOf(this.#folder, machine, 'state'), { force: true })
+    if (machine) {
+      await fs.rm(placeOf(this.#folder, machine, 'state'), { force: true })
+      await this.#allowance.giveBack(machine.name)
+    }
     await forgetRun(this.#folder)
     await this.#forwarder.close()
   }
@@ -283,15 +307,16 @@ export class AppleVm {
   /** Whoever started it died before it was up: it is one all the same. */
   async #adopt({ run, process }: Found): Promise<Observed> {
     await writeRun(this.#folder, { ...run, process })
-    await this.#reopen(run)
+    await this.#reopen({ ...run, process })
     return { state: 'running' }
   }
 
   /** Ports of a VM that runs. What somebody else has meanwhile is tried again at the next look. */
-  async #reopen({ name, doors }: Run): Promise<void> {
+  async #reopen(run: Run): Promise<void> {
     if (this.#forwarder.isOpen) return
-    this.#addresses.use(name)
-    await this.#forwarder.open(doors).catch(() => undefined)
+    await this.#allowance.hold(this.#folder, run)
+    this.#addresses.use(run.name)
+    await this.#forwarder.open(run.doors).catch(() => undefined)
   }
 
   async #found(): Promise<Found | undefined> {

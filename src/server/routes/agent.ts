@@ -118,7 +118,8 @@ export function agent(services: Services): HandlersOf<typeof api> {
         // The agent has gone on to another server meanwhile, and reads this no more.
         if (!claim.isCurrent()) throw new ApiError('Conflict', `node "${name}" is elsewhere`, { kind, name })
         const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
-        return { type: 'HELLO' as const, ...wishesFor(services, name, claim.rev), heartbeatSeconds, ...servers }
+        const wishes = wishesFor(services, name, claim.rev)
+        return { type: 'HELLO' as const, ...wishes, heartbeatSeconds, takesNotes: true, ...servers }
       }
       return fleet.open(name, hello, signal)
     },
@@ -137,6 +138,16 @@ export function agent(services: Services): HandlersOf<typeof api> {
       if (!changed) throw notFound(kind, name, 'join again')
       const { namespace, uid } = changed.value
       return { name, namespace, ...(body.peerPort !== undefined && { peerSecrets: peerTickets.secretsFor(uid) }) }
+    },
+
+    noteAgent({ principal: { name } }) {
+      fleet.seen(name)
+      farNodes.seen(name)
+      const record = collections.nodes.get('', name)?.value
+      if (!record) throw notFound(kind, name, 'join again')
+      const { report, cache, isReady } = record
+      const isSettled = report !== undefined && settledCache(collections, record, report) === cache
+      return { wantsReport: !isSettled || (!isReady && presence.isOpen(name)) }
     },
 
     async reportVms({ principal: { name }, body: { vms } }) {

@@ -131,6 +131,9 @@ describe('save', () => {
     await agent(intel, `captures/${id}/progress`, { percent: 40, bytes: 1_000 })
     const shown = (await service.call('GET', `${here}/images/saved`)).body
     assert.deepEqual([shown.state, shown.progress], ['Updating', { percent: 40, bytes: 1_000 }])
+    await agent(intel, `captures/${id}/progress`, { percent: 40, bytes: 1_000, phase: 'waiting: not now' })
+    const waiting = (await service.call('GET', `${here}/images/saved`)).body
+    assert.deepEqual([waiting.state, waiting.errorMessage], ['Updating', 'waiting: not now'])
     const content = await deliver(intel, id)
     const ready = (await service.call('GET', `${here}/images/saved`)).body
     assert.deepEqual([ready.state, ready.checksum, ready.size, ready.progress], ['Ready', content, '2M', undefined])

@@ -88,7 +88,7 @@ export function captures(services: Services): HandlersOf<typeof api> {
         deliveries.heard(id)
         await changeCaptured(collections, capture, ({ errorMessage: _, ...record }) => ({
           ...record,
-          progress: { percent, bytes },
+          progress: { percent, bytes, ...(body.phase !== undefined && { phase: body.phase }) },
         }))
       }
       return {}

@@ -1,23 +1,50 @@
 // Where a deployment would go: the rules of placement on what nodes have free now. Nothing is written.
 import type * as api from '../../api/estimates.ts'
 import { displayName } from '../../auth/principal.ts'
+import { isImageReference } from '../../rules/image-reference.ts'
 import { demandOf, nowhere, place, verdictsOn } from '../../rules/placement.ts'
-import { gibibytes } from '../../rules/sizes.ts'
+import { diskSize, gibibytes, roughSize } from '../../rules/sizes.ts'
+import type { VmRecord } from '../../store/fleet-records.ts'
 import { exists, planVm } from '../deployment.ts'
+import { createEstimatedImages } from '../estimated-images.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
 import type { Services } from '../services.ts'
 
 const shownNodes = 100
 
 export function estimates(services: Services): HandlersOf<typeof api> {
+  const inRegistry = createEstimatedImages(services)
+
+  /** What is known of the image, for whoever asked and for the placement. */
+  async function imageOf(
+    namespace: string,
+    { image, architecture }: VmRecord['shape'],
+  ): Promise<{
+    readonly shown: Pick<api.VmEstimate, 'os' | 'size' | 'spaceUsed' | 'imageProblem'>
+    readonly placed: Pick<VmRecord, 'imageReference' | 'os'>
+  }> {
+    if (!isImageReference(image)) {
+      const record = services.collections.images.get('', image)?.value
+      return { shown: record ? shownImage(record.os, record.sizeBytes, record.spaceUsedBytes) : {}, placed: {} }
+    }
+    const answer = await inRegistry({ namespace, image, architecture })
+    if ('problem' in answer) return { shown: { imageProblem: answer.problem }, placed: {} }
+    const { os, sizeBytes, storedBytes, pinned } = answer.found
+    return {
+      shown: shownImage(os, sizeBytes, storedBytes),
+      placed: { imageReference: pinned, ...(os !== undefined && { os }) },
+    }
+  }
+
   return {
-    estimateVm({ params: { namespace }, body, principal, now }) {
+    async estimateVm({ params: { namespace }, body, principal, now }) {
       const request = { namespace, body, now, owner: displayName(principal), requestKey: undefined, isAwaited: false }
       const { record } = planVm(services, request)
       const { name } = body
       if (name && !body.shouldGenerateName && services.collections.vms.get(namespace, name))
         throw exists(name, namespace)
-      const demand = demandOf(record)
+      const { shown, placed } = await imageOf(namespace, record.shape)
+      const demand = demandOf({ ...record, ...placed })
       const rooms = services.roomsIn(namespace)
       const found = place(demand, rooms)
       const { cpu, memoryMiB, image, architecture } = record.shape
@@ -28,6 +55,9 @@ export function estimates(services: Services): HandlersOf<typeof api> {
       const rank = (each: { readonly name: string; readonly fits: boolean }): number =>
         each.name === chosen ? 0 : each.fits ? 1 : 2
       const nodes = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))
+      const where = found.ok
+        ? `it would go to node "${found.node}", which ${hasImage ? 'has the image' : 'gets the image first'}`
+        : `it would wait for a node: ${nowhere(found, demand, namespace)}`
       return new Answer(
         200,
         {
@@ -36,10 +66,10 @@ export function estimates(services: Services): HandlersOf<typeof api> {
           memory: chosenMiB === 0 ? 'auto' : gibibytes(chosenMiB),
           image,
           architecture,
+          ...shown,
           hasImage,
-          message: found.ok
-            ? `it would go to node "${found.node}", which ${hasImage ? 'has the image' : 'gets the image first'}`
-            : `it would wait for a node: ${nowhere(found, demand, namespace)}`,
+          message:
+            shown.imageProblem === undefined ? where : `${where}; but the image is not known: ${shown.imageProblem}`,
           nodes: nodes.slice(0, shownNodes),
         },
         true,
@@ -47,3 +77,13 @@ export function estimates(services: Services): HandlersOf<typeof api> {
     },
   }
 }
+
+const shownImage = (
+  os: VmRecord['os'],
+  sizeBytes: number,
+  storedBytes: number | undefined,
+): Pick<api.VmEstimate, 'os' | 'size' | 'spaceUsed'> => ({
+  ...(os !== undefined && { os }),
+  size: diskSize(sizeBytes),
+  ...(storedBytes !== undefined && { spaceUsed: roughSize(storedBytes) }),
+})

@@ -1,10 +1,12 @@
 // The image cache over HTTP: what is refused for which node, what agents are told, and what their reports settle.
 import assert from 'node:assert/strict'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
 import { eventually } from '../../../test/support/eventually.ts'
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
 import { startService, type TestService } from '../../../test/support/service.ts'
-import type { WantedCache } from '../../api/image-cache.ts'
+import type { NodeCache, WantedCache } from '../../api/image-cache.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 const space = { quotaBytes: 1_000, usedBytes: 0 }
@@ -29,6 +31,23 @@ const copies = async (image: string) => (await service.call('GET', `${base}/cach
 const lastTold = (): WantedCache | undefined =>
   one.told.flatMap((message) => (message.type === 'CACHE' ? [message.cache] : [])).at(-1)
 const told = (wanted: WantedCache) => eventually(async () => assert.deepEqual(lastTold(), wanted))
+/** By node, as a page that stays open sees it. */
+function followCopies(signal: AbortSignal): Record<string, readonly string[]> {
+  const seen: Record<string, readonly string[]> = {}
+  const follow = async (): Promise<void> => {
+    const headers = { authorization: `Bearer ${service.devToken}` }
+    const { body } = await fetch(`${await service.listen()}${base}/cache/nodes?watch=true`, { headers, signal })
+    for await (const line of createInterface(Readable.fromWeb(body as never))) {
+      const { type, object } = JSON.parse(line) as { type: string; object: NodeCache }
+      if (type === 'BOOKMARK') continue
+      seen[object.name] = object.copies.map(({ image, state, progress }) =>
+        [image, state, progress?.percent].join(' ').trim(),
+      )
+    }
+  }
+  follow().catch((error: unknown) => signal.aborted || assert.fail(String(error)))
+  return seen
+}
 const cacheOf = (node = 'one') => service.services.collections.nodes.get('', node)?.value.cache
 const sonoma = { name: 'sonoma', recipe: 'sonoma' }
 
@@ -95,18 +114,33 @@ describe('adding', () => {
 describe('what is kept', () => {
   it('follows an image that changes, and forgets one that is deleted', async () => {
     const { images } = service.services.collections
+    const stop = new AbortController()
+    const watched = followCopies(stop.signal)
+    const onOne = (copies: readonly string[]) => eventually(() => assert.deepEqual(watched.one, copies))
     const entry = await images.create('', 'moving', {
       ...(images.get('', 'sonoma')?.value as never as object),
       ...{ name: 'moving', recipe: undefined, content: `sha256:${'a'.repeat(64)}` },
     } as never)
     await ask('moving', 'add', { nodes: ['one'] })
     await told({ images: [sonoma, { name: 'moving', content: `sha256:${'a'.repeat(64)}` }], drops: [] })
+    await onOne(['moving Pending', 'sonoma Ready'])
+    await one.report({
+      cache: [
+        { key: 'recipe:sonoma', state: 'Ready' },
+        { key: `sha256:${'a'.repeat(64)}`, state: 'Fetching', percent: 7 },
+      ],
+    })
+    await onOne(['moving Fetching 7', 'sonoma Ready'])
     await images.update(entry, { ...entry.value, content: `sha256:${'b'.repeat(64)}` })
     await told({ images: [sonoma, { name: 'moving', content: `sha256:${'b'.repeat(64)}` }], drops: [] })
+    // The copy is one of what it was.
+    await onOne(['moving Pending', 'sonoma Ready'])
     assert.equal((await service.call('DELETE', `${base}/images/moving`)).status, 200)
     await told({ images: [sonoma], drops: [] })
     await one.report()
     assert.deepEqual(Object.keys(cacheOf()?.pins ?? {}), ['sonoma'])
+    await onOne(['sonoma Ready'])
+    stop.abort()
   })
 
   it('is told anew when an agent connects', async () => {

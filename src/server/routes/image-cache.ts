@@ -10,7 +10,7 @@ import { roughSize } from '../../rules/sizes.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../store/fleet-records.ts'
 import { changeNode } from '../../store/vms.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
-import { type Cacheable, cachedImage, copyOn, noCache, pulledOn, vmsOn } from '../node-cache.ts'
+import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../node-cache.ts'
 import type { Services } from '../services.ts'
 
 /** More would make the records of nodes large, and no node holds so many. */
@@ -91,6 +91,8 @@ export function imageCache(services: Services): HandlersOf<typeof api> {
       const all = [...known, ...pulledOn(there)].map((image) => cachedImage(image, there))
       return { items: all.filter((image) => image.nodes.length > 0) }
     },
+
+    listNodeCaches: ({ params: { namespace } }) => listedCaches(collections, namespace),
 
     getCachedImage: ({ params: { namespace, image } }) => cachedImage(cached(namespace, image), nodesOf(namespace)),
 

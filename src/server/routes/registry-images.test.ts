@@ -46,7 +46,8 @@ before(async () => {
   await publish(await putManifest(small.store, { ...small.manifest, architecture: 'amd64' }), 'intel')
   await putTart(connected.repository('team/image'), 'tart', { disk: tartDisk, layerBytes: mib })
   await putStranger()
-  service = await startService({ settings: { registries: { allowPrivate: true, allowLoopback: true } } })
+  const ca = { 'lost.example.com': path.join(folder, 'lost.crt') }
+  service = await startService({ settings: { registries: { allowPrivate: true, allowLoopback: true, ca } } })
   pulls = pullImages(service.services, createPulls(service.services))
 })
 after(async () => {
@@ -102,6 +103,7 @@ describe('a deployment from a registry', () => {
     const plain =
       /no credentials for the registry .* in the namespace "svc-default".* svc3 regcred add http:.*--allow-insecure/
     await refused(409, plain, image('v1'))
+    await refused(409, /lost\.crt, cannot be read \(ENOENT\).*registries\.ca/, 'lost.example.com/team/image:v1')
     await credentials('canary-wrong')
     await refused(
       409,
@@ -123,6 +125,18 @@ describe('a deployment from a registry', () => {
     assert.deepEqual(service.services.collections.vmSecrets.list(), [])
     assert.doesNotMatch((await service.call('GET', `${base}/events`)).text, /canary/)
     assert.ok(!service.logLines.some((line) => line.includes('canary')))
+  })
+
+  it('is estimated by what the registry has, refused as it would be, and said to be unknown where nobody answers', async () => {
+    const estimate = (name: string) => service.call('POST', `${base}/vms/estimate`, { body: { image: name } })
+    const { status, body } = await estimate(image('tart'))
+    assert.deepEqual([status, body.architecture, body.os, body.size], [200, 'arm64', 'macos', '2M'])
+    assert.match(body.spaceUsed, /^\d/)
+    assert.deepEqual([(await estimate(image('none'))).status, (await estimate(image('intel'))).status], [404, 422])
+    const away = await estimate('127.0.0.1:9/team/image')
+    assert.deepEqual([away.status, away.body.size], [200, undefined])
+    assert.match(away.body.imageProblem, /127\.0\.0\.1:9/)
+    assert.match(away.body.message, /; but the image is not known: image "127\.0\.0\.1:9\/team\/image/)
   })
 
   it('stands for one manifest: its node alone is told how to reach it', async () => {

@@ -143,6 +143,7 @@ describe('deploying a VM', () => {
     assert.equal((await service.call('GET', `${elsewhere}/vmconfigs/conf`)).status, 404)
     for (const intel of [{ legacyIO: true }, { systemSerial: 'A1' }, { gpuPassthrough: true, vncConsole: false }])
       assert.equal((await deploy({ image: 'silicon', ...intel })).status, 422, JSON.stringify(intel))
+    assert.equal((await deploy({ image: 'silicon', cpu: 1, systemSerial: 'random' })).status, 201)
   })
 
   it('sends metadata and the first-boot script to the node, and shows only the keys', async () => {
@@ -555,7 +556,10 @@ describe('nodes', () => {
     assert.deepEqual([shown.body.status, shown.body.powerState], ['Running', 'unknown'])
     assert.equal((await exec('demo', 'stop')).status, 409)
     there.connect()
+    const note = () => service.call('POST', '/api/v1/agent/note', { token: there.token })
+    assert.deepEqual((await note()).body, { wantsReport: true })
     await there.report()
+    assert.deepEqual((await note()).body, { wantsReport: false })
     await there.say(vm, { generation: 1, power: 'running' })
     assert.equal((await get('nodes')).body.items[0].phase, 'READY')
     assert.equal((await get('vms/demo')).body.powerState, 'running')

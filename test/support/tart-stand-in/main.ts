@@ -53,7 +53,7 @@ const commands: Readonly<Record<string, Command>> = {
       memorySize: atLeast('bytes of memory', options.memory, config.memorySize, config.memorySizeMin, config, 2 ** 20),
       display: displayOf(options.display) ?? config.display,
       ...(options['random-mac'] && { macAddress: randomMac() }),
-      ...(options['random-serial'] && config.os !== 'linux' && { ecid: randomText() }),
+      ...(options['random-serial'] && { ecid: requireMac(config) && randomText() }),
     })
     const bytes = Number(options['disk-size'] ?? 0) * gigabyte
     const disk = path.join(vmFolder(name), 'disk.img')
@@ -95,12 +95,14 @@ const commands: Readonly<Record<string, Command>> = {
 
   delete: (name) => fs.rmSync(vmFolder(name), { recursive: true }),
 
-  /** The guest's agent knows how to flush, and nothing else. */
+  /** The guest's agent knows how to flush; what shuts a Mac down from inside presses the button of what is none. */
   async exec(name, _, rest) {
-    if (rest.join(' ') !== 'sync') throw new StandInError('the guest agent of the stand-in knows "sync" only')
-    if (stateOf(name).state !== 'running') throw new StandInError(`VM "${name}" is not running`, 2)
+    const { state, pid } = stateOf(name)
+    if (state !== 'running') throw new StandInError(`VM "${name}" is not running`, 2)
     process.chdir(vmFolder(name))
-    await flush()
+    if (rest.join(' ') === 'sync') await flush()
+    else if (rest.includes('shutdown')) process.kill(pid, 'SIGHUP')
+    else throw new StandInError('the guest agent of the stand-in knows "sync" and "shutdown" only')
   },
 }
 
@@ -130,6 +132,12 @@ function atLeast(what: string, asked: unknown, now: number, least: number, { os 
   return wanted
 }
 
+/** tart itself crashes. */
+function requireMac({ os }: VmConfig): true {
+  if (os === 'linux') throw new StandInError('Could not cast value of type Linux to Darwin', 133)
+  return true
+}
+
 function displayOf(text: unknown): VmConfig['display'] | undefined {
   const [, width, height] = /^(\d+)x(\d+)$/.exec(String(text)) ?? []
   return width === undefined ? undefined : { width: Number(width), height: Number(height) }
@@ -143,6 +151,7 @@ const text = { type: 'string' } as const
 const flag = { type: 'boolean' } as const
 const known = {
   ...{ 'no-graphics': flag, 'no-audio': flag, 'vnc-experimental': flag, vnc: flag, suspendable: flag, linux: flag },
+  ...{ 'net-softnet': flag, 'net-softnet-allow': text, 'net-bridged': text },
   ...{ cpu: text, memory: text, display: text, 'disk-size': text, 'random-mac': flag, 'random-serial': flag },
   ...{ format: text, wait: text, resolver: text, source: text, disk: text },
   timeout: { type: 'string', short: 't' },
@@ -154,7 +163,9 @@ try {
   else {
     const run = commands[command]
     if (!run) throw new StandInError(`the stand-in for tart does not know "${command}"`, 64)
-    const { values, positionals } = parseArgs({ args: words, options: known, allowPositionals: true })
+    // What follows the name is the guest's.
+    const args = command === 'exec' ? words.toSpliced(1, 0, '--') : words
+    const { values, positionals } = parseArgs({ args, options: known, allowPositionals: true })
     const [name = '', ...rest] = positionals
     if (name === '' && command !== 'list') throw new StandInError('missing the name of a VM', 64)
     await run(name, values, rest)

@@ -1,5 +1,5 @@
 // `tart run` of the stand-in: QEMU as a child that dies with it, signals as tart takes them (SIGINT ends it, SIGUSR1 suspends
-// it, SIGUSR2 asks the guest to shut down), and the address of the screen printed as tart prints it.
+// it, SIGUSR2 is the power button, SIGHUP of its own what a guest is told from inside), and the screen's address as tart prints it.
 import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -42,7 +42,11 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
       isTold = true
       await qmp.execute('quit')
     },
-    SIGUSR2: () => qmp.execute('system_powerdown'),
+    // macOS asks who sits there.
+    SIGUSR2: async () => {
+      if (!isMac) await qmp.execute('system_powerdown')
+    },
+    SIGHUP: () => qmp.execute('system_powerdown'),
   }))
     process.on(signal, () => void work().catch((error: Error) => fail(error)))
   const code = exited.then((ended) => (isTold ? 0 : ended))
@@ -114,7 +118,7 @@ function qemuWords(name: string, config: VmConfig, { disk, isResumed, hasScreen 
         ]
       : ['-display', 'none']),
     ...['-chardev', 'socket,id=agent,path=agent.sock,server=on,wait=off', '-device', 'virtio-serial-pci,max_ports=2'],
-    ...['-device', 'virtserialport,chardev=agent,name=org.qemu.guest_agent.0'],
+    ...['-device', 'virtserialport,id=port,chardev=agent,name=org.qemu.guest_agent.0'],
     ...(isResumed ? ['-incoming', `exec:cat ${stateFile}`] : []),
   ]
 }

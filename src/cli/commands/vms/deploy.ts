@@ -11,6 +11,7 @@ import { longRequest } from '../../long-request.ts'
 import { visible } from '../../output.ts'
 import { UsageError } from '../../usage.ts'
 import { columns } from './columns.ts'
+import { estimate } from './estimate.ts'
 import { whileFollowing } from './follow.ts'
 import { pairsOf } from './pairs.ts'
 import { defined, shapeOf, shapeOptions } from './shape.ts'
@@ -40,6 +41,7 @@ export const command = defineCommand({
     ttl: { type: 'string', value: 'DURATION', description: 'Delete it after so long, such as 2h' },
     ...waiting,
     ...waitsByItself,
+    'dry-run': { type: 'boolean', description: 'Only say where it would go, and what the image is' },
     'no-wait': { type: 'boolean', description: 'Answer at once; a VM that fails stays, to be looked at' },
     ...namespaced,
     ...printed,
@@ -73,6 +75,7 @@ export const command = defineCommand({
       timeout: options.timeout,
     }) satisfies VmDeployment
     const session = await context.connect({ attempts: 1 })
+    if (options['dry-run']) return estimate(context, session, isGenerated ? body : { ...body, name: prefix })
     const how = { isWaiting: !options['no-wait'], timeoutMs: millisecondsOf(options.timeout) + graceMs }
     const vm = isGenerated
       ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))

@@ -20,7 +20,7 @@ export const shapeOptions = {
   'tag-required': { type: 'boolean', description: 'Only on a node with the tag' },
   scheduler: { type: 'choice', choices: schedulers, description: 'Balance the nodes, or fill one after the other' },
   iso: { type: 'string', value: 'ISO', description: 'Intel: attach this ISO' },
-  'system-serial': { type: 'string', value: 'SERIAL', description: 'Intel: serial number of the machine' },
+  'system-serial': { type: 'string', value: 'SERIAL', description: 'Serial number (Intel); random: a new one' },
   gpu: { type: 'boolean', short: 'g', description: 'Intel: pass a GPU through; needs --disable-vnc' },
   'disable-vnc': { type: 'boolean', description: 'No screen by VNC' },
   'disable-net-boost': { type: 'boolean', description: 'Intel: no fast network devices' },

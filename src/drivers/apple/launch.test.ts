@@ -1,0 +1,132 @@
+// What tart is told, as tables: the options of a run by what is asked for, and what is set of a machine. No process is started.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { VmSpec } from '../driver.ts'
+import { type AppleNetwork, launchOf, notesOf } from './launch.ts'
+import { createMachine, growDisk, macAddress, readConfig, readMachine, shapeMachine } from './machine.ts'
+import { addressOf, type Tart } from './tart.ts'
+
+const gib = 2 ** 30
+let root: string
+before(async () => {
+  root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-words-'))
+  await fs.writeFile(path.join(root, 'disk.raw'), '')
+  await fs.truncate(path.join(root, 'disk.raw'), gib)
+  await fs.writeFile(path.join(root, 'nvram.bin'), 'nvram')
+  for (const system of ['darwin', 'linux'])
+    await fs.writeFile(
+      path.join(root, `${system}.json`),
+      JSON.stringify({ os: system, cpuCount: 4, memorySize: 8 * gib, ecid: 'id', hardwareModel: 'model', version: 1 }),
+    )
+})
+after(() => fs.rm(root, { recursive: true }))
+
+const specOf = (change: Partial<VmSpec> = {}, system: 'darwin' | 'linux' = 'darwin'): VmSpec => ({
+  uid: 'a-uid',
+  name: 'a',
+  architecture: 'arm64',
+  cpu: 4,
+  memoryMiB: 8_192,
+  image: {
+    name: 'mac',
+    digest: 'sha256:mac',
+    disk: path.join(root, 'disk.raw'),
+    format: 'raw',
+    virtualSizeBytes: gib,
+    boot: { kind: 'firmware' },
+    machine: { config: path.join(root, `${system}.json`), nvram: path.join(root, 'nvram.bin') },
+  },
+  ip: '127.0.0.1',
+  forwards: [],
+  metadata: {},
+  netBoost: true,
+  legacyIO: false,
+  ...change,
+})
+
+/** Takes down what it is told, and answers as it is told to. */
+function listening(answer: (words: readonly string[]) => string = () => '') {
+  const told: string[] = []
+  const command: Tart['command'] = async (_, words) => {
+    told.push(words.join(' '))
+    return { stdout: answer(words), stderr: '' } as Awaited<ReturnType<Tart['command']>>
+  }
+  return { told, tart: { program: 'tart', command, inHome: command } satisfies Tart }
+}
+
+async function made(vm: VmSpec): Promise<{ folder: string; name: string; told: readonly string[] }> {
+  const folder = await fs.mkdtemp(path.join(root, 'vm-'))
+  const { told, tart } = listening()
+  await createMachine(folder, vm, tart)
+  return { folder, name: (await readMachine(folder))?.name ?? '', told }
+}
+
+describe('a run of tart', () => {
+  const headless = ['--no-graphics', '--no-audio']
+  const shared: AppleNetwork = { kind: 'shared' }
+  const screen = { port: 5_999, width: 1_920, height: 1_080 }
+  const cases: readonly [string, Partial<VmSpec>, 'darwin' | 'linux', AppleNetwork, readonly string[]][] = [
+    ['macOS', {}, 'darwin', shared, [...headless, '--suspendable']],
+    ['macOS with a screen', { screen }, 'darwin', shared, [...headless, '--vnc-experimental', '--suspendable']],
+    ['Linux, which cannot be suspended', {}, 'linux', shared, headless],
+    ['an ISO', { iso: '/srv/a.iso' }, 'linux', shared, [...headless, '--disk=/srv/a.iso:ro']],
+    ['a sealed network', {}, 'linux', { kind: 'sealed' }, [...headless, '--net-softnet']],
+    [
+      'a sealed network with openings',
+      {},
+      'linux',
+      { kind: 'sealed', allow: ['10.0.0.0/8', '192.168.1.0/24'] },
+      [...headless, '--net-softnet', '--net-softnet-allow=10.0.0.0/8,192.168.1.0/24'],
+    ],
+    ['a bridge', {}, 'linux', { kind: 'bridged', card: 'en0' }, [...headless, '--net-bridged=en0']],
+  ]
+  for (const [what, change, system, network, words] of cases)
+    it(`is told of ${what}`, async () => {
+      const vm = specOf(change, system)
+      const { folder, name } = await made(vm)
+      const { options, ...run } = await launchOf(folder, vm, network)
+      assert.deepEqual(options, words)
+      assert.equal(run.name, name)
+    })
+
+  it('says what tart has no way for', () => {
+    assert.deepEqual(notesOf(specOf({ systemSerial: 'NEW' }), {}), {})
+    assert.match(notesOf(specOf({ metadata: { a: '1' } }), {}).note ?? '', /metadata cannot be read/)
+  })
+})
+
+describe('a machine of tart', () => {
+  it('keeps what the image says, with an address of its own, and a serial number of its own where asked', async () => {
+    const plain = await made(specOf())
+    assert.deepEqual(plain.told, [])
+    const { macAddress: address, ...rest } = await readConfig(plain.folder, plain)
+    assert.equal(address, macAddress('a-uid'))
+    assert.deepEqual(rest, JSON.parse(await fs.readFile(path.join(root, 'darwin.json'), 'utf8')))
+    const other = await made(specOf({ systemSerial: 'NEW' }))
+    assert.deepEqual(other.told, [`set ${other.name} --random-serial`])
+    assert.deepEqual((await made(specOf({ systemSerial: 'NEW' }, 'linux'))).told, [], 'tart crashes with it')
+  })
+
+  it('is set to cores, memory and screen where they differ, and its disk in whole gigabytes', async () => {
+    const { folder, name } = await made(specOf())
+    const { told, tart } = listening()
+    const screen = { port: 5_999, width: 1_600, height: 900 }
+    await shapeMachine(folder, specOf(), tart, AbortSignal.timeout(10_000))
+    await shapeMachine(folder, specOf({ cpu: 6, screen }), tart, AbortSignal.timeout(10_000))
+    await growDisk(folder, 3 * gib, tart)
+    assert.deepEqual(told, [`set ${name} --cpu 6 --memory 8192 --display 1600x900`, `set ${name} --disk-size 3`])
+  })
+
+  it('is found by its lease, else by who was heard of, else by its own agent', async () => {
+    for (const [index, resolver] of ['dhcp', 'arp', 'agent'].entries()) {
+      const { told, tart } = listening((words) => (words.includes(resolver) ? '192.168.64.7\n' : ''))
+      assert.equal(await addressOf(tart, root, 'a'), '192.168.64.7')
+      assert.equal(told.length, index + 1)
+      assert.equal(told.at(-1), `ip a --wait 0 --resolver ${resolver}`)
+    }
+    assert.equal(await addressOf(listening().tart, root, 'a'), undefined)
+  })
+})
