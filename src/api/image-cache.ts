@@ -1,6 +1,6 @@
 // Copies of images on nodes: which node has which, and which are to be there before somebody deploys from them.
 import * as t from 'typebox'
-import { inNamespace, listOperation, operation } from './operation.ts'
+import { Continue, inNamespace, listOperation, MadeListQuery, operation } from './operation.ts'
 import { Architecture, Flag, ResourceVersion, Timestamp } from './records.ts'
 
 export const CachedCopy = t.Object(
@@ -132,7 +132,9 @@ export const listCachedImages = operation({
   summary: 'List the images that nodes have copies of',
   description: 'Those of which a node of the namespace has a copy, or is to have one.',
   isDerived: true,
-  response: t.Object({ items: t.Array(CachedImage) }),
+  query: MadeListQuery,
+  madeOf: CachedImage,
+  response: t.Object({ items: t.Array(CachedImage), continue: Continue }),
   refuses: ['NotFound'],
   example: { params: { namespace: 'svc-default' }, response: { items: [example] } },
 })

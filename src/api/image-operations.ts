@@ -1,5 +1,6 @@
 // Images and ISOs have the same operations: one place says what they are. `images.ts` and `isos.ts` name them.
 import * as t from 'typebox'
+import { Continue } from './operation.ts'
 import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from './records.ts'
 
 export const imageStates = ['Ready', 'Updating', 'Failed'] as const
@@ -92,6 +93,7 @@ export const RemoteItems = t.Object({
   unavailable: t.Optional(
     t.Array(t.Object({ remote: t.String(), message: t.String() }), { description: 'Remotes that did not answer' }),
   ),
+  continue: Continue,
 })
 export const PullInput = t.Object(
   { name: t.Optional(Name), description: t.Optional(Description) },

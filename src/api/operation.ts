@@ -32,6 +32,8 @@ export interface Operation {
   readonly response: t.TSchema
   /** Set on lists: filters, paging, ETag and watch come with it. */
   readonly item?: t.TSchema
+  /** Set on lists that are made for each answer, of such items: filters, paging and ETag come with it, but no watch. */
+  readonly madeOf?: t.TSchema
   /**
    * Set on changes: where the request or its answer names what it changes, as a path (`params.namespace`, `body.server`).
    * Every change with it becomes an event.
@@ -45,7 +47,7 @@ export interface Operation {
   readonly isIdempotent?: true
   /** Answers that are not JSON. */
   readonly produces?: string
-  /** The answer tells more than its record does: no ETag stands for it. */
+  /** The answer tells more than its record does: its version does not stand for it. */
   readonly isDerived?: true
   /** The answer goes on: the handler returns lines or bytes as they come. */
   readonly isStream?: true
@@ -81,6 +83,12 @@ export const ListQuery = t.Object({
 })
 export type ListQuery = t.Static<typeof ListQuery>
 
+/** Query of lists that are made for each answer (`madeOf`). */
+export const MadeListQuery = t.Pick(ListQuery, ['limit', 'continue', 'labelSelector', 'fieldSelector'])
+
+/** `continue` of the answers of all lists. */
+export const Continue = t.Optional(t.String({ description: 'There is more: pass this on' }))
+
 interface ListInput {
   readonly id: string
   readonly noun: string
@@ -111,8 +119,7 @@ export function listOperation<const L extends ListInput>(list: L) {
   } as const satisfies Operation
 }
 
-const listOf = <T extends t.TSchema>(item: T) =>
-  t.Object({ items: t.Array(item), continue: t.Optional(t.String({ description: 'There is more: pass this on' })) })
+const listOf = <T extends t.TSchema>(item: T) => t.Object({ items: t.Array(item), continue: Continue })
 
 type Names<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never
 export type ParamsOf<O extends Operation> = { readonly [Name in Names<O['path']>]: string }

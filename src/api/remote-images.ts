@@ -1,7 +1,7 @@
 // images that the configured remotes have, and pulling them.
-import { PullInput, pulledExample, type RemoteItem, RemoteItems } from './image-operations.ts'
+import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
 import { Image } from './images.ts'
-import { inNamespace, operation } from './operation.ts'
+import { inNamespace, MadeListQuery, operation } from './operation.ts'
 
 const noun = 'remote-images'
 const path = `${inNamespace}/remoteimages` as const
@@ -18,6 +18,8 @@ export const listRemoteImages = operation({
   summary: 'List the images that can be pulled',
   description: 'From the remotes of the configuration. Those that do not answer are named beside the items.',
   isDerived: true,
+  query: MadeListQuery,
+  madeOf: RemoteItem,
   response: RemoteItems,
   refuses: ['NotFound', 'ServiceUnavailable'],
   example: { params: { namespace: 'svc-default' }, response: { items: [item] } },

@@ -1,6 +1,6 @@
 // Role bindings on the wire: who has a role in a namespace.
 import * as t from 'typebox'
-import { inNamespace, listOperation, operation } from './operation.ts'
+import { Continue, inNamespace, listOperation, MadeListQuery, operation } from './operation.ts'
 import { ExpectedVersion, ResourceVersion } from './records.ts'
 
 export const Subject = t.Object(
@@ -38,8 +38,8 @@ export const RoleBinding = t.Object(
 )
 export type RoleBinding = t.Static<typeof RoleBinding>
 
-/** Not a stored list of records but the content of one: it has no pages and no watch. */
-const Subjects = t.Object({ items: t.Array(Subject) }, { title: 'Subjects' })
+/** Not a stored list of records but the content of one: it has no watch. */
+const Subjects = t.Object({ items: t.Array(Subject), continue: Continue }, { title: 'Subjects' })
 
 const noun = 'role-bindings'
 const all = `${inNamespace}/rolebindings` as const
@@ -77,6 +77,8 @@ export const listSubjects = operation({
   summary: 'List who has a role in a namespace',
   description:
     'In the default namespace every user is a developer, listed or not, until an administrator removes them.',
+  query: MadeListQuery,
+  madeOf: Subject,
   response: Subjects,
   refuses: ['NotFound'],
   example,

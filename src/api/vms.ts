@@ -76,7 +76,6 @@ export const Vm = t.Object(
 )
 export type Vm = t.Static<typeof Vm>
 
-const Text = t.String({ maxLength: 1024 })
 const saving = { description: t.Optional(Description), resourceVersion: ExpectedVersion }
 export const vmCommands = ['start', 'stop', 'suspend', 'resume', 'revert'] as const
 
@@ -231,7 +230,7 @@ export const resizeVm = operation({
   body: t.Object(
     {
       size: t.Number({ description: 'In GB, an integer, larger than now' }),
-      user: t.Optional(Text),
+      user: t.Optional(t.String({ maxLength: 1024 })),
       password: t.Optional(t.String({ maxLength: 1024, writeOnly: true })),
       resourceVersion: ExpectedVersion,
     },

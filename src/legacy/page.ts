@@ -13,7 +13,7 @@ Automation that was written for 2.4.x has three helpers:
 - **The gateway** answers the old paths. Those with a replacement are carried out by the same handlers as the requests that
   replace them: the same permissions, rules, events. It works in one namespace (\`legacy.namespace\`, \`svc-default\` unless set
   otherwise) with the token of a user or of a service account. Every answer carries \`Deprecation\`, \`Sunset\` and \`Link\` (the
-  request that takes its place; where there is none, the row in \`GET /api/v1/legacy\`, which shows these tables to anyone). It
+  request that takes its place, as \`successor-version\`; where there is none, the row in \`GET /api/v1/legacy\`, which shows these tables to anyone). It
   is on in \`svc3 dev\`; \`"legacy": {"enabled": true}\` in \`config.json\` turns it on in
   \`svc3 server\`. Where it is off, every legacy path answers 410.
 - **\`svc3 migrate scan PATH…\`** finds legacy calls in scripts, programs, pipelines, Postman collections and access logs, and
@@ -61,8 +61,9 @@ const notes = `
   410. The token lasts an hour, as every user's does.
 - \`GET /resources/iso/list-remote\` is mapped to \`remoteimages\` by the founding document. The gateway answers with both: \`images\`
   as written, \`isos\` from \`remoteisos\`.
-- \`orka_vm_name\` has at most 38 characters, as in 2.4.x. \`vcpu_count\` and \`orka_image\` are taken and not used: a VM has as many
-  vCPUs as cores, and disks have no names. \`io_boost: false\` gives Intel-based VMs the old disk devices;
+- \`orka_vm_name\` has at most 38 characters, as in 2.4.x. A VM has as many vCPUs as cores: where
+  \`vcpu_count\` differs from \`orka_cpu_core\`, the cores win, and \`vcpu_count\` counts only where they are not named.
+  \`orka_image\` stands for \`orka_base_image\` where that is not named: disks have no names of their own. \`io_boost: false\` gives Intel-based VMs the old disk devices;
   others always have the boost.
 - Texts that clients look for are as they were: \`No available nodes with sufficient CPU.\`, \`Requested CPU is not available in the
   cluster\`, \`No VM configurations exist\`.

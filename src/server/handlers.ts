@@ -58,6 +58,8 @@ export interface Listing<I> {
   readonly item: (entry: Entry<never>) => I
   /** When set: only these are shown to this caller. */
   visible?(item: I): boolean
+  /** `visible` depends on the path and the items alone, not on the caller: the list's revision stands for what is shown. */
+  readonly isCutByPath?: boolean
   /** What `visible` depends on besides the items: when this changes, a watch ends and the caller lists again. */
   readonly visibleRev?: () => string
   /** Items tell more than their records do: they are made anew for every answer. */

@@ -10,6 +10,8 @@ beforeEach(async () => {
 })
 afterEach(() => service[Symbol.asyncDispose]())
 
+const space = '/api/v1/namespaces/svc-default'
+const subjects = `${space}/rolebindings/svc-dev/subjects`
 const host = (index: number): string => `https://r${String(index).padStart(2, '0')}.example`
 const add = (index: number, extra = {}) =>
   service.call('POST', `${path}/add`, {
@@ -108,6 +110,47 @@ describe('ETag', () => {
       headers: { 'if-none-match': String(answer.headers.etag) },
     })
     assert.equal(same.status, 304)
+  })
+
+  it('stands on what is made for each answer, and changes with it', async () => {
+    const tagOf = async (url: string, status: number, tag = '""'): Promise<string> => {
+      const answer = await service.call('GET', url, { headers: { 'if-none-match': tag } })
+      assert.equal(answer.status, status, `${url} ${answer.text}`)
+      return String(answer.headers.etag)
+    }
+    const below = ['nodes', 'images', 'isos', 'remoteimages', 'remoteisos', 'cache/images', 'events', 'rolebindings']
+    for (const url of [...below.map((each) => `${space}/${each}`), subjects, '/api/v1/cluster-info', '/healthz'])
+      await tagOf(url, 304, await tagOf(url, 200))
+    const before = await tagOf(subjects, 200)
+    await service.call('POST', `${subjects}/add`, { body: { users: ['ana@example.com'] } })
+    assert.notEqual(await tagOf(subjects, 200, before), before)
+  })
+})
+
+describe('a list that is made for each answer', () => {
+  it('has pages and selectors, and says that it cannot be watched', async () => {
+    const users = ['ana', 'bo', 'cy'].map((name) => `${name}@example.com`)
+    await service.call('POST', `${subjects}/add`, { body: { users } })
+    const seen: string[] = []
+    let token: string | undefined = ''
+    for (let pages = 0; token !== undefined && pages < 9; pages++) {
+      const { body } = await service.call('GET', `${subjects}?limit=2${token && `&continue=${token}`}`)
+      seen.push(...body.items.map(({ name }: { name: string }) => name))
+      token = body.continue
+    }
+    assert.deepEqual(seen, users)
+    const { body } = await service.call('GET', `${subjects}?fieldSelector=kind=User,name!=bo@example.com`)
+    assert.deepEqual(body, { items: [users[0], users[2]].map((name) => ({ kind: 'User', name })) })
+    for (const [query, status] of [
+      ['fieldSelector=nme=x', 400],
+      ['limit=0', 400],
+      ['continue=bm8', 410],
+      ['watch=true', 400],
+      ['watch=false', 200],
+    ])
+      assert.equal((await service.call('GET', `${subjects}?${query}`)).status, status, String(query))
+    for (const each of ['remoteimages', 'remoteisos', 'cache/images'])
+      assert.match((await service.call('GET', `${space}/${each}?watch=1`)).body.message, /cannot be watched/)
   })
 })
 

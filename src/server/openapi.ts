@@ -121,11 +121,8 @@ function parametersOf(operation: Operation, components: Map<string, Json>): Json
   ]
 }
 
-/** Lists, and records that have a version. */
-const hasTag = ({ method, item, response, isDerived }: Operation): boolean =>
-  method === 'GET' &&
-  !isDerived &&
-  (item !== undefined || 'resourceVersion' in ((response as { properties?: object }).properties ?? {}))
+const hasTag = ({ method, produces, isStream, isDownload, isUpgrade }: Operation): boolean =>
+  method === 'GET' && !produces && !isStream && !isDownload && !isUpgrade
 
 const text = (description: string): Json => ({ description, schema: { type: 'string' } })
 const tagHeaders = { ETag: text('Stands for this content'), 'X-Request-Id': text('Names the request in the log') }

@@ -1,4 +1,5 @@
 // One operation of the table becomes one route.
+import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey, type Principal } from '../auth/principal.ts'
@@ -9,6 +10,7 @@ import { versionGuard } from './expected-version.ts'
 import { Answer, type Call, type Handlers, type Listing } from './handlers.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './idempotency.ts'
 import { listsFor } from './lists.ts'
+import { madeList } from './made-lists.ts'
 import { readForm } from './multipart.ts'
 import { missingNamespace } from './namespace.ts'
 import { mayBePassedOn, passOn, placeOf } from './passing-on.ts'
@@ -116,6 +118,8 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
   const render = operation.produces ? String : renderer(operation.response)
   const type = operation.produces ?? json
   const guarded = versionGuard(operation, services)
+  const made = madeList(operation)
+  const isTagged = operation.method === 'GET' && !operation.produces && !operation.isUnpublished
 
   /** A change that is made gets its answer, whatever becomes of the event: the log then has what the events lack. */
   const record = (request: FastifyRequest, call: Call<Operation>, answer: unknown): Promise<void> =>
@@ -127,13 +131,14 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
   return async (request, reply) => {
     const upload = operation.isUpload ? openUpload(operation, request, reply, services.uploads) : undefined
     const call = { ...callOf(request, services.clock.now()), upload: upload as undefined }
+    made?.check(call.query)
     const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
       const result = await guarded(call.params, request.body, async () => handler({ ...call, requestKey }))
       const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
       if (!(result instanceof Answer && result.isUnchanged)) await record(request, call, value)
       return {
         status,
-        body: render(value),
+        body: render(made ? made.page(value, call.query) : value),
         version: (value as { resourceVersion?: string } | undefined)?.resourceVersion,
       }
     }
@@ -151,10 +156,8 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
       return reply.code(status).type(type).send(body)
     }
     const { status, body, version } = await run(key?.stamp)
-    if (operation.method === 'GET' && version !== undefined && !operation.isDerived) {
-      reply.header('etag', `"${version}"`)
-      if (isCurrent(request, version)) return reply.code(304).send()
-    }
+    if (isTagged && status === 200 && isSeen(request, reply, (!operation.isDerived && version) || hashOf(body)))
+      return reply.code(304).send()
     return reply.code(status).type(type).send(body)
   }
 }
@@ -177,16 +180,19 @@ function listAnswer(operation: ListOperation, handler: AnyHandler, services: Ser
       return streamChanges({ operation, lists, listing, query }, request, reply, services)
     reply.header('resource-version', listing.collection.view.rev)
     const { body, rev } = lists.list(listing, query)
-    // What a caller sees of a list that is cut to them depends on more than its records: no ETag can stand for it.
-    if (!listing.visible && !listing.isDerived) {
-      reply.header('etag', `"${rev}"`)
-      if (isCurrent(request, rev)) return reply.code(304).send()
-    }
+    // What a caller sees of a list that is cut to them depends on more than its records, whose revision does not stand for it.
+    const isOwn = listing.isDerived || (listing.visible && !listing.isCutByPath)
+    const tag = isOwn ? hashOf(body) : rev
+    if (isSeen(request, reply, tag)) return reply.code(304).send()
     return reply.type(json).send(body)
   }
 }
 
-const isCurrent = ({ headers }: FastifyRequest, version: string): boolean => {
+const hashOf = (body: string | Buffer): string => hash('sha1', body, 'base64url')
+
+/** Names what is sent. Whether the caller has it already. */
+const isSeen = ({ headers }: FastifyRequest, reply: FastifyReply, version: string): boolean => {
+  reply.header('etag', `"${version}"`)
   const tags = headers['if-none-match']?.split(',') ?? []
   return tags.some((tag) => ['*', `"${version}"`].includes(tag.trim().replace(/^W\//, '')))
 }

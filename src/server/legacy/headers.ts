@@ -15,8 +15,9 @@ export function markDeprecated(
   reply.header('deprecation', deprecatedSince)
   reply.header('sunset', new Date(`${sunset}T00:00:00Z`).toUTCString())
   const paths = row?.operations.map(({ path }) => fillPath(path, { namespace })) ?? []
-  // What has no successor has a reason (RFC 9745, section 3).
-  reply.header('link', paths.length === 0 ? `<${page}>; rel="deprecation"` : paths.map(linkTo).join(', '))
+  // Where no request takes its place, the page that says what to do does, with the reason (RFC 9745, section 3).
+  const instead = `<${page}>; rel="successor-version", <${page}>; rel="deprecation"`
+  reply.header('link', paths.length === 0 ? instead : paths.map(linkTo).join(', '))
 }
 
 /** Braces of parameters that are not known yet are no part of an address. */

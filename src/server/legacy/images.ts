@@ -1,7 +1,15 @@
 // Images and ISOs as 2.4.x knows them. What takes time in 3.0 (save, commit, copy, pull) was done when 2.4.x answered, so
 // the gateway waits for it.
 import { ApiError } from '../../api/errors.ts'
-import { copyImage, deleteImage, downloadImage, generateImage, listImages, uploadImage } from '../../api/images.ts'
+import {
+  copyImage,
+  deleteImage,
+  downloadImage,
+  generateImage,
+  type Image,
+  listImages,
+  uploadImage,
+} from '../../api/images.ts'
 import { copyIso, deleteIso, listIsos, uploadIso } from '../../api/isos.ts'
 import type { Operation } from '../../api/operation.ts'
 import { listRemoteImages, pullRemoteImage } from '../../api/remote-images.ts'
@@ -52,7 +60,12 @@ const namesOf = async (
 
 const listAll: LegacyHandler = (context) => {
   const images = context.list(listImages)
-  return { image_attributes: images.map(shownImage), images: images.map(({ name }) => name) }
+  const addedAt = ({ name, lastUpdatedTimestamp }: Image): string =>
+    context.services.collections.images.get('', name)?.value.createdAt ?? lastUpdatedTimestamp
+  return {
+    image_attributes: images.map((image) => shownImage(image, addedAt(image))),
+    images: images.map(({ name }) => name),
+  }
 }
 
 const listAllIsos: LegacyHandler = (context) => {

@@ -372,13 +372,17 @@ describe('images and ISOs', () => {
     const name = (await ok('POST', '/resources/image/copy', { body: { image: 'ventura', new_name: 'ventura-2.img' } }))
       .message
     assert.equal(name, 'Successfully copied')
+    const records = service.services.collections.images
+    const record = records.get('', 'empty.img')
+    assert.ok(record)
+    await records.update(record, { ...record.value, updatedAt: '2026-11-15T10:00:00Z' })
     const { images, image_attributes: attributes } = await ok('GET', '/resources/image/list')
     assert.deepEqual(images.sort(), ['empty.img', 'ventura', 'ventura-2.img', 'x.pem'])
     const empty = attributes.find((each: { image: string }) => each.image === 'empty.img')
     assert.deepEqual(empty, {
       image: 'empty.img',
       image_size: '1G',
-      modified: '2026-11-15T09:00:00Z',
+      modified: '2026-11-15T10:00:00Z',
       date_added: '2026-11-15T09:00:00Z',
       owner: 'all',
     })

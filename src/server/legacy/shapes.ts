@@ -138,11 +138,11 @@ export const shownNode = (node: Node) => ({
   orka_tags: node.orkaTags,
 })
 
-export const shownImage = (image: Image) => ({
+export const shownImage = (image: Image, addedAt: string) => ({
   image: image.name,
   image_size: image.size,
   modified: image.lastUpdatedTimestamp,
-  date_added: image.lastUpdatedTimestamp,
+  date_added: addedAt,
   owner: 'all',
 })
 

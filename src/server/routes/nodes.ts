@@ -42,8 +42,10 @@ export function nodes(services: Services): HandlersOf<typeof api> {
   }
 
   return {
-    listNodes: ({ params }) =>
-      listing(collections.nodes, '', shownNode, ({ namespace }) => namespace === params.namespace),
+    listNodes: ({ params }) => ({
+      ...listing(collections.nodes, '', shownNode, ({ namespace }) => namespace === params.namespace),
+      isCutByPath: true,
+    }),
 
     async tagNode({ params, body: { tag } }) {
       if (!isTag(tag)) throw badTag(tag)
