@@ -38,6 +38,8 @@ const longestTimerMs = 3_600_000
 
 let state: SessionState = { phase: 'loading', person: undefined, hasProvider: false, problem: undefined }
 let timer: number | undefined
+/** An answer that others have overtaken says nothing any more: a look from before a login must not undo it. */
+let turn = 0
 
 function set(change: Partial<SessionState>): void {
   state = { ...state, ...change }
@@ -89,9 +91,13 @@ function take(answer: Answer | undefined): void {
 
 /** Also when something was refused for want of a session. */
 export async function lookAgain(): Promise<void> {
+  turn += 1
+  const mine = turn
   try {
-    take(await ask('GET'))
+    const answer = await ask('GET')
+    if (mine === turn) take(answer)
   } catch {
+    if (mine !== turn) return
     if (state.phase === 'loading') set({ phase: 'unreachable' })
     clearTimeout(timer)
     timer = window.setTimeout(() => void lookAgain(), 2_000)
@@ -99,7 +105,13 @@ export async function lookAgain(): Promise<void> {
 }
 
 export async function logIn(token: string): Promise<void> {
-  take(await ask('POST', { token }))
+  await enter({ token })
+}
+
+async function enter(by: { token: string } | { ticket: string }): Promise<void> {
+  const answer = await ask('POST', by)
+  turn += 1
+  take(answer)
   tabs.postMessage('in')
 }
 
@@ -124,8 +136,7 @@ async function takeTicket(): Promise<void> {
   history.replaceState(null, '', location.pathname + location.search)
   if (state.phase === 'in') return
   try {
-    take(await ask('POST', { ticket: decodeURIComponent(ticket) }))
-    tabs.postMessage('in')
+    await enter({ ticket: decodeURIComponent(ticket) })
   } catch (error) {
     set({ problem: error instanceof ApiError ? error.message : String(error) })
   }

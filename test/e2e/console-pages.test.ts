@@ -129,6 +129,30 @@ function chartsOfADay() {
   return { stepSeconds, series: series.map((each) => ({ ...each, values: Array.from({ length: 1_440 }, wave) })) }
 }
 
+/** Has the page ask whether its session goes on, and keeps the answer back until it is called. */
+async function holdSessionLook(page: Page): Promise<() => Promise<void>> {
+  const asked = Promise.withResolvers<void>()
+  const goOn = Promise.withResolvers<void>()
+  const looks = '**/console/session'
+  await page.route(looks, async (route) => {
+    if (route.request().method() !== 'GET') return await route.continue()
+    const response = await route.fetch()
+    asked.resolve()
+    await goOn.promise
+    await route.fulfill({ response })
+  })
+  await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+  await asked.promise
+  return async () => {
+    const answered = page.waitForResponse(looks)
+    goOn.resolve()
+    await (await answered).finished()
+    await page.unroute(looks)
+    // Two frames later it would be on the screen.
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+  }
+}
+
 describe('the console', () => {
   // In parts, so that none of them is near its limit on a machine that has other things to do.
   for (const [part, some] of [pages.slice(0, 7), pages.slice(7, 14), pages.slice(14)].entries()) {
@@ -329,8 +353,12 @@ describe('the console', () => {
     })
     const again = page.getByRole('dialog', { name: 'You were logged out' })
     await again.getByLabel('Token').fill(server.token)
+    const late = await holdSessionLook(page)
     await again.getByRole('button', { name: 'Log in', exact: true }).click()
     await again.waitFor({ state: 'detached' })
+    // What was asked before the login, and is answered after it, does not end the session again.
+    await late()
+    assert.equal(await again.count(), 0)
     assert.equal(await form.getByLabel('Name', { exact: true }).inputValue(), 'typed-before-the-end')
     await form.getByRole('button', { name: 'Deploy', exact: true }).click()
     await page.getByRole('heading', { name: 'typed-before-the-end', level: 1 }).waitFor()
