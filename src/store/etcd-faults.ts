@@ -21,6 +21,10 @@ export const unknown = (what: string, reason: string, cause?: unknown): StoreErr
     { cause },
   )
 
+/** A shim says "not equal" when its database fails it. */
+export const wronglyRefused = (what: string): StoreError =>
+  unknown(what, 'it was refused, although nobody else had changed it')
+
 type Row = readonly [
   (code: number, message: string) => boolean,
   'TooLarge' | 'Unavailable',

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type EtcdClient, EtcdFailure } from './etcd-client.ts'
 import type { Connection } from './etcd-connection.ts'
 import { decodeWatch, encodeWatch, methods, type Range, type WatchEvent } from './etcd-protocol.ts'
+import { readSoundWatch } from './etcd-sound-watch.ts'
 
 export type WatchEnd =
   | { readonly kind: 'stopped' }
@@ -79,10 +80,12 @@ export interface FollowerOptions {
   /** Everything after this revision is followed. */
   readonly revision: number
   readonly deliver: Deliver
-  /** What came before this revision was compacted before it could be read. */
+  /** What came before this revision was compacted before it could be read, or is not known to be whole. */
   readonly skipped: (revision: number) => void
   /** The newest revision, for going on after compaction. */
   readonly newest: () => Promise<number>
+  /** Where a shim is followed: makes a change, for its revision. */
+  readonly sync?: (() => Promise<number>) | undefined
 }
 
 const minPauseMs = 20
@@ -136,16 +139,26 @@ export class Follower {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    const { client, range, deliver } = this.#options
-    for (let failures = 0; !signal.aborted; failures++) {
-      const end = await readWatch(client, range, this.#revision + 1, signal, (events, revision) => {
-        this.#trouble = undefined
-        failures = 0
-        // A member that is behind the others may report progress that is behind ours.
-        if (revision <= this.#revision) return
-        deliver(events, revision)
-        this.#advance(revision)
-      })
+    const { client, range, newest, sync, skipped } = this.#options
+    let failures = 0
+    const receive: Deliver = (events, revision) => {
+      this.#trouble = undefined
+      failures = 0
+      // A member that is behind the others may report progress that is behind ours.
+      if (revision <= this.#revision) return
+      this.#options.deliver(events, revision)
+      this.#advance(revision)
+    }
+    const begun = (revision: number): void => {
+      this.#trouble = undefined
+      failures = 0
+      skipped(revision)
+      this.#advance(revision)
+    }
+    for (; !signal.aborted; failures++) {
+      const end = sync
+        ? await readSoundWatch({ client, range, newest, sync, begun, deliver: receive }, signal)
+        : await readWatch(client, range, this.#revision + 1, signal, receive)
       if (end.kind === 'compacted') await this.#skip()
       else if (end.kind === 'failed') this.#trouble = end.text
       const pauseMs = Math.min(minPauseMs * 2 ** failures, maxPauseMs) * (0.5 + Math.random() / 2)
