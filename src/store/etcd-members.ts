@@ -169,7 +169,8 @@ export class Members {
         throw new Error(`${endpoint.url} belongs to another cluster than the other members: name members of one only`)
       if (isOlder(version, oldest))
         throw new Error(`${endpoint.url} is etcd ${version}: svc3 needs ${oldest.slice(0, 2).join('.')} or later`)
-      if (isOlder(version, recommended) && this.#warnedVersion !== version) {
+      // A shim says some version, and has faults of its own.
+      if (header.clusterId !== 0 && isOlder(version, recommended) && this.#warnedVersion !== version) {
         this.#warnedVersion = version
         this.#notice(
           `etcd ${version} at ${endpoint.url} has known faults in watches: upgrade it to ${recommended.join('.')} or later`,
