@@ -177,11 +177,11 @@ class EtcdStore implements Store {
         this.#acknowledge(header.revision)
         return this.#layout.rev(header.revision)
       }
+      if (txn.found?.modRevision === wanted) throw wronglyRefused(key)
       // Where two delete at once, a shim may answer with what is gone.
       const found = txn.found && this.#isShim ? await this.#calls.find(key) : txn.found
       // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
       if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it is gone now')
-      if (found?.modRevision === wanted) throw wronglyRefused(key)
       throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
     })
   }
