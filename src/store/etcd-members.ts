@@ -20,6 +20,7 @@ const avoidMs = 3_000
 const headStartMs = 250
 
 export class Members {
+  readonly #endpoints: readonly Endpoint[]
   readonly #members: readonly Member[]
   readonly #notice: (text: string) => void
   readonly #stopping: AbortSignal
@@ -28,6 +29,7 @@ export class Members {
   #warnedVersion: string | undefined
 
   constructor(endpoints: readonly Endpoint[], notice: (text: string) => void, stopping: AbortSignal) {
+    this.#endpoints = endpoints
     this.#notice = notice
     this.#stopping = stopping
     // Several servers begin with different members.
@@ -69,6 +71,21 @@ export class Members {
       const member = this.#members[index]
       if (!member || member.avoidUntilMs > performance.now() || !(await this.#leads(member).catch(() => false)))
         continue
+      this.#preferred = index
+      return
+    }
+  }
+
+  /**
+   * Makes the first one that answers, in the order of the address, the one that is asked. Shims know nothing of each other,
+   * and show what came through another one late: servers had better meet at the same. Never fails.
+   */
+  async meet(): Promise<void> {
+    for (const endpoint of this.#endpoints) {
+      const index = this.#members.findIndex((member) => member.endpoint === endpoint)
+      const member = this.#members[index]
+      const isThere = member && (await this.#open(member).catch(() => undefined))
+      if (!isThere) continue
       this.#preferred = index
       return
     }

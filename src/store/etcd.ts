@@ -59,6 +59,7 @@ export async function openEtcd(options: EtcdOptions): Promise<Store> {
           'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
       )
     layout.adopt(found.meta, { format, startRev })
+    if (found.isShim) await client.meet()
     const store = new EtcdStore(calls, found, options)
     if (found.isShim) await store.begun()
     return store
