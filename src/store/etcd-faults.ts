@@ -50,6 +50,11 @@ const rows: readonly Row[] = [
     (message) => `etcd refuses this user (${message}): grant it a role that reads and writes all of the store's prefix`,
   ],
   [
+    (code, message) => code === grpc.unimplemented && message.includes('etcdserverpb.Auth'),
+    'Unavailable',
+    () => "what answers there in etcd's place knows no users: leave user and password-file out of the store's address",
+  ],
+  [
     (code, message) => code !== 0 && /^etcdserver: (.*auth|user name is empty)/.test(message),
     'Unavailable',
     (message) => `etcd refuses the login (${message}): check user, password-file or cert in the store's address`,
