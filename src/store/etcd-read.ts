@@ -97,6 +97,8 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
     judge()
   }, helpAfterMs)
   const end = await readWatch(client, layout.all, from + 1, signal, (events, revision) => {
+    // A shim's progress may come before changes.
+    if (layout.isShim && events.length === 0) return
     for (const event of events) {
       const change = event.kv.modRevision > ceiling ? undefined : layout.change(event)
       if (change === 'gap') isGap = true

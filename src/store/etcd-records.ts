@@ -56,6 +56,7 @@ export class Layout {
   readonly #notice: (text: string) => void
   /** Revisions of etcd minus revisions of the store. */
   #base = 0
+  #isShim = false
   #escape = asIs
   #unescape = asIs
 
@@ -67,9 +68,15 @@ export class Layout {
     this.#notice = notice
   }
 
-  /** What the data say of themselves. */
-  adopt(meta: KeyValue, { format, startRev }: Meta): void {
+  /** Something else stands in for etcd: it shows changes late, and in another order than it numbers them. */
+  get isShim(): boolean {
+    return this.#isShim
+  }
+
+  /** What the data say of themselves, and where they are. */
+  adopt({ meta, isShim }: { readonly meta: KeyValue; readonly isShim: boolean }, { format, startRev }: Meta): void {
     this.#base = meta.modRevision - startRev
+    this.#isShim = isShim
     if (format !== shimFormat) return
     this.#escape = escapeKey
     this.#unescape = unescapeKey

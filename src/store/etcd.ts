@@ -3,13 +3,13 @@
 import { checking, EtcdCalls, once, repeatable } from './etcd-calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './etcd-client.ts'
 import { alarmAdvice, storeFault, unknown, wronglyRefused } from './etcd-faults.ts'
+import { Follower } from './etcd-follower.ts'
 import { type FoundMeta, readMeta } from './etcd-meta.ts'
 import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
 import { listEntries, readPast } from './etcd-read.ts'
 import { RecentChanges } from './etcd-recent.ts'
 import { recogniseCreate } from './etcd-recognise.ts'
 import { Layout, type Meta, newOperationId, seal, shimFormat } from './etcd-records.ts'
-import { Follower } from './etcd-watch.ts'
 import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
 import { readBack } from './json.ts'
@@ -58,7 +58,7 @@ export async function openEtcd(options: EtcdOptions): Promise<Store> {
         `the data below /${options.prefix}/ in etcd has format ${format}, this program knows up to ${shimFormat}: ` +
           'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
       )
-    layout.adopt(found.meta, { format, startRev })
+    layout.adopt(found, { format, startRev })
     if (found.isShim) await client.meet()
     const store = new EtcdStore(calls, found, options)
     if (found.isShim) await store.begun()
@@ -77,7 +77,6 @@ class EtcdStore implements Store {
   readonly #follower: Follower
   readonly #recent: RecentChanges
   readonly #meta: KeyValue
-  readonly #isShim: boolean
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #heartbeat: NodeJS.Timeout
   readonly #failure = Promise.withResolvers<Error>()
@@ -86,12 +85,11 @@ class EtcdStore implements Store {
   #acknowledged = 0
   #compacted = 0
 
-  constructor(calls: EtcdCalls, { meta, revision, isShim }: FoundMeta, options: EtcdOptions) {
+  constructor(calls: EtcdCalls, { meta, revision }: FoundMeta, options: EtcdOptions) {
     const { client, layout } = calls
     this.#calls = calls
     this.#layout = layout
     this.#meta = meta
-    this.#isShim = isShim
     this.#options = options
     this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), layout.rev(revision), options)
     this.#recent = new RecentChanges(revision, options.recentChanges ?? defaultRecentChanges)
@@ -99,11 +97,11 @@ class EtcdStore implements Store {
       client,
       range: layout.all,
       // A shim's watch says itself where it begins.
-      revision: isShim ? 0 : revision,
+      revision: layout.isShim ? 0 : revision,
       deliver: (events, reached) => this.#deliver(events, reached),
       skipped: (reached) => this.#skip(reached),
       newest: () => this.#calls.newest(),
-      sync: isShim ? () => this.#calls.sync() : undefined,
+      sync: layout.isShim ? () => this.#calls.sync() : undefined,
     })
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref()
   }
@@ -130,7 +128,7 @@ class EtcdStore implements Store {
 
   async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page> {
     const { after, limit = Number.POSITIVE_INFINITY } = page ?? {}
-    const settle = this.#isShim ? (isAgain: boolean) => this.#settle(isAgain) : undefined
+    const settle = this.#layout.isShim ? (isAgain: boolean) => this.#settle(isAgain) : undefined
     return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit, settle }))
   }
 
@@ -180,7 +178,7 @@ class EtcdStore implements Store {
       }
       if (txn.found?.modRevision === wanted) throw wronglyRefused(key)
       // Where two delete at once, a shim may answer with what is gone.
-      const found = txn.found && this.#isShim ? await this.#calls.find(key) : txn.found
+      const found = txn.found && this.#layout.isShim ? await this.#calls.find(key) : txn.found
       // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
       if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it is gone now')
       throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)

@@ -58,7 +58,7 @@ const record = { key: '', value: seal('op', '1'), createRevision: 1, modRevision
 
 function layoutOf(format: number): Layout {
   const layout = new Layout('p', () => undefined)
-  layout.adopt(record, { format, startRev: 0 })
+  layout.adopt({ meta: record, isShim: format === shimFormat }, { format, startRev: 0 })
   return layout
 }
 
