@@ -21,7 +21,7 @@ import { reasonOf } from './messages.ts'
 import type { NodeContent } from './pack.ts'
 import type { PeerContent } from './peers.ts'
 import { openPulledImages } from './pulled-images.ts'
-import { createPulledWays, type Filling } from './pulled-ways.ts'
+import { createPulledWays, type Filling, type FillingOptions } from './pulled-ways.ts'
 import type { Recipe } from './recipes.ts'
 import type { AskLogin } from './registry-image.ts'
 
@@ -114,10 +114,9 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   const fill = async (
     content: string,
     { title, name, open, read }: Filling,
-    { signal, progress }: { readonly signal: AbortSignal; progress(percent: number): void },
+    { signal, progress, waits }: FillingOptions,
   ): Promise<void> => {
-    const near = (await peers?.around(open, content, signal)) ?? open
-    const parts = { store: await store(), open: near, read: near === open ? read : undefined }
+    const parts = { store: await store(), near: await peers?.near(content, signal), open, read, waits }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
     await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress })
@@ -132,11 +131,11 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       failure: 'could not be fetched',
       next: '; what has come of it is kept for the next try',
       find: () => findContent(folder, content),
-      make: ({ signal, progress }) =>
+      make: ({ signal, progress, waits }) =>
         fill(
           content,
           { title, name: kind === 'image' ? name : undefined, open: openBlob },
-          { signal, progress: (percent) => progress(undefined, percent) },
+          { signal, progress: (percent) => progress(undefined, percent), waits },
         ),
     }
   }

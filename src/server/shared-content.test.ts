@@ -55,7 +55,13 @@ async function among(others: Readonly<Record<string, ContentStore | null>>, chan
       Readable.from(storeAt(url).open(where.split('/').at(-1) ?? '')),
   } as unknown as ServerCalls
   const own = { ...(await newStore()), ...change }
-  const shared = shareContent({ own, others: () => Object.keys(others).map(serverOf), calls, log: silentLog })
+  const shared = shareContent({
+    own,
+    others: () => Object.keys(others).map(serverOf),
+    away: () => away,
+    calls,
+    log: silentLog,
+  })
   return { own, shared, asked }
 }
 
