@@ -17,6 +17,7 @@ import { putManifest, readManifest } from '../images/stored-manifests.ts'
 import { silentLog } from '../platform/log.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
 import { openImages } from './images.ts'
+import { createPacker } from './pack.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-image-content-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
@@ -147,6 +148,28 @@ describe('an image by content', () => {
     assert.deepEqual(opened.slice(before), [last])
   })
 
+  it('is waited for while a server is away that may have it, and says which', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const away = 'the server 10.0.0.9:8443 may have it and cannot be reached; start it again'
+    let refusals = 0
+    const { images } = await node(async (digest) => {
+      if (digest !== chunks[1] || ++refusals > 20) return server.open(digest)
+      // As soon as it waits.
+      setImmediate(() => setImmediate(() => t.mock.timers.tick(10_000)))
+      throw new ApiError('ServiceUnavailable', away, { retryAfterSeconds: 5 })
+    })
+    const told: [string, number?][] = []
+    const left = new AbortController()
+    const waits = (reason: string): void => left.abort(new Error(reason))
+    const pinned = images.ensure(image, { ...options(left.signal), waits })
+    const deployed = images.ensure(image, options(never, told))
+    await assert.rejects(pinned, { message: away })
+    assert.ok(await isDisk((await deployed).disk))
+    assert.equal(refusals, 21)
+    assert.ok(told.some(([phase]) => phase === `fetching the image: ${away}`))
+    assert.deepEqual(told.at(-1), ['fetching the image', 100])
+  })
+
   it('goes on where its agent was killed', async () => {
     const { folder, images, opened } = await node()
     const code = `
@@ -250,5 +273,27 @@ describe('content from the server', () => {
     assert.ok(taken <= 2 * 6_000, `${taken} bytes`)
     assert.deepEqual((await store.list({ limit: 1 })).items, [])
     await assert.rejects(readManifest(source, content), /more than/)
+  })
+
+  it('that is refused for now is asked for as often as anything else, unless somebody is told why', async () => {
+    let asked = 0
+    const open: OpenBlob = async () => {
+      asked++
+      throw new ApiError('ServiceUnavailable', 'not now', { retryAfterSeconds: 5 })
+    }
+    const source = fetchedContent({ store: await fresh(), open, retry })
+    await assert.rejects(source.read(content, 1_000_000), /not now/)
+    assert.equal(asked, 2)
+    const waits = (): undefined => undefined
+    await assert.rejects(fetchedContent({ store: await fresh(), open, retry, waits }).read(content, 1_000), /not now/)
+    assert.ok(asked > 100, `${asked} times`)
+  })
+
+  it('is what a save sends that its node has evicted', async () => {
+    const store = await fresh()
+    const source = fetchedContent({ store, open: async (digest) => server.open(digest), retry })
+    const packer = createPacker(path.join(root, 'packed'), async () => ({ store, source }))
+    const sent = await packer.read(content, 1_000_000, never)
+    assert.ok(sent.equals(await server.read(content, 1_000_000)))
   })
 })

@@ -72,15 +72,18 @@ export async function sendDownload(
     reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end))))
   // Names are plain by rule, and need no quoting.
   reply.header('content-disposition', `attachment; filename="${name}"`).header('content-length', String(end - start))
-  const signed = canSign(request, end - start) ? await sign(download, { start, end }, reply, services) : undefined
+  const refuse = (error: unknown): never => {
+    for (const header of ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length'])
+      reply.removeHeader(header)
+    throw error
+  }
+  const signed = canSign(request, end - start)
+    ? await sign(download, { start, end }, reply, services).catch(refuse)
+    : undefined
   if (signed) return signed
   if (request.method === 'HEAD') return reply.type(operation.produces ?? 'application/octet-stream').send()
   return streamBytes(operation, request, reply, services, async (signal) => {
-    const pieces = await begun(download.read(start, end, signal)).catch((error: unknown) => {
-      for (const header of ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length'])
-        reply.removeHeader(header)
-      throw error
-    })
+    const pieces = await begun(download.read(start, end, signal)).catch(refuse)
     return Readable.from(pieces, { objectMode: false, highWaterMark: 2 ** 20 })
   })
 }
