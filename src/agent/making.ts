@@ -25,10 +25,10 @@ export interface Way {
   /** What to know after a failure. */
   readonly next: string
   find(): Promise<BaseImage | undefined>
-  make(options: MakeOptions): Promise<void>
+  make(options: MakingOptions): Promise<void>
 }
 
-export interface MakeOptions {
+export interface MakingOptions {
   readonly signal: AbortSignal
   progress(line?: string, percent?: number): void
   /** It stands still until something changes elsewhere: what. */

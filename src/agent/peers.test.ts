@@ -122,11 +122,12 @@ describe('content of a peer', () => {
     assert.ok((await ask({}, bad)).equals(fromServer))
   })
 
-  it('that does not come is not waited for', async () => {
-    const silent = net.createServer(() => undefined).listen(0, '127.0.0.1')
+  it('that does not come is not waited for', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const silent = net.createServer(() => t.mock.timers.tick(3_000)).listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const { port } = silent.address() as net.AddressInfo
-    assert.ok((await ask({ port }, digest, 300)).equals(fromServer))
+    assert.ok((await ask({ port }, digest, 3_000)).equals(fromServer))
     silent.close()
     assert.ok((await ask({ port })).equals(fromServer), 'nobody listens')
   })

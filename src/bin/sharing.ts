@@ -42,7 +42,8 @@ export async function* present(content: ContentStore, manifests: Iterable<string
   for (const digest of manifests) if (!content.isShared || (await isHere(content, digest))) yield digest
 }
 
-export const replicasIn = (content: ContentStore): Replicas => ({
+export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscribe'>): Replicas => ({
+  subscribe: (listener) => servers.subscribe(listener),
   async bring(digest, signal) {
     if (!(await isHere(content, digest))) return false
     let isWhole = true

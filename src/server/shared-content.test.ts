@@ -30,6 +30,8 @@ before(async () => {
 })
 after(() => fs.rm(folder, { recursive: true, force: true }))
 
+const never = new AbortController().signal
+const subscribe = () => () => undefined
 let count = 0
 const newStore = (): Promise<ContentStore> => openStore(path.join(folder, String(++count)))
 const serverOf = (id: string): ServerRecord => ({
@@ -132,7 +134,7 @@ describe('content of several servers', () => {
       }
       // Whoever can bring it need not wait for anybody.
       assert.equal(await shared.touch(missing), false)
-      assert.equal(await replicasIn(shared).bring(missing, new AbortController().signal), false)
+      assert.equal(await replicasIn(shared, { subscribe }).bring(missing, never), false)
     }
     const { shared } = await among({ far })
     assert.equal(await shared.size(missing), undefined)
@@ -231,23 +233,34 @@ describe('servers that have been there', () => {
     await stop(b)
   })
 
-  it('are sent what a new image is made of at once', async () => {
+  it('are followed by the others: what a new image is made of is fetched at once, and tried again with every server', async () => {
     const collections = await records()
-    const looked = Promise.withResolvers<void>()
-    const brought = Promise.withResolvers<string>()
+    /** Each run lists all of them once. */
     const list = collections.images.list.bind(collections.images)
+    let looked = Promise.withResolvers<void>()
     collections.images.list = (...asked) => {
       setImmediate(looked.resolve)
       return list(...asked)
     }
+    let brought = Promise.withResolvers<string>()
+    let serversChanged = (): void => assert.fail('nobody listens')
     const loop = replicateImages({ collections, clock, log: silentLog } as never, {
       bring: async (digest) => {
         brought.resolve(digest)
-        return true
+        return false
+      },
+      subscribe(listener) {
+        serversChanged = listener
+        return () => undefined
       },
     })
     await looked.promise
+    looked = Promise.withResolvers()
     await collections.images.create('', 'new', { name: 'new', content: 'sha256:new' } as never)
+    assert.equal(await brought.promise, 'sha256:new')
+    await looked.promise
+    brought = Promise.withResolvers()
+    serversChanged()
     assert.equal(await brought.promise, 'sha256:new')
     await loop.stop()
   })
