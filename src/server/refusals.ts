@@ -73,7 +73,7 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
     })
   if (error instanceof ContentAwayError)
     return new ApiError('ServiceUnavailable', `some of it is not ${error.where}`, {
-      hint: 'repeat it then; what is lost for good has to be uploaded again',
+      hint: 'repeat it when that server is back',
       retryAfterSeconds: 5,
       cause: error,
     })

@@ -133,8 +133,9 @@ const mostNamed = 5
 
 function toComeBack(hosts: readonly string[]): string {
   const [first = '', ...more] = new Set(hosts)
-  if (more.length === 0) return `the server ${first} may have it and cannot be reached; start it again`
+  if (more.length === 0)
+    return `the server ${first} may have it and cannot be reached; start it again, or upload what is lost with it`
   const rest = more.length < mostNamed ? '' : ` and ${more.length + 1 - mostNamed} more`
   const named = [first, ...more].slice(0, mostNamed).join(', ')
-  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again`
+  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or upload what is lost with it`
 }
