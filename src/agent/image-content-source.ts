@@ -32,14 +32,15 @@ export interface SourceOptions {
   /** The server says "not now": why. Where this is given, it is asked again for long; left out, as for other failures. */
   readonly waits?: ((reason: string) => void) | undefined
   /** Tests only. */
-  readonly retry?: RetryPolicy
+  readonly retry?: RetryPolicy | undefined
+  readonly mostRefusals?: number
   readonly silenceMs?: number
 }
 
 /** Half a minute and more: a server that is restarted is waited for. */
 const patience: RetryPolicy = { attempts: 8, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
 /** A server that says "not now" is asked again for most of an hour. */
-const mostRefusals = 400
+const defaultMostRefusals = 400
 /** What passes within seconds is not worth a word. */
 const quietRefusals = 1
 const defaultSilenceMs = 30_000
@@ -51,6 +52,7 @@ class Silence extends Error {
 
 export function fetchedContent(options: SourceOptions): ContentSource {
   const { store, open, isPassedOn = false, retry = patience, silenceMs = defaultSilenceMs } = options
+  const { mostRefusals = defaultMostRefusals } = options
   const lasting = options.syncing && { syncing: options.syncing }
 
   /** A chunk fits into memory, and the largest manifest does. */
@@ -93,7 +95,7 @@ export function fetchedContent(options: SourceOptions): ContentSource {
         signal.throwIfAborted()
         if (error instanceof ApiError && error.code === 404)
           throw new Error(`the server does not have all of it any more (${digest}); upload it again`, { cause: error })
-        if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals < mostRefusals) {
+        if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= mostRefusals) {
           if (refusals > quietRefusals) options.waits(error.message)
           const askedMs = Math.min((error.options.retryAfterSeconds ?? 0) * 1_000, retry.maxDelayMs)
           await wait(Math.max(askedMs, backOff(refusals, retry, Math.random)), signal)

@@ -2,6 +2,7 @@
 // with a recipe is built here.
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
+import type { RetryPolicy } from '../client/retry.ts'
 import type { BaseImage } from '../drivers/driver.ts'
 import type { ContentSource, ContentStore } from '../images/content.ts'
 import { chunksOf } from '../images/manifest.ts'
@@ -85,10 +86,12 @@ export interface ImagesOptions {
   /** There is one more. */
   added(): void
   readonly log: Log
+  /** Tests only. */
+  readonly retry?: RetryPolicy | undefined
 }
 
 export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
-  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log } = options
+  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log, retry } = options
   /** Names, and the copies that they stand for. */
   const here = new Map<string, string>(await contentNames(folder))
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
@@ -116,7 +119,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     { title, name, open, read }: Filling,
     { signal, progress, waits }: FillingOptions,
   ): Promise<void> => {
-    const parts = { store: await store(), near: await peers?.near(content, signal), open, read, waits }
+    const parts = { store: await store(), near: await peers?.near(content, signal), open, read, waits, retry }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
     await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress })

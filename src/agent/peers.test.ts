@@ -134,9 +134,11 @@ describe('content of a peer', () => {
 
   it('that comes too slowly or wrong comes from the server, and who sent it is left alone for a while', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
+    const wanted = randomBytes(1_000)
+    const { digest: name } = await store.put(wanted)
     const faults: Record<string, RequestListener> = {
       slow: (_, response) => {
-        response.writeHead(200, { 'content-length': bytes.length }).write(bytes.subarray(1))
+        response.writeHead(200, { 'content-length': wanted.length }).write(wanted.subarray(1))
         t.mock.timers.tick(10_000)
       },
       wrong: (_, response) => void response.end('something else'),
@@ -152,15 +154,15 @@ describe('content of a peer', () => {
       const open: OpenBlob = async (_, during) =>
         (async function* () {
           during.throwIfAborted()
-          yield bytes
+          yield wanted
         })()
       const read = async (): Promise<void> => {
         const own = await openStore(await fs.mkdtemp(path.join(root, 'node-')))
-        const source = fetchedContent({ store: own, near: await peers.near(digest, signal), open })
+        const source = fetchedContent({ store: own, near: await peers.near(name, signal), open })
         // The same fetch does not come back to it, either.
         for (const _ of ['first', 'second']) {
-          assert.ok((await source.read(digest, bytes.length)).equals(bytes), fault)
-          await own.deleteUnused(digest, Infinity)
+          assert.ok((await source.read(name, wanted.length)).equals(wanted), fault)
+          await own.deleteUnused(name, Infinity)
         }
       }
       await read()
