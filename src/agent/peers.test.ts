@@ -39,7 +39,7 @@ const fromServer = Buffer.from('from the server')
 async function ask(change: Partial<Peer> = {}, wanted = digest, silenceMs = 600_000): Promise<Buffer> {
   const ticket = tickets.issue('uid-1', 'node-2')
   const peer: Peer = { node: 'node-1', ip: '127.0.0.1', port: server.port, ...ticket, ...change }
-  const peers = createPeers({ find: async () => [peer], log: silentLog, silenceMs })
+  const peers = createPeers({ find: async () => [peer], log: silentLog, silenceMs, chunkMs: 600_000 })
   const near = await peers.near(digest, signal)
   return (await near?.(wanted, signal)) ?? fromServer
 }

@@ -19,6 +19,7 @@ export interface PeersOptions {
   readonly log: Log
   /** Tests only. */
   readonly silenceMs?: number | undefined
+  readonly chunkMs?: number
   readonly nowMs?: () => number
 }
 
@@ -31,7 +32,7 @@ export const pskTls = {
 
 const defaultSilenceMs = 3_000
 /** For a whole chunk: one that comes more slowly had better come from the server. */
-const chunkMs = 10_000
+const defaultChunkMs = 10_000
 const avoidedMs = 5 * 60_000
 /** A peer that lacks more than this of an image has evicted it. */
 const mostMisses = 3
@@ -42,7 +43,8 @@ class Missing extends Error {
 }
 
 export function createPeers(options: PeersOptions): PeerContent {
-  const { find, log, silenceMs = defaultSilenceMs, nowMs = () => performance.now() } = options
+  const { find, log, silenceMs = defaultSilenceMs, chunkMs = defaultChunkMs } = options
+  const { nowMs = () => performance.now() } = options
   /** By address: until when nobody asks it. */
   const avoided = new Map<string, number>()
 
@@ -66,7 +68,7 @@ export function createPeers(options: PeersOptions): PeerContent {
         const [address = '', peer] = [...peers][Math.floor(Math.random() * peers.size)] ?? []
         if (!peer) return undefined
         try {
-          const bytes = await read(peer, digest, silenceMs, during)
+          const bytes = await read(peer, digest, { silenceMs, chunkMs }, during)
           if ((await digestOfBuffer(bytes)) === digest) return bytes
           throw new Error('what it sent is something else')
         } catch (error) {
@@ -98,7 +100,7 @@ const agentFor = ({ identity, key }: Peer): https.Agent =>
 async function read(
   { ip, port, agent }: Peer & { readonly agent: https.Agent },
   digest: string,
-  silenceMs: number,
+  { silenceMs, chunkMs }: { readonly silenceMs: number; readonly chunkMs: number },
   signal: AbortSignal,
 ): Promise<Buffer> {
   const late = new AbortController()

@@ -193,7 +193,13 @@ describe('servers that have been there', () => {
   it('are known as away until they are back, or another one is in their place, or a month is over', async () => {
     const collections = await records()
     const start = async (id: string, host: string): Promise<Servers> => {
-      const servers = new Servers({ collections, self: { id, run: id, version: '' }, clock, log: silentLog })
+      const servers = new Servers({
+        collections,
+        self: { id, run: id, version: '' },
+        clock,
+        log: silentLog,
+        nowMs: () => 0,
+      })
       const internalUrl = `https://${host}`
       await servers.start({ internalUrl, apiUrl: internalUrl }, async () => undefined)
       return servers
