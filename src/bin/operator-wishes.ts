@@ -3,6 +3,7 @@ import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
 import type { ContentStore } from '../images/content.ts'
+import { caughtUp, currentRev } from '../store/caught-up.ts'
 import type { Collections } from '../store/collections.ts'
 import type { Store } from '../store/store.ts'
 import { writeBackup } from './backup.ts'
@@ -21,6 +22,8 @@ export interface Operated {
   announced(rotation: Rotation): Rotation
 }
 
+const patienceMs = 10_000
+
 export async function fulfilWish(operated: Operated, wish: Wish): Promise<NonNullable<RotationNote['answer']>> {
   const { dataDir, content, keySource, store, collections, secrets, signingKeys, announced } = operated
   switch (wish.name) {
@@ -28,6 +31,8 @@ export async function fulfilWish(operated: Operated, wish: Wish): Promise<NonNul
       if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
       return announced(await rotateKeyFile(collections, secrets, keySource.file))
     case 'signing-keys':
+      // A key that another server made a moment ago is to be revoked as well.
+      await caughtUp(store, collections.signingKeys.view, await currentRev(store), AbortSignal.timeout(patienceMs))
       return signingKeys.rotate(wish)
     case 'backup':
       return writeBackup({ store, dataDir, file: wish.file, withImages: wish.withImages, content })
