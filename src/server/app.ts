@@ -25,7 +25,7 @@ import type { Services } from './services.ts'
 import { serveSwagger } from './swagger.ts'
 import { countTraffic } from './traffic.ts'
 import { takeUpgrades } from './upgrades.ts'
-import { createValidatorCompiler } from './validate.ts'
+import { validatorCompiler } from './validate.ts'
 
 export function createApp(services: Services): FastifyInstance {
   const { limits } = services.settings
@@ -64,7 +64,7 @@ export function createApp(services: Services): FastifyInstance {
   app.addHook('onClose', async () => stopCounting())
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')
-  app.setValidatorCompiler(createValidatorCompiler())
+  app.setValidatorCompiler(validatorCompiler)
   parseBodies(app)
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
