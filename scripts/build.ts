@@ -3,7 +3,7 @@
 // split at each import().
 import fs from 'node:fs'
 import path from 'node:path'
-import { type BuildOptions, build, type Plugin, stop } from 'esbuild'
+import { type BuildOptions, build, type Plugin, stop, transform } from 'esbuild'
 import * as typebox from 'typebox'
 import { commands } from '../src/cli/commands/index.ts'
 import { programHelp } from '../src/cli/help.ts'
@@ -58,6 +58,19 @@ export const withoutSchemas: Plugin = {
   },
 }
 
+/**
+ * oidc-provider finds its settings and its records by the names of its classes, which a bundle may change. Names are kept
+ * there alone: elsewhere it would cost every request to name the functions that it makes.
+ */
+const namedProvider: Plugin = {
+  name: 'named-provider',
+  setup({ onLoad }) {
+    onLoad({ filter: /[\\/]node_modules[\\/]oidc-provider[\\/].*\.js$/ }, async ({ path: file }) => ({
+      contents: (await transform(fs.readFileSync(file, 'utf8'), { keepNames: true, target: shared.target })).code,
+    }))
+  },
+}
+
 /** ssh2 goes faster with it and works without; it would have to be compiled. */
 const native = ['cpu-features', './crypto/build/Release/sshcrypto.node']
 
@@ -95,8 +108,7 @@ export async function buildProgram(): Promise<void> {
   const stamp = programStamp()
   await Promise.all([
     build({ ...commonJs, outdir, entryPoints: [firstFile, commandLine], plugins: [apart, withoutSchemas] }),
-    // oidc-provider finds its settings and its records by the names of its classes.
-    build({ ...modules, outdir, entryPoints: programs, keepNames: true, external: native }),
+    build({ ...modules, outdir, entryPoints: programs, plugins: [namedProvider], external: native }),
     buildConsole(path.join(outdir, 'console'), inRoot('dist/console')),
   ])
   for (const name of ['svc3', 'orka3'])

@@ -1,6 +1,6 @@
 // Secrets at rest: AES-256-GCM with a nonce per record. The record's key and its other fields are associated data, so
 // that a sealed value that was moved to another record, or whose record was altered, does not open.
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
 import type { Keyring } from './keyring.ts'
 
 /** `v1.<key id>.<nonce>.<ciphertext and tag>`, the last two in base64url. */
@@ -14,6 +14,19 @@ const algorithm = 'aes-256-gcm'
 const nonceBytes = 12
 const tagBytes = 16
 
+/** Random bytes for many nonces are asked for at once: one by one, they cost as much as the sealing. */
+const nonces = Buffer.alloc(256 * nonceBytes)
+let usedBytes = nonces.length
+
+function newNonce(): Buffer {
+  if (usedBytes === nonces.length) {
+    randomFillSync(nonces)
+    usedBytes = 0
+  }
+  usedBytes += nonceBytes
+  return nonces.subarray(usedBytes - nonceBytes, usedBytes)
+}
+
 /** What a secret is bound to. */
 export interface Binding {
   readonly key: string
@@ -22,7 +35,7 @@ export interface Binding {
 
 export function seal(ring: Keyring, secret: string, binding: Binding): Sealed {
   const { id, secret: key } = ring.active
-  const nonce = randomBytes(nonceBytes)
+  const nonce = newNonce()
   const cipher = createCipheriv(algorithm, key, nonce, { authTagLength: tagBytes }).setAAD(associated(id, binding))
   const sealed = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()])
   return ['v1', id, nonce.toString('base64url'), sealed.toString('base64url')].join('.')

@@ -74,8 +74,7 @@ function parseAuthority(text: string, scheme: 'http' | 'https', authority: strin
 function normalHost(name: string): string | undefined {
   const isAddress = name.startsWith('[') || /^[\d.]+$/.test(name)
   if (!isAddress && (name.length > 253 || !hostname.test(name))) return undefined
-  if (!URL.canParse(`https://${name}`)) return undefined
-  return new URL(`https://${name}`).hostname
+  return URL.parse(`https://${name}`)?.hostname
 }
 
 const partNames: Readonly<Record<string, string>> = { '/': 'path', '\\': 'path', '?': 'query', '#': 'fragment' }

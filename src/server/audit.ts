@@ -16,13 +16,14 @@ export interface Change {
   readonly answer: unknown
 }
 
+/** Tells the events of this process from those that others record in the same millisecond. */
+const recorder = randomBytes(6).toString('hex')
 let count = 0
 
 /** In order of time and, within a millisecond, in the order in which this server recorded them. */
 function eventId(now: Date): string {
   count += 1
-  const place = [now.getTime().toString(36).padStart(9, '0'), count.toString(36).padStart(6, '0')]
-  return [...place, randomBytes(3).toString('hex')].join('-')
+  return `${now.getTime().toString(36).padStart(9, '0')}-${count.toString(36).padStart(6, '0')}-${recorder}`
 }
 
 export async function recordChange(

@@ -20,18 +20,17 @@ export interface WatchRequest {
 
 /** Throws Expired, before a byte is sent, when the asked-for past is gone. */
 export async function openWatch(
-  { store, horizon }: Pick<Services, 'store' | 'horizon'>,
+  { horizon }: Pick<Services, 'horizon'>,
   request: WatchRequest,
 ): Promise<AsyncIterable<string>> {
   const { lists, listing, query, signal } = request
-  const { view, prefix } = listing.collection
+  const { view } = listing.collection
   const test = lists.test(query)
   const known = view.rev
   const after =
     query.resourceVersion === undefined ? known : await checkedRevision(query.resourceVersion, known, horizon)
   const present = query.resourceVersion === undefined ? view.range(encodeURIComponent(listing.scope)) : []
-  const scopePrefix = listing.scope === '' ? prefix : `${prefix}${encodeURIComponent(listing.scope)}/`
-  const changes = store.watch(scopePrefix, after, signal)[Symbol.asyncIterator]()
+  const changes = listing.collection.watch(listing.scope, after, signal)[Symbol.asyncIterator]()
   const first = await changes.next().catch(asExpired)
   // Whoever resumes has missed what changed beside the records: all of it is told again.
   const isResumed = query.resourceVersion !== undefined && listing.beside !== undefined

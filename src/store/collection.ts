@@ -10,12 +10,15 @@ const patienceMs = 10_000
 const lostMs = 1_000
 const lostFaults: ReadonlySet<StoreFault> = new Set(['AlreadyExists', 'Conflict', 'NotFound'])
 
+/** What the records of one kind need of a store. */
+export type KindStore = Pick<Store, 'list' | 'watch' | 'create' | 'update' | 'delete'>
+
 export class Collection<T> {
   readonly prefix: string
   readonly view: View<T>
-  readonly #store: Store
+  readonly #store: KindStore
 
-  constructor(store: Store, view: View<T>, prefix: string) {
+  constructor(store: KindStore, view: View<T>, prefix: string) {
     this.#store = store
     this.view = view
     this.prefix = prefix
@@ -38,6 +41,11 @@ export class Collection<T> {
   /** All of a scope, or all there are. */
   list(scope = ''): readonly Entry<T>[] {
     return this.view.range(encodeURIComponent(scope))
+  }
+
+  /** The changes of a scope, or all, after a revision. */
+  watch(scope: string, after: Rev, signal: AbortSignal): ReturnType<Store['watch']> {
+    return this.#store.watch(scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`, after, signal)
   }
 
   async create(scope: string, name: string, value: T): Promise<Entry<T>> {
@@ -93,7 +101,7 @@ export class Collection<T> {
 
   async #reached(rev: Rev): Promise<void> {
     if (compareRevs(this.view.rev, rev) >= 0) return
-    await this.view.reached(rev, AbortSignal.timeout(patienceMs)).catch((cause: unknown) => {
+    await this.view.reachedWithin(rev, patienceMs).catch((cause: unknown) => {
       throw new StoreError('Unknown', `the change of ${this.prefix} was written but is not seen here yet`, { cause })
     })
   }

@@ -1,6 +1,7 @@
 // The records that svc3 keeps, one line a kind: what it is called in the store, and what it holds.
-import { Collection } from './collection.ts'
+import { Collection, type KindStore } from './collection.ts'
 import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
+import { foldedEvents } from './folded-events.ts'
 import type { PushJobRecord } from './push-jobs.ts'
 import type { LoginTriesRecord, PresenceRecord, ServerRecord, UploadPlaceRecord, UsedRecord } from './server-records.ts'
 import type { Store } from './store.ts'
@@ -60,6 +61,10 @@ export interface EventRecord {
   readonly at: string
   /** Who may see it: what only administrators may do or know, only they read about. */
   readonly audience: 'admin' | 'dev'
+  /** In the store only: those of the same moment, which came before it and have no records of their own. */
+  readonly earlier?: readonly EventRecord[]
+  /** In memory only: the event in whose record it is, and with which it goes. */
+  readonly heldBy?: string
 }
 
 /** One key per registry and namespace: the store itself keeps it at one set (founding document 2.1, rule 1). */
@@ -174,7 +179,7 @@ const kinds = {
   browserSessions: kind<BrowserSessionRecord>('/browser-sessions/'),
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
   roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
-  events: kind<EventRecord>('/events/'),
+  events: kind<EventRecord>('/events/', foldedEvents),
   vms: kind<VmRecord>('/vms/'),
   vmSecrets: kind<VmSecretRecord>('/vm-secrets/'),
   vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
@@ -210,6 +215,9 @@ export async function openCollections(store: Store, signal?: AbortSignal): Promi
 export const viewsOf = (collections: Collections): readonly View<unknown>[] =>
   Object.keys(kinds).map((name) => collections[name as keyof typeof kinds].view as View<unknown>)
 
-function kind<T>(prefix: string) {
-  return (store: Store): Collection<T> => new Collection(store, new View<T>(store, prefix), prefix)
+function kind<T>(prefix: string, through: (store: Store) => KindStore = (store) => store) {
+  return (store: Store): Collection<T> => {
+    const own = through(store)
+    return new Collection(own, new View<T>(own, prefix), prefix)
+  }
 }

@@ -1,6 +1,6 @@
 // What belongs to a namespace, and the end of one: everything in it goes first, and a crash on the way is no harm.
 import type { Collection } from './collection.ts'
-import type { Collections, NamespaceRecord } from './collections.ts'
+import type { Collections, EventRecord, NamespaceRecord } from './collections.ts'
 import { type Entry, ignoreLost, isFault } from './store.ts'
 
 /** As in rules/names.ts, which the store may not import. */
@@ -49,13 +49,15 @@ export async function removeNamespace(collections: Collections, entry: Entry<Nam
 
 /** The history of a namespace outlives it, among the events of the cluster, for administrators. */
 async function archiveEvents({ events }: Collections, namespace: string): Promise<void> {
-  for (const entry of events.list(namespace)) {
-    const record = { ...entry.value, audience: 'admin' as const }
-    await events.create(defaultNamespace, entry.value.name, record).catch((error: unknown) => {
+  const entries = events.list(namespace)
+  const archive = async ({ value: { heldBy: _, ...event } }: Entry<EventRecord>): Promise<void> => {
+    if (events.get(defaultNamespace, event.name)) return
+    await events.create(defaultNamespace, event.name, { ...event, audience: 'admin' }).catch((error: unknown) => {
       if (!isFault(error, 'AlreadyExists')) throw error
     })
-    await events.delete(entry).catch(ignoreLost)
   }
+  await Promise.all(entries.map(archive))
+  for (const entry of entries) if (entry.value.heldBy === undefined) await events.delete(entry).catch(ignoreLost)
 }
 
 /** What a crash left behind in namespaces that are gone. */

@@ -26,11 +26,12 @@ export type ViewListener<T> = (changes: readonly Change<T>[]) => void
 interface Waiter {
   readonly rev: Rev
   readonly resolve: () => void
+  readonly reject: (reason: unknown) => void
 }
 
 export class View<T> {
   readonly prefix: string
-  readonly #store: Store
+  readonly #store: Pick<Store, 'list' | 'watch'>
   readonly #retryMs: number
   readonly #maxRetryMs: number
   readonly #entries = new Map<string, Entry<T>>()
@@ -46,7 +47,7 @@ export class View<T> {
   #firstRev: Rev | undefined
   #trouble: string | undefined = 'not read yet'
 
-  constructor(store: Store, prefix: string, options: ViewOptions = {}) {
+  constructor(store: Pick<Store, 'list' | 'watch'>, prefix: string, options: ViewOptions = {}) {
     this.#store = store
     this.prefix = prefix
     this.#retryMs = options.retryMs ?? 50
@@ -84,27 +85,34 @@ export class View<T> {
   /** Resolves when the view has the change of that revision; meant for revisions of writes under this prefix. */
   reached(rev: Rev, signal?: AbortSignal): Promise<void> {
     if (this.#firstRev !== undefined && compareRevs(this.#rev, rev) >= 0) return Promise.resolve()
-    return new Promise((resolve, reject) => {
-      const ends = signal ? [this.#stop.signal, signal] : [this.#stop.signal]
-      const waiter: Waiter = {
-        rev,
-        resolve: () => {
-          forget()
-          resolve()
-        },
-      }
-      const abort = (): void => {
-        forget()
-        reject(ends.find((end) => end.aborted)?.reason)
-      }
-      const forget = (): void => {
-        this.#waiters.delete(waiter)
-        for (const end of ends) end.removeEventListener('abort', abort)
-      }
-      if (ends.some((end) => end.aborted)) return abort()
-      for (const end of ends) end.addEventListener('abort', abort)
-      this.#waiters.add(waiter)
-    })
+    const { promise, end } = this.#wait(rev, () => signal?.removeEventListener('abort', abort))
+    const abort = (): void => end(signal?.reason)
+    if (signal?.aborted) abort()
+    else signal?.addEventListener('abort', abort)
+    return promise
+  }
+
+  /** As `reached`, with a limit of time instead of a signal, which would cost more than everything else here: for writers. */
+  reachedWithin(rev: Rev, patienceMs: number): Promise<void> {
+    if (this.#firstRev !== undefined && compareRevs(this.#rev, rev) >= 0) return Promise.resolve()
+    const { promise, end } = this.#wait(rev, () => clearTimeout(timer))
+    const late = (): void => end(new Error(`${this.prefix} has not reached revision ${rev} within ${patienceMs} ms`))
+    const timer = setTimeout(late, patienceMs)
+    return promise
+  }
+
+  #wait(rev: Rev, forget: () => void): { promise: Promise<void>; end: (reason: unknown) => void } {
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const leave = (settle: () => void) => (): void => {
+      this.#waiters.delete(waiter)
+      forget()
+      settle()
+    }
+    const end = (reason: unknown): void => leave(() => reject(reason))()
+    const waiter: Waiter = { rev, resolve: leave(resolve), reject: end }
+    if (this.#stop.signal.aborted) reject(this.#stop.signal.reason)
+    else this.#waiters.add(waiter)
+    return { promise, end }
   }
 
   /** Resolves when the first list is in. */
@@ -125,6 +133,7 @@ export class View<T> {
 
   async close(): Promise<void> {
     this.#stop.abort(new Error(`the view of ${this.prefix} is closed`))
+    for (const waiter of this.#waiters) waiter.reject(this.#stop.signal.reason)
     await this.#followed
   }
 

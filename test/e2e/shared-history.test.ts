@@ -80,6 +80,41 @@ describe('one history for all servers', () => {
     assert.equal(never.status, 410)
   })
 
+  it('tells each of many changes at once, once, to whoever lists or watches', async () => {
+    const where = '/namespaces/svc-default/events'
+    const { resourceVersion } = (await (await ask(first, 'GET', where, { token })).json()) as {
+      resourceVersion: string
+    }
+    const wanted = Array.from({ length: 60 }, (_, n) => `https://r${n}.example.com`)
+    const seen = await Promise.all(
+      wanted.map(async (server, n) => {
+        const body = { server, username: 'robot', password: 'x' }
+        const place = '/namespaces/svc-default/secrets/registrycredentials/add'
+        const made = await ask(n % 2 === 0 ? first : second, 'POST', place, { token, body })
+        assert.equal(made.status, 201, await made.text())
+        return Number(made.headers.get(seenHeader))
+      }),
+    )
+    const headers = { [seenHeader]: String(Math.max(...seen)) }
+    const involvedIn = (items: readonly { involved: { name: string } }[]): string[] =>
+      items.map(({ involved }) => involved.name).filter((name) => wanted.includes(name))
+    for (const plane of [first, second]) {
+      const listed = (await (await ask(plane, 'GET', where, { token, headers })).json()) as { items: [] }
+      assert.deepEqual(involvedIn(listed.items).toSorted(), wanted.toSorted())
+      const query = `?watch=true&resourceVersion=${resourceVersion}`
+      const watched = await ask(plane, 'GET', where + query, { token, headers })
+      let text = ''
+      for await (const piece of watched.body ?? []) {
+        text += Buffer.from(piece).toString()
+        const lines = text.split('\n').slice(0, -1)
+        const told = lines.map((line) => JSON.parse(line)).filter(({ type }) => type === 'ADDED')
+        if (involvedIn(told.map(({ object }) => object)).length < wanted.length) continue
+        assert.deepEqual(involvedIn(told.map(({ object }) => object)).toSorted(), wanted.toSorted())
+        break
+      }
+    }
+  })
+
   it('does not wait for what was in another history, and says so when it cannot tell', async () => {
     const headers = { [seenHeader]: '900000000000000' }
     assert.equal((await ask(second, 'GET', '/namespaces', { token, headers })).status, 200)

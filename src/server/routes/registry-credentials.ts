@@ -20,16 +20,21 @@ export function registryCredentials(services: Services): HandlersOf<typeof api> 
   const { collections, secrets } = services
   const credentials = collections.registryCredentials
 
-  /** What a caller sees. A record that was altered outside the service is not shown as if it were good. */
-  const shown = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
+  /** What a caller sees of a record that was just written. */
+  const written = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     const { server, username, allowInsecure, createdAt, updatedAt, updatedBy } = entry.value
+    return { server, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
+  }
+
+  /** And of others: one that was altered outside the service is not shown as if it were good. */
+  const shown = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
     try {
       secrets.open(entry.key, entry.value)
     } catch (error) {
       if (error instanceof SealError) throw altered(serverOf(entry.key), error)
       throw error
     }
-    return { server, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
+    return written(entry)
   }
 
   return {
@@ -59,8 +64,8 @@ export function registryCredentials(services: Services): HandlersOf<typeof api> 
         try {
           return await secrets.sealing(async (protect) => {
             const record = protect(key, fields, body.password)
-            if (!existing) return shown(await createInside(services, namespace, credentials, server, record))
-            return new Answer(200, shown(await credentials.update(existing, record)))
+            if (!existing) return written(await createInside(services, namespace, credentials, server, record))
+            return new Answer(200, written(await credentials.update(existing, record)))
           })
         } catch (error) {
           // Somebody was faster: look again, and judge by what is there now.
