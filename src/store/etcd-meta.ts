@@ -1,15 +1,26 @@
 // The record by which data in etcd say whose they are, in which format, and where their revisions begin.
 import { type EtcdCalls, repeatable } from './etcd-calls.ts'
-import { encodeCreate, type KeyValue } from './etcd-protocol.ts'
-import { etcdFormat, type Meta } from './etcd-records.ts'
+import { encodeCreate, type Header, type KeyValue } from './etcd-protocol.ts'
+import { etcdFormat, type Meta, shimFormat } from './etcd-records.ts'
 
-/** The record, made where there is none; and a revision that is not older. */
-export async function readMeta(calls: EtcdCalls, startRev: number): Promise<{ meta: KeyValue; revision: number }> {
+/** A shim has no cluster, and so no identifier of one. */
+const isShim = ({ clusterId }: Header): boolean => clusterId === 0
+
+export interface FoundMeta {
+  readonly meta: KeyValue
+  /** Not older than the record. */
+  readonly revision: number
+  readonly isShim: boolean
+}
+
+/** The record, made where there is none. */
+export async function readMeta(calls: EtcdCalls, startRev: number): Promise<FoundMeta> {
   const { metaKey } = calls.layout
   for (;;) {
     const { kvs, header } = await calls.range({ key: metaKey })
-    if (kvs[0]) return { meta: kvs[0], revision: header.revision }
-    const value = Buffer.from(JSON.stringify({ format: etcdFormat, startRev } satisfies Meta))
+    if (kvs[0]) return { meta: kvs[0], revision: header.revision, isShim: isShim(header) }
+    const format = isShim(header) ? shimFormat : etcdFormat
+    const value = Buffer.from(JSON.stringify({ format, startRev } satisfies Meta))
     // Whoever comes first makes it; the loop reads what there is.
     await calls.txn(encodeCreate(metaKey, value), repeatable)
   }

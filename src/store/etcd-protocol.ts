@@ -154,19 +154,31 @@ export interface TxnResponse {
   readonly found: KeyValue | undefined
 }
 
+/** How many keys went. */
+function decodeDeleted(bytes: Buffer): number {
+  let deleted = 0
+  readFields(bytes, (field, value) => {
+    if (field === 2) deleted = asNumber(value)
+  })
+  return deleted
+}
+
 export function decodeTxn(bytes: Buffer): TxnResponse {
   let header = noHeader
   let succeeded = false
   let found: KeyValue | undefined
+  let isNothing = false
   readFields(bytes, (field, value) => {
     if (field === 1) header = decodeHeader(asBytes(value))
     else if (field === 2) succeeded = value !== 0
     else if (field === 3)
       readFields(asBytes(value), (kind, answer) => {
         if (kind === 1) found = decodeRange(asBytes(answer)).kvs[0]
+        // A shim is content to delete what is not there; etcd's comparison fails.
+        else if (kind === 3) isNothing = decodeDeleted(asBytes(answer)) === 0
       })
   })
-  return { header, succeeded, found }
+  return { header, succeeded: succeeded && !isNothing, found }
 }
 
 export interface WatchEvent {

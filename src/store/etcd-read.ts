@@ -13,15 +13,18 @@ const logPageChanges = 500
 const logMs = 10_000
 const helpAfterMs = 300
 
-export async function listEntries(
-  calls: EtcdCalls,
-  prefix: string,
-  after: string | undefined,
-  limit: number,
-): Promise<Page> {
+export interface ListOptions {
+  readonly prefix: string
+  readonly after: string | undefined
+  readonly limit: number
+  /** Which revision is read; without it, that of the first page. `isAgain`: the one before was refused. */
+  readonly settle?: ((isAgain: boolean) => Promise<number>) | undefined
+}
+
+export async function listEntries(calls: EtcdCalls, options: ListOptions): Promise<Page> {
   for (let tries = 1; ; tries++) {
     try {
-      return await listAtOneRevision(calls, prefix, after, limit)
+      return await listAtOneRevision(calls, options, await options.settle?.(tries > 1))
     } catch (error) {
       // The revision of the first page was compacted before the last was read.
       if (!isOutOfRange(error) || tries >= maxTries) throw error
@@ -32,30 +35,31 @@ export async function listEntries(
 /** As many entries a page as make about the same number of bytes. */
 async function listAtOneRevision(
   calls: EtcdCalls,
-  prefix: string,
-  after: string | undefined,
-  limit: number,
+  { prefix, after, limit }: ListOptions,
+  settled: number | undefined,
 ): Promise<Page> {
   const { layout } = calls
-  const { key, end } = layout.prefix(prefix)
+  const { key, end, isBelow } = layout.prefix(prefix)
   const start = after === undefined ? key : following(layout.key(after))
   let from = Buffer.compare(start, key) > 0 ? start : key
   const entries: Entry[] = []
   let pageEntries = firstPageEntries
-  let revision: number | undefined
+  let revision = settled
   for (;;) {
     const wanted = Math.min(limit - entries.length, pageEntries)
     const isEmpty = wanted <= 0 || Buffer.compare(from, end) >= 0
     // For etcd a limit of 0 is none, and a range that ends before it begins is an error.
-    const request = isEmpty ? { key: from, countOnly: true } : { key: from, end, limit: wanted }
+    const request = isEmpty ? { key: layout.metaKey, countOnly: true } : { key: from, end, limit: wanted }
     const found = await calls.range({ ...request, revision }, paging)
     revision ??= found.header.revision
-    for (const kv of found.kvs) {
+    const below = isEmpty ? [] : found.kvs.filter(isBelow)
+    for (const kv of below) {
       const entry = layout.entry(kv)
       if (entry) entries.push(entry)
     }
-    const last = found.kvs.at(-1)
-    if (!last || !found.more || entries.length >= limit) return { entries, rev: layout.rev(revision) }
+    const last = below.at(-1)
+    const isWhole = !last || !found.more || below.length < found.kvs.length
+    if (isWhole || entries.length >= limit) return { entries, rev: layout.rev(revision) }
     from = following(Buffer.from(last.key))
     const fitting = Math.floor((wantedPageBytes * found.kvs.length) / (found.bytes + 1))
     pageEntries = Math.max(1, Math.min(fitting, maxPageEntries))
@@ -93,6 +97,8 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
     judge()
   }, helpAfterMs)
   const end = await readWatch(client, layout.all, from + 1, signal, (events, revision) => {
+    // A shim's progress may come before changes.
+    if (layout.isShim && events.length === 0) return
     for (const event of events) {
       const change = event.kv.modRevision > ceiling ? undefined : layout.change(event)
       if (change === 'gap') isGap = true

@@ -6,6 +6,15 @@ import type { Change, Entry, Json, Rev } from './store.ts'
 
 /** Of the layout below. A program that knows only smaller numbers refuses the data. */
 export const etcdFormat = 1
+/** The same behind a shim over an SQL database: keys have none of the characters that mean something to LIKE. */
+export const shimFormat = 2
+
+/** Each stands for one character, and sorts like it. The underscore is seen to by shims themselves. */
+const escapes: Readonly<Record<string, string>> = { $: '$1', '%': '$2', ']': ']1', '^': ']2' }
+const unescapes = Object.fromEntries(Object.entries(escapes).map(([character, code]) => [code, character]))
+const escapeKey = (text: string): string => text.replace(/[$%\]^]/g, (character) => escapes[character] ?? character)
+const unescapeKey = (text: string): string => text.replace(/[$\]][12]/g, (code) => unescapes[code] ?? code)
+const asIs = (text: string): string => text
 
 interface Envelope {
   /** Whose write it is: a writer that lost the answer recognises it. */
@@ -47,6 +56,9 @@ export class Layout {
   readonly #notice: (text: string) => void
   /** Revisions of etcd minus revisions of the store. */
   #base = 0
+  #isShim = false
+  #escape = asIs
+  #unescape = asIs
 
   constructor(prefix: string, notice: (text: string) => void) {
     this.metaKey = Buffer.from(`/${prefix}/meta`)
@@ -56,8 +68,18 @@ export class Layout {
     this.#notice = notice
   }
 
-  countFrom(meta: KeyValue, { startRev }: Meta): void {
+  /** Something else stands in for etcd: it shows changes late, and in another order than it numbers them. */
+  get isShim(): boolean {
+    return this.#isShim
+  }
+
+  /** What the data say of themselves, and where they are. */
+  adopt({ meta, isShim }: { readonly meta: KeyValue; readonly isShim: boolean }, { format, startRev }: Meta): void {
     this.#base = meta.modRevision - startRev
+    this.#isShim = isShim
+    if (format !== shimFormat) return
+    this.#escape = escapeKey
+    this.#unescape = unescapeKey
   }
 
   rev(revision: number): Rev {
@@ -69,18 +91,25 @@ export class Layout {
   }
 
   key(key: string): Buffer {
-    return Buffer.from(this.#data + key)
+    return Buffer.from(this.#data + this.#escape(key))
   }
 
-  prefix(prefix: string): { readonly key: Buffer; readonly end: Buffer } {
-    return prefixRange(this.#data + prefix)
+  /**
+   * All keys of a prefix are there, from the first on; `isBelow` ends them. The range ends where the folder does that the
+   * prefix is in: shims know no other.
+   */
+  prefix(prefix: string): { readonly key: Buffer; readonly end: Buffer; isBelow(kv: KeyValue): boolean } {
+    const text = this.#data + this.#escape(prefix)
+    const { end } = prefixRange(text.slice(0, text.lastIndexOf('/') + 1))
+    return { key: Buffer.from(text), end, isBelow: ({ key }) => key.startsWith(text) }
   }
 
   /** Undefined for what somebody else put there: it is passed over, and told. */
   entry(kv: KeyValue): Entry | undefined {
     const envelope = unseal(kv.value)
     if (!envelope) this.#notice(`etcd's key "${kv.key}" has a value that svc3 did not write: it is passed over`)
-    return envelope && { key: kv.key.slice(this.#data.length), value: envelope.value, rev: this.rev(kv.modRevision) }
+    const key = this.#unescape(kv.key.slice(this.#data.length))
+    return envelope && { key, value: envelope.value, rev: this.rev(kv.modRevision) }
   }
 
   isWrittenBy(op: string, kv: KeyValue): boolean {

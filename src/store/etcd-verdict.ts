@@ -21,7 +21,7 @@ export const grpc = {
 /** `final`: no other member says anything else. `login`: with a new token. `unclear`: it may have been carried out. */
 export type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear'
 
-/** What etcd says when it surely did nothing, and what to do about it. */
+/** What etcd, or a shim, says when it surely did nothing, and what to do about it. */
 const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: no leader/, 'elsewhere'],
   [/raft proposal dropped/, 'elsewhere'],
@@ -30,6 +30,8 @@ const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: invalid auth token/, 'login'],
   [/etcdserver: (revision of auth store|auth: revision in header) is old/, 'login'],
   [/etcdserver: user name is empty/, 'login'],
+  // Shims, of questions that they do not know.
+  [/ is not (supported|implemented)/, 'final'],
 ]
 const unclearCodes: ReadonlySet<number> = new Set([
   grpc.cancelled,

@@ -232,8 +232,8 @@ it('data of a newer program is refused, and a store whose data was restored give
   const again = await direct(prefix)
   assert.equal((await again.create('/a', 1)).rev, '5001')
   await again.close()
-  await meta(2)
-  await rejectsWith('Newer', direct(prefix), /format 2/)
+  await meta(3)
+  await rejectsWith('Newer', direct(prefix), /format 3/)
 })
 
 /** Says that it is some version of etcd, and nothing else. */

@@ -1,15 +1,15 @@
 // The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
-import { setTimeout as sleep } from 'node:timers/promises'
-import { checking, EtcdCalls, looking, once, repeatable } from './etcd-calls.ts'
+import { checking, EtcdCalls, once, repeatable } from './etcd-calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './etcd-client.ts'
-import { alarmAdvice, storeFault, unknown } from './etcd-faults.ts'
-import { readMeta } from './etcd-meta.ts'
+import { alarmAdvice, storeFault, unknown, wronglyRefused } from './etcd-faults.ts'
+import { Follower } from './etcd-follower.ts'
+import { type FoundMeta, readMeta } from './etcd-meta.ts'
 import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
 import { listEntries, readPast } from './etcd-read.ts'
 import { RecentChanges } from './etcd-recent.ts'
-import { etcdFormat, Layout, type Meta, newOperationId, seal } from './etcd-records.ts'
-import { Follower } from './etcd-watch.ts'
+import { recogniseCreate } from './etcd-recognise.ts'
+import { Layout, type Meta, newOperationId, seal, shimFormat } from './etcd-records.ts'
 import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
 import { readBack } from './json.ts'
@@ -44,24 +44,25 @@ const heartbeatMs = 2_000
 const syncMs = 200
 const catchUpMs = 10_000
 const defaultRecentChanges = 2_000
-const looks = 5
-const lookEveryMs = 100
 
 export async function openEtcd(options: EtcdOptions): Promise<Store> {
   const client = new EtcdClient({ ...options, patienceMs: options.patienceMs ?? defaultPatienceMs })
   const layout = new Layout(options.prefix, options.notice)
   try {
     const calls = new EtcdCalls(client, layout)
-    const { meta, revision } = await readMeta(calls, options.startRev ?? 0)
-    const { format, startRev } = JSON.parse(meta.value.toString()) as Meta
-    if (!(format <= etcdFormat))
+    const found = await readMeta(calls, options.startRev ?? 0)
+    const { format, startRev } = JSON.parse(found.meta.value.toString()) as Meta
+    if (!(format <= shimFormat))
       throw new StoreError(
         'Newer',
-        `the data below /${options.prefix}/ in etcd has format ${format}, this program knows up to ${etcdFormat}: ` +
+        `the data below /${options.prefix}/ in etcd has format ${format}, this program knows up to ${shimFormat}: ` +
           'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
       )
-    layout.countFrom(meta, { format, startRev })
-    return new EtcdStore(calls, meta, revision, options)
+    layout.adopt(found, { format, startRev })
+    if (found.isShim) await client.meet()
+    const store = new EtcdStore(calls, found, options)
+    if (found.isShim) await store.begun()
+    return store
   } catch (error) {
     client.close()
     throw storeFault(error, 'the store', false)
@@ -84,7 +85,7 @@ class EtcdStore implements Store {
   #acknowledged = 0
   #compacted = 0
 
-  constructor(calls: EtcdCalls, meta: KeyValue, revision: number, options: EtcdOptions) {
+  constructor(calls: EtcdCalls, { meta, revision }: FoundMeta, options: EtcdOptions) {
     const { client, layout } = calls
     this.#calls = calls
     this.#layout = layout
@@ -95,12 +96,22 @@ class EtcdStore implements Store {
     this.#follower = new Follower({
       client,
       range: layout.all,
-      revision,
+      // A shim's watch says itself where it begins.
+      revision: layout.isShim ? 0 : revision,
       deliver: (events, reached) => this.#deliver(events, reached),
       skipped: (reached) => this.#skip(reached),
       newest: () => this.#calls.newest(),
+      sync: layout.isShim ? () => this.#calls.sync() : undefined,
     })
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref()
+  }
+
+  /** Resolves when the watch of a shim can be relied on. */
+  async begun(): Promise<void> {
+    if (await this.#follower.reached(1, catchUpMs, new AbortController().signal)) return
+    await this.close()
+    const why = this.#follower.trouble ?? 'it did not begin in time'
+    throw new StoreError('Unavailable', `the watch of the shim that stands in for etcd does not work (${why})`)
   }
 
   get failed(): Promise<Error> {
@@ -117,7 +128,8 @@ class EtcdStore implements Store {
 
   async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page> {
     const { after, limit = Number.POSITIVE_INFINITY } = page ?? {}
-    return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, prefix, after, limit))
+    const settle = this.#layout.isShim ? (isAgain: boolean) => this.#settle(isAgain) : undefined
+    return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit, settle }))
   }
 
   async create(key: string, value: Json): Promise<Entry> {
@@ -133,7 +145,7 @@ class EtcdStore implements Store {
         return entryAt(txn.header.revision)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
-        return entryAt(await this.#recognise(key, op, before, error))
+        return entryAt(await recogniseCreate(this.#calls, { key, op, before, failure: error }))
       }
     })
   }
@@ -150,6 +162,7 @@ class EtcdStore implements Store {
       if (succeeded || isOurs) return this.#written(key, readBack(value, text), found?.modRevision ?? header.revision)
       // An earlier try may have won, and somebody changed or removed it since.
       if (perhapsBefore) throw unknown(key, 'somebody else has written it since')
+      if (found?.modRevision === wanted) throw wronglyRefused(key)
       throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
     })
   }
@@ -158,11 +171,14 @@ class EtcdStore implements Store {
     return this.#work(key, true, async () => {
       const wanted = await this.#expected(key, expect)
       const { txn, perhapsBefore } = await this.#calls.txn(encodeDelete(this.#layout.key(key), wanted), repeatable)
-      const { succeeded, found, header } = txn
+      const { succeeded, header } = txn
       if (succeeded) {
         this.#acknowledge(header.revision)
         return this.#layout.rev(header.revision)
       }
+      if (txn.found?.modRevision === wanted) throw wronglyRefused(key)
+      // Where two delete at once, a shim may answer with what is gone.
+      const found = txn.found && this.#layout.isShim ? await this.#calls.find(key) : txn.found
       // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
       if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it is gone now')
       throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
@@ -241,24 +257,6 @@ class EtcdStore implements Store {
     throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
   }
 
-  /** The revision of a create whose answer was lost; throws when it cannot be told, or was not it. */
-  async #recognise(key: string, op: string, before: number, failure: EtcdFailure): Promise<number> {
-    // When nobody answers now either, it stays open.
-    const giveUp = (): never => {
-      throw failure
-    }
-    for (let look = 1; ; look++) {
-      const found = await this.#calls.find(key, undefined, looking).catch(giveUp)
-      if (found && this.#layout.isWrittenBy(op, found)) return found.modRevision
-      if (found && found.createRevision <= before) throw alreadyExists(key)
-      // Created by us, and changed by somebody since?
-      const first = found && (await this.#calls.find(key, found.createRevision, looking).catch(giveUp))
-      if (first && this.#layout.isWrittenBy(op, first)) return first.modRevision
-      if (found || look >= looks) throw failure
-      await sleep(lookEveryMs)
-    }
-  }
-
   #written(key: string, value: Json, revision: number): Entry {
     this.#acknowledge(revision)
     return { key, value, rev: this.#layout.rev(revision) }
@@ -311,6 +309,13 @@ class EtcdStore implements Store {
       return readPast(this.#calls, { prefix, after, target: this.#recent.since, ceiling: this.#follower.revision })
     }
     return { changes: this.#recent.after(from, prefix), rev: this.#layout.rev(this.#follower.revision) }
+  }
+
+  /** A revision that a shim shows all of. The next change helps one that refuses what it gave out as its newest. */
+  async #settle(isAgain: boolean): Promise<number> {
+    const newest = isAgain ? await this.#calls.sync() : await this.#calls.newest()
+    await this.#catchUp(this.#layout.rev(newest), new AbortController().signal)
+    return newest
   }
 
   /** A watch begins after everything that was acknowledged before, and after the revision that its reader has seen. */

@@ -1,21 +1,42 @@
-// The store's contract on etcd: one member, each store below a prefix of its own.
-import { after, before } from 'node:test'
+// The store's contract on etcd: one member, each store below a prefix of its own. SVC3_TEST_ETCD_URL names one that runs
+// already, or a shim (see CONTRIBUTING.md). Whatever is asked of it has a form that shims know.
+import assert from 'node:assert/strict'
+import { after, before, mock } from 'node:test'
 import { openEtcd } from '../../src/store/etcd.ts'
+import { Connection } from '../../src/store/etcd-connection.ts'
+import { newOperationId } from '../../src/store/etcd-records.ts'
 import type { Store } from '../../src/store/store.ts'
-import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
+import { startEtcd } from '../support/etcd.ts'
+import { assertKnownToShims, transactionsSeen } from '../support/etcd-shapes.ts'
 import { type EngineOptions, storeContract } from './store.ts'
 
-let etcd: EtcdCluster
+const given = process.env.SVC3_TEST_ETCD_URL
+let urls: readonly string[] = []
+let end = async (): Promise<void> => undefined
+
 before(async () => {
-  etcd = await startEtcd()
+  const { unary } = Connection.prototype
+  mock.method(Connection.prototype, 'unary', function (this: Connection, ...call: Parameters<typeof unary>) {
+    assertKnownToShims(call[0], call[1])
+    return unary.apply(this, call)
+  })
+  const etcd = given === undefined ? await startEtcd() : { urls: [given], end }
+  urls = etcd.urls
+  end = etcd.end
 })
-after(() => etcd.end())
+after(async () => {
+  mock.restoreAll()
+  await end()
+  assert.deepEqual([...transactionsSeen].sort(), ['create', 'delete', 'update'])
+})
 
 const places = new WeakMap<Store, { readonly prefix: string; readonly options: EngineOptions | undefined }>()
+/** No two runs on the same etcd meet. */
+const run = newOperationId()
 let stores = 0
 
 async function open(prefix: string, options: EngineOptions | undefined): Promise<Store> {
-  const endpoints = etcd.urls.map((url) => ({ url }))
+  const endpoints = urls.map((url) => ({ url }))
   const store = await openEtcd({ ...options, endpoints, prefix, notice: () => undefined })
   places.set(store, { prefix, options })
   return store
@@ -23,11 +44,13 @@ async function open(prefix: string, options: EngineOptions | undefined): Promise
 
 storeContract({
   name: 'etcd',
-  open: (options) => open(`contract-${++stores}`, options),
+  open: (options) => open(`contract-${run}-${++stores}`, options),
   async reopen(store) {
     const place = places.get(store)
     if (!place) throw new Error('only what was opened here can be reopened')
     await store.close()
     return open(place.prefix, place.options)
   },
+  // As shims make it necessary.
+  mayWriteAtOpen: given !== undefined,
 })

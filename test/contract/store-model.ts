@@ -123,8 +123,11 @@ async function step(store: Store, model: Model, prefix: string, command: Command
       model.compacted = Math.max(model.compacted, model.revAt(command.to))
       await store.compact(String(model.revAt(command.to)))
       return store
-    case 'reopen':
-      return engine.reopen ? engine.reopen(store) : store
+    case 'reopen': {
+      const reopened = engine.reopen ? await engine.reopen(store) : store
+      if (engine.mayWriteAtOpen) model.rev = Number((await reopened.list(prefix)).rev)
+      return reopened
+    }
   }
 }
 
