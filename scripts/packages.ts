@@ -13,7 +13,7 @@ const packages: readonly DebianProgram[] = [
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },
   { name: 'etcd-server', program: 'etcd', why: 'the store of several servers' },
-  { name: 'chromium', program: 'chromium', why: 'looking at pages as a person does' },
+  { name: 'chromium-headless-shell', program: 'chromium-headless-shell', why: 'looking at pages as a person does' },
   { name: 'docker-registry', program: 'docker-registry', why: 'a registry to push to and pull from' },
   { name: 'skopeo', program: 'skopeo', why: 'another client of registries' },
   { name: 'systemd', program: 'systemd-analyze', why: 'judging the units of services' },

@@ -64,7 +64,7 @@ describe('an agent that is killed', { concurrency: 4 }, () => {
       if (withoutDisk.has(point)) await fs.rm(path.join(folder, 'vms', 'a', 'simulated.json'))
 
       const child = spawn(process.execPath, [program, server.apiUrl, server.joinToken, folder], {
-        env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: point, NODE_COMPILE_CACHE: path.join(root, 'cache') },
+        env: { ...process.env, SVC3_TEST: '1', SVC3_FAILPOINT: point },
         stdio: 'inherit',
       })
       children.add(child)

@@ -25,7 +25,7 @@ export async function openStore(folder: string): Promise<ContentFolder> {
   const blobs = path.join(folder, 'blobs', 'sha256')
   const unfinished = path.join(folder, 'unfinished')
   const leaving = path.join(folder, 'leaving')
-  await Promise.all([unfinished, leaving, ...shards.map((shard) => path.join(blobs, shard))].map(makeFolder))
+  for (const needed of [blobs, unfinished, leaving]) await makeFolder(needed)
   for (const made of [blobs, path.dirname(blobs), folder, path.dirname(folder)]) await syncFolder(made)
   await removeUnfinished(unfinished)
 
@@ -117,6 +117,22 @@ export async function openStore(folder: string): Promise<ContentFolder> {
     return false
   }
 
+  let shardsMade: Promise<void> | undefined
+
+  /** With the first content: most processes that open a store only look, and these are hundreds of folders. */
+  function makeShards(): Promise<void> {
+    const make = async () => {
+      const there = new Set(await fs.readdir(blobs))
+      for (const shard of shards) if (!there.has(shard)) await makeFolder(path.join(blobs, shard))
+      await syncFolder(blobs)
+    }
+    shardsMade ??= make().catch((error) => {
+      shardsMade = undefined
+      throw error
+    })
+    return shardsMade
+  }
+
   /** Bytes at hand have been checked; those of a stream are checked as they pass. */
   async function write(content: Content, expected: Partial<Stored>, options: PutOptions) {
     const { signal, mostBytes = Number.MAX_SAFE_INTEGER, syncing } = options
@@ -142,6 +158,7 @@ export async function openStore(folder: string): Promise<ContentFolder> {
       const digest = hasher ? `sha256:${hasher.digest('hex')}` : (expected.digest ?? '')
       if (digest !== (expected.digest ?? digest) || bytes !== (expected.bytes ?? bytes))
         throw new WrongContentError(expected.digest, `is ${digest} of ${bytes} bytes`)
+      await makeShards()
       failpoint('images.put.rename')
       signal?.throwIfAborted()
       await fs.rename(temporary, fileOf(digest))
@@ -190,7 +207,7 @@ export async function openStore(folder: string): Promise<ContentFolder> {
       const items: Listed[] = []
       const hex = after === undefined ? '' : hexOf(after)
       for (const shard of shards.slice(hex === '' ? 0 : Number.parseInt(hex.slice(0, 2), 16))) {
-        for (const rest of (await fs.readdir(path.join(blobs, shard))).sort()) {
+        for (const rest of (await fs.readdir(path.join(blobs, shard)).catch(ifAbsent([]))).sort()) {
           if (shard + rest <= hex || !digestPattern.test(`sha256:${shard}${rest}`)) continue
           const stat = await fs.stat(path.join(blobs, shard, rest)).catch(ifAbsent(undefined))
           if (stat) items.push({ digest: `sha256:${shard}${rest}`, bytes: stat.size, modifiedMs: stat.mtimeMs })

@@ -1,5 +1,6 @@
-// Places where a test lets the process die: SVC3_FAILPOINT=name as if by kill -9, SVC3_FAILPOINT=name:exit by an exit.
-// Without SVC3_TEST=1 or NODE_ENV=test nothing happens.
+// Places where a test lets the process die: SVC3_FAILPOINT=name as if by kill -9, SVC3_FAILPOINT=name:exit by an exit,
+// SVC3_FAILPOINT=@file at the one that the file names by then. Without SVC3_TEST=1 or NODE_ENV=test nothing happens.
+import fs from 'node:fs'
 
 const endings: Readonly<Record<string, () => void>> = {
   kill: () => process.kill(process.pid, 'SIGKILL'),
@@ -10,6 +11,15 @@ const endings: Readonly<Record<string, () => void>> = {
 export function failpoint(name: string): void {
   const { SVC3_FAILPOINT, SVC3_TEST, NODE_ENV } = process.env
   if (SVC3_FAILPOINT === undefined || (SVC3_TEST !== '1' && NODE_ENV !== 'test')) return
-  const [wanted, ending = 'kill'] = SVC3_FAILPOINT.split(':')
+  const named = SVC3_FAILPOINT.startsWith('@') ? namedIn(SVC3_FAILPOINT.slice(1)) : SVC3_FAILPOINT
+  const [wanted, ending = 'kill'] = named.split(':')
   if (wanted === name) endings[ending]?.()
+}
+
+function namedIn(file: string): string {
+  try {
+    return fs.readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
 }

@@ -26,7 +26,7 @@ import { refuseUnseeing } from './sight.ts'
 import { serveSwagger } from './swagger.ts'
 import { countTraffic } from './traffic.ts'
 import { takeUpgrades } from './upgrades.ts'
-import { createValidatorCompiler } from './validate.ts'
+import { validatorCompiler } from './validate.ts'
 
 export function createApp(services: Services): FastifyInstance {
   const { limits } = services.settings
@@ -65,7 +65,7 @@ export function createApp(services: Services): FastifyInstance {
   app.addHook('onClose', async () => stopCounting())
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')
-  app.setValidatorCompiler(createValidatorCompiler())
+  app.setValidatorCompiler(validatorCompiler)
   parseBodies(app)
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)

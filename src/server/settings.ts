@@ -1,6 +1,6 @@
 // What an operator may set, with the defaults; read from `config.json` in the data folder.
 
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import * as t from 'typebox'
 import { defaultNamespace, publicAliases } from '../rules/names.ts'
 
@@ -132,10 +132,13 @@ export class SettingsError extends Error {
   override readonly name = 'SettingsError'
 }
 
+let check: ValidateFunction<Settings> | undefined
+
 /** `text` is the content of the file, or nothing; `where` names it in the error. */
 export function parseSettings(text: string | undefined, where = 'config.json'): Settings {
   const value: unknown = text === undefined ? {} : parseJson(text, where)
-  const check = new Ajv({ allErrors: true, useDefaults: true }).compile<Settings>(Settings)
+  // A schema of our own needs no proof that it is one: that would be most of the work.
+  check ??= new Ajv({ allErrors: true, useDefaults: true, validateSchema: false }).compile<Settings>(Settings)
   const problems = check(value)
     ? [...authProblems(value.auth), ...remoteProblems(value.remotes)]
     : (check.errors ?? []).map(problemOf)

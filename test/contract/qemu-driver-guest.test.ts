@@ -11,7 +11,7 @@ import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { buildTiny, tinyFolder, tinyImage } from '../../src/images/tiny/build.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Guest, greeting, openGuest, tinyCache } from '../support/guest.ts'
+import { type Guest, greeting, openGuest, testedArchitectures, tinyCache } from '../support/guest.ts'
 import { blankImage, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { goesOnElsewhere } from './driver-resumes.ts'
 import { specify, within } from './driver-vm.ts'
@@ -37,11 +37,9 @@ async function imageOf(architecture: Architecture): Promise<VmSpec['image']> {
 }
 
 describe('a guest of qemu', { concurrency: true }, () => {
-  for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
+  for (const architecture of testedArchitectures)
     describe(architecture, { concurrency: 1 }, () => {
       const driver = new QemuDriver()
-      // One boot less where an architecture is emulated: reverts of both are in the contract. All of it is in test/long.
-      const isReverted = architecture === 'amd64' || process.env.SVC3_TEST_ALL !== undefined
       let root: string
       let handle: Handle
       let vm: VmSpec
@@ -156,14 +154,12 @@ describe('a guest of qemu', { concurrency: true }, () => {
       })
 
       it('goes back to the image, also with old devices, and may power itself off', boots, async () => {
-        if (isReverted) {
-          await driver.stop(handle, { graceSeconds: 0 })
-          await driver.reverting.revert(handle, vm)
-          const old = { ...vm, netBoost: false, legacyIO: true, systemSerial: 'SVC3-0815' }
-          await driver.start(handle, architecture === 'amd64' ? old : vm, signal())
-        }
+        await driver.stop(handle, { graceSeconds: 0 })
+        await driver.reverting.revert(handle, vm)
+        const old = { ...vm, netBoost: false, legacyIO: true, systemSerial: 'SVC3-0815' }
+        await driver.start(handle, architecture === 'amd64' ? old : vm, signal())
         using guest = await asRoot()
-        if (isReverted) await assert.rejects(guest.run('cat /root/kept'), /No such file/)
+        await assert.rejects(guest.run('cat /root/kept'), /No such file/)
         if (architecture === 'amd64') {
           assert.equal(await guest.run('cat /sys/class/dmi/id/product_serial'), 'SVC3-0815')
           assert.match(await guest.run('mount | grep " / "'), /sda1/)

@@ -1,5 +1,5 @@
-// The QEMU driver keeps the contract, with real processes on blank disks, for guests of both architectures; and what it
-// does about ports, sockets and a stranger's folder on a real host.
+// The QEMU driver keeps the contract, with real processes on blank disks; and what it does about ports, sockets and a
+// stranger's folder on a real host.
 import assert from 'node:assert/strict'
 import dgram from 'node:dgram'
 import { once } from 'node:events'
@@ -8,17 +8,18 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { type Architecture, PortTaken } from '../../src/drivers/driver.ts'
+import { PortTaken } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { exec } from '../../src/platform/exec.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
+import { testedArchitectures } from '../support/guest.ts'
 import { driverContract } from './driver.ts'
 import { activeDisk, blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { specify } from './driver-vm.ts'
 
-for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
+for (const architecture of testedArchitectures)
   driverContract(`qemu, ${architecture}`, {
     open: () => new QemuDriver(),
     architecture,

@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
-import { type Guest, openGuest, seedTiny } from '../support/guest.ts'
+import { type Guest, openGuest, seedTiny, testedArchitectures } from '../support/guest.ts'
 
 let dev: DevServer
 let data: string
@@ -49,10 +49,7 @@ async function readsDisc(guest: Guest, disc: string): Promise<void> {
   assert.match(await guest.run(`${drive}; sudo sha256sum /dev/sr0`), new RegExp(`^${hash} `))
 }
 
-/** Of arm64 the README's tour saves and commits one; all of it is in test/long. */
-const architectures = process.env.SVC3_TEST_ALL ? (['amd64', 'arm64'] as const) : (['amd64'] as const)
-
-for (const architecture of architectures)
+for (const architecture of testedArchitectures)
   describe(`an ${architecture} VM that is saved`, () => {
     const image = `tiny-${architecture}`
     const name = (word: string): string => `${word}-${architecture}`

@@ -10,23 +10,24 @@ import { openGuest, seedTiny } from '../support/guest.ts'
 
 const vms = '/api/v1/namespaces/svc-default/vms'
 let data: string
+/** Names the point at which the service is to die. */
+let fatal: string
 let dev: DevServer
 
 before(async () => {
   data = await makeFolder()
+  fatal = `${data}.failpoint`
   await seedTiny(path.join(data, 'images'), ['amd64'])
   dev = await start()
 })
 after(async () => {
   await dev.kill('SIGTERM')
   await fs.rm(data, { recursive: true, force: true })
+  await fs.rm(fatal, { force: true })
 })
 
-const start = (point?: string): Promise<DevServer> =>
-  startDev(data, {
-    args: ['--nodes', 'amd64=1'],
-    env: point === undefined ? {} : { SVC3_TEST: '1', SVC3_FAILPOINT: point },
-  })
+const start = (): Promise<DevServer> =>
+  startDev(data, { args: ['--nodes', 'amd64=1'], env: { SVC3_TEST: '1', SVC3_FAILPOINT: `@${fatal}` } })
 
 /** The QEMUs that work in the folder of a node of this test. */
 function qemus(): number[] {
@@ -67,12 +68,12 @@ async function until(test: () => Promise<boolean>, what: string, patienceMs = 12
   }
 }
 
-/** The same server, which is to die at a point: what it is asked is cut off there. */
+/** The service is to die at a point: what it is asked is cut off there. */
 async function cutOff(point: string, request: () => Promise<unknown>): Promise<void> {
-  await dev.kill('SIGTERM')
-  dev = await start(point)
+  await fs.writeFile(fatal, point)
   const [ended] = await Promise.all([Promise.race([dev.ended, timeout(120_000)]), request().catch(() => undefined)])
   assert.notEqual(ended, 'late', `the service never came to ${point}`)
+  await fs.rm(fatal)
   dev = await start()
 }
 

@@ -68,12 +68,11 @@ export class CaptureRig implements AsyncDisposable {
 
   /** An agent as a process, to be killed. */
   spawn(environment: Record<string, string> = {}): ChildProcess {
-    const cache = path.join(os.tmpdir(), `svc3-test-cache-${process.getuid?.() ?? ''}`)
     return spawn(
       process.execPath,
       [program, this.server.apiUrl, this.server.joinToken, this.folder, this.base, String(diskBytes)],
       {
-        env: { ...process.env, SVC3_TEST: '1', NODE_COMPILE_CACHE: cache, ...environment },
+        env: { ...process.env, SVC3_TEST: '1', ...environment },
         stdio: 'inherit',
       },
     )

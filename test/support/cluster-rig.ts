@@ -5,7 +5,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
 import type { Image } from '../../src/api/images.ts'
 import type { Vm } from '../../src/api/vms.ts'
@@ -94,13 +93,11 @@ export class ClusterRig implements AsyncDisposable {
   /** The node, to die at a point where one is named. */
   async startAgent(point?: string): Promise<ChildProcess> {
     this.#joinToken ||= String((await this.call('POST', '/jointokens', {})).token)
-    const cache = path.join(os.tmpdir(), `svc3-test-cache-${process.getuid?.() ?? ''}`)
     const words = [program, this.apiUrl, this.#joinToken, path.join(this.root, 'node'), '', '0', this.architecture]
     this.#agent = spawn(process.execPath, words, {
       env: {
         ...process.env,
         SVC3_TEST: '1',
-        NODE_COMPILE_CACHE: cache,
         ...(point !== undefined && { SVC3_FAILPOINT: point }),
       },
       stdio: 'inherit',

@@ -11,6 +11,9 @@ import { exec } from '../../src/platform/exec.ts'
 
 export type Architecture = 'amd64' | 'arm64'
 
+/** Of arm64 the README's tour and vms.test.ts go from deploy to save, commit, push and pull; all of it is in test/long. */
+export const testedArchitectures: readonly Architecture[] = process.env.SVC3_TEST_ALL ? ['amd64', 'arm64'] : ['amd64']
+
 /** By the user, so that nobody else's files are trusted; and by what makes the images, so that they are of today. */
 export const tinyCache = path.join(
   process.env.SVC3_TINY_CACHE ?? path.join(os.tmpdir(), `svc3-tiny-${process.getuid?.() ?? 'user'}`),

@@ -4,7 +4,6 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import fs from 'node:fs/promises'
-import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Agent, type AgentOptions, startAgent } from '../../src/agent/agent.ts'
@@ -36,8 +35,6 @@ export interface ServersOptions {
 /** Of this machine alone, and of nobody else on it: tests listen on ports of VMs. */
 const ownAddress = (): string => `127.${[...randomBytes(3)].map((byte) => 1 + (byte % 250)).join('.')}`
 
-/** Half of what it takes to start one is reading TypeScript. */
-const compileCache = path.join(os.tmpdir(), `svc3-test-cache-${process.getuid?.() ?? ''}`)
 const program = path.join(import.meta.dirname, 'server-process.ts')
 
 export class ServersRig implements AsyncDisposable {
@@ -69,7 +66,6 @@ export class ServersRig implements AsyncDisposable {
     const { storeAddress, masterKey } = this
     const given = JSON.stringify({ dataFolder, storeAddress, masterKey })
     const child = spawn(process.execPath, [...nodeArgs, program, given], {
-      env: { ...process.env, NODE_COMPILE_CACHE: compileCache },
       stdio: ['pipe', 'pipe', 'inherit'],
     })
     const exited = once(child, 'exit')

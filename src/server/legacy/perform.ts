@@ -11,7 +11,7 @@ import { missingNamespace } from '../namespace.ts'
 import { refusalOf } from '../refusals.ts'
 import type { Services } from '../services.ts'
 import { openUpload } from '../uploads.ts'
-import { createValidatorCompiler } from '../validate.ts'
+import { validatorCompiler } from '../validate.ts'
 import { markMade } from './headers.ts'
 import { inLegacyWords } from './names.ts'
 
@@ -35,10 +35,9 @@ export interface Performer {
 }
 
 export function createPerformers(services: Services, table: Handlers) {
-  const compile = createValidatorCompiler()
-  const validators = new Map<string, ReturnType<typeof compile>>()
+  const validators = new Map<string, ReturnType<typeof validatorCompiler>>()
   const validatorOf = ({ id, method, path, body = {} }: Operation) => {
-    const known = validators.get(id) ?? compile({ schema: body, method, url: path, httpPart: 'body' })
+    const known = validators.get(id) ?? validatorCompiler({ schema: body, method, url: path, httpPart: 'body' })
     validators.set(id, known)
     return known
   }
