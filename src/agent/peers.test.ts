@@ -18,7 +18,8 @@ import { createPeers } from './peers.ts'
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-peers-'))
 const store = await openStore(path.join(root, 'content'))
 const clock = { nowMs: Date.now(), now: () => new Date(clock.nowMs) }
-const tickets = createPeerTickets(randomBytes(32), clock)
+const secret = randomBytes(32)
+const tickets = createPeerTickets(() => secret, clock)
 const server = await startPeerServer({ port: 0, store: async () => store, log: silentLog })
 server.trust(tickets.secretsFor('uid-1'))
 after(async () => {
