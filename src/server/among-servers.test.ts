@@ -59,23 +59,30 @@ describe('servers on one store', () => {
     await store.close()
   })
 
-  it('say nothing, not even who they are, to whoever has another key', async () => {
+  it('say nothing, not even who they are, to whoever has another key', async (t) => {
     const [own, other] = await Promise.all([makePair(), makePair()])
     const asked: string[] = []
     const stranger = https.createServer({ cert: other.cert, key: other.key }, (request, response) => {
       asked.push(request.url ?? '')
       response.end('{"isTold":true}')
     })
+    t.after(() => {
+      stranger.close()
+      stranger.closeAllConnections()
+    })
     stranger.listen(0, '127.0.0.1')
     await new Promise((resolve) => stranger.once('listening', resolve))
     const internalUrl = `https://127.0.0.1:${(stranger.address() as AddressInfo).port}`
     const body = { node: 'n', message: { type: 'PING' } } as const
-    const callsWith = (cert: string) =>
-      new ServerCalls({
+    const callsWith = (cert: string): ServerCalls => {
+      const calls = new ServerCalls({
         self: { id: 'id-a', run: 'a' },
         tokens: { issue: async () => ({ token: 'token', expiresAt: undefined }) },
         certificates: { current: async () => ({ facts: { publicKeyFingerprint: keyFingerprintOf(cert) } }) as never },
       })
+      t.after(() => calls.close())
+      return calls
+    }
     const wary = callsWith(own.cert)
     assert.equal(await wary.answers({ internalUrl }), false)
     await assert.rejects(wary.call({ internalUrl }, tellNode, body), ServerUnreachable)
@@ -85,9 +92,6 @@ describe('servers on one store', () => {
     const knowing = callsWith(other.cert)
     assert.equal(await knowing.answers({ internalUrl }), true)
     assert.deepEqual(await knowing.call({ internalUrl }, tellNode, body), { isTold: true })
-    for (const calls of [wary, knowing]) calls.close()
-    stranger.closeAllConnections()
-    await new Promise((resolve) => stranger.close(resolve))
   })
 
   it('tell a node that goes to another server meanwhile there', async () => {
