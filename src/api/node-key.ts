@@ -5,7 +5,7 @@ import { Timestamp } from './records.ts'
 
 export const replaceNodeKey = operation({
   id: 'replaceNodeKey',
-  noun: 'agent',
+  noun: 'node-key',
   isUnpublished: true,
   isIdempotent: true,
   method: 'POST',
