@@ -348,6 +348,7 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
   pullRemoteIso: withRemote('iso', 'ventura.iso'),
   tellNode: asServer,
   noteSeenNodes: asServer,
+  tellRevision: asServer,
   passGrowth: asServer,
   findServerBlobs: asServer,
   getServerBlob: async (fresh) => {

@@ -67,6 +67,20 @@ export const passGrowth = operation({
   },
 })
 
+export const tellRevision = operation({
+  id: 'tellRevision',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/revision`,
+  allow: 'server',
+  status: 200,
+  summary: 'Say at which revision the store is now, if it answers this server',
+  response: t.Object({ rev: t.Optional(t.String()) }),
+  refuses: [],
+  example: { response: { rev: '4711' } },
+})
+
 export const openServerTunnel = operation({
   id: 'openServerTunnel',
   noun,

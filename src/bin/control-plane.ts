@@ -39,6 +39,7 @@ import { createPeerTickets } from '../server/peer-tickets.ts'
 import { Remotes } from '../server/remotes.ts'
 import type { Services } from '../server/services.ts'
 import { parseSettings } from '../server/settings.ts'
+import { Sight } from '../server/sight.ts'
 import { Uploads } from '../server/uploads.ts'
 import { openCollections, viewsOf } from '../store/collections.ts'
 import { Horizon } from '../store/horizon.ts'
@@ -163,9 +164,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   )
   const history = createHistory({ collections, clock })
   cleanup.defer(() => history.stop())
+  const horizon = new Horizon(store, viewsOf(collections))
+  const sight = peers && new Sight({ ...peers, horizon, log })
+  cleanup.defer(async () => void (await sight?.stop()))
   const services: Services = {
     store,
-    ...(isShared(storeAddress) && { horizon: new Horizon(store, viewsOf(collections)) }),
+    ...(isShared(storeAddress) && { horizon }),
+    sight,
     collections,
     secrets,
     tokens,
@@ -211,6 +216,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     { internalUrl: internalAddress(internalUrl, host, localUrl), apiUrl: services.apiUrl },
     () => settlePresence(services),
   )
+  sight?.start()
   // What is about the records of all runs where the leader is; what is about this server's own files runs here.
   const leading = isShared(storeAddress)
     ? startLeadership({

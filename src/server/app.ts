@@ -22,6 +22,7 @@ import { registerOperation } from './register.ts'
 import { limitBodies } from './request-timeout.ts'
 import { checks, handlers } from './routes/index.ts'
 import type { Services } from './services.ts'
+import { refuseUnseeing } from './sight.ts'
 import { serveSwagger } from './swagger.ts'
 import { countTraffic } from './traffic.ts'
 import { takeUpgrades } from './upgrades.ts'
@@ -69,6 +70,7 @@ export function createApp(services: Services): FastifyInstance {
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
   closeConnections(app, services.stopping)
+  if (services.sight) refuseUnseeing(app, services.sight)
   if (services.horizon) readOwnWrites(app, services.horizon)
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]

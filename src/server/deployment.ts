@@ -17,9 +17,10 @@ import {
   type VmRecord,
   type VmShapeRecord,
 } from '../store/fleet-records.ts'
-import { type Entry, ignoreLost, isFault } from '../store/store.ts'
+import { type Entry, ignoreLost, isFault, StoreError } from '../store/store.ts'
 import { removeVm } from '../store/vms.ts'
 import { deploymentProblems } from './deployment-problems.ts'
+import { endsOf, throwIfEnded } from './drain.ts'
 import { assertStill, contentNow } from './image-pins.ts'
 import { metadataOf } from './metadata.ts'
 import { createInside } from './namespace.ts'
@@ -76,7 +77,7 @@ export async function createVm(services: Services, request: Request): Promise<En
     const name = nameFor(body, requestKey, attempt)
     try {
       const entry = await write(services, { ...record, ...pinned, name, uid: randomUUID() }, secret)
-      await assertStill(services, entry)
+      await assertStill(services, entry).catch(asWritten)
       return entry
     } catch (error) {
       const found = services.collections.vms.get(namespace, name)
@@ -86,6 +87,14 @@ export async function createVm(services: Services, request: Request): Promise<En
       if (!isGenerated || attempt === 20) throw exists(name, namespace)
     }
   }
+}
+
+/** Its record is there: whoever is told of a store that does not answer must not take it for not made. */
+const asWritten = (error: unknown): never => {
+  if (!isFault(error, 'Unavailable')) throw error
+  throw new StoreError('Unknown', 'the record was written, and its image could not be looked at again', {
+    cause: error,
+  })
 }
 
 /** Secrets first: a VM that is there has what it needs. A secret without its VM is swept by a controller. */
@@ -254,11 +263,11 @@ export async function awaitDeployment(
         if (unfit !== undefined) throw fitsNowhere(name, unfit)
         return undefined
       },
-      AbortSignal.any([late, services.ending, ...(hurry ? [hurry] : [])]),
+      AbortSignal.any([late, ...endsOf(services), ...(hurry ? [hurry] : [])]),
     )
     if (running) return running
   } catch (error) {
-    if (services.ending.aborted) throw restarting(name)
+    throwIfEnded(services, name)
     if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
@@ -308,11 +317,3 @@ export function reasonsOf({ conditions, observed }: VmRecord): string {
   if (scheduled) return `: ${scheduled.message}`
   return observed.operation ? `: ${observed.operation.phase}` : ''
 }
-
-export const restarting = (name: string): ApiError =>
-  new ApiError('ServiceUnavailable', `the service is restarting; vm "${name}" goes on meanwhile`, {
-    kind,
-    name,
-    retryAfterSeconds: 2,
-    hint: 'ask again: svc3 vm list',
-  })

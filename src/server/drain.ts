@@ -3,6 +3,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../api/errors.ts'
+import type { Services } from './services.ts'
+import { unseeing } from './sight.ts'
 
 /** For a refusal to arrive. */
 const lastWordMs = 1_000
@@ -38,3 +40,20 @@ export async function untilNoticed(noticeMs: number, hurry?: AbortSignal): Promi
   if (noticeMs > 0 && !hurry?.aborted)
     await sleep(noticeMs, undefined, hurry && { signal: hurry }).catch(() => undefined)
 }
+
+/** What ends waiting here, while what is waited for goes on. */
+export const endsOf = ({ ending, sight }: Pick<Services, 'ending' | 'sight'>): AbortSignal[] =>
+  sight ? [ending, sight.lost] : [ending]
+
+export function throwIfEnded({ ending, sight }: Pick<Services, 'ending' | 'sight'>, name: string): void {
+  if (ending.aborted) throw restarting(name)
+  if (sight?.isCutOff) throw unseeing(`vm "${name}" goes on meanwhile`)
+}
+
+const restarting = (name: string): ApiError =>
+  new ApiError('ServiceUnavailable', `the service is restarting; vm "${name}" goes on meanwhile`, {
+    kind: 'vms',
+    name,
+    retryAfterSeconds: 2,
+    hint: 'ask again: svc3 vm list',
+  })

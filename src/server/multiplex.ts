@@ -158,6 +158,7 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
       void fail(-1, error)
     }
   })
+  services.sight?.lost.addEventListener('abort', () => socket.destroy(), { once: true, signal: closed.signal })
   socket.once('close', () => {
     clearInterval(recheck)
     closed.abort()

@@ -34,6 +34,7 @@ export class Servers {
   readonly #unsubscribe: () => void
   #own: Omit<ServerRecord, 'beat'> | undefined
   #renewedMs = Number.NEGATIVE_INFINITY
+  #currentMs = Number.NEGATIVE_INFINITY
   #loop: Loop | undefined
   #alive = ''
 
@@ -53,6 +54,11 @@ export class Servers {
       }
       this.#look()
     })
+  }
+
+  /** When this server last began a write that it then saw: everything before is known here. */
+  get currentMs(): number {
+    return this.#currentMs
   }
 
   /** Those that are there, this one first. */
@@ -113,7 +119,9 @@ export class Servers {
   async #renew(): Promise<void> {
     const { servers } = this.#options.collections
     if (!this.#own) return
+    let beganMs: number
     for (;;) {
+      beganMs = this.#nowMs()
       const entry = servers.get('', this.id)
       const isOurs = entry?.value.run === this.run
       if (entry && !isOurs && this.#renewedMs !== Number.NEGATIVE_INFINITY)
@@ -134,6 +142,7 @@ export class Servers {
     // Who could not write for so long did not hear of the others either: their time begins anew.
     if (nowMs - this.#renewedMs > this.#leaseMs) for (const key of this.#movedMs.keys()) this.#movedMs.set(key, nowMs)
     this.#renewedMs = nowMs
+    this.#currentMs = beganMs
   }
 
   #isAlive({ key, value }: Entry<ServerRecord>): boolean {

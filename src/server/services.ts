@@ -31,6 +31,7 @@ import type { Remotes } from './remotes.ts'
 import type { ServerCalls } from './server-calls.ts'
 import type { Servers } from './servers.ts'
 import type { Settings } from './settings.ts'
+import type { Sight } from './sight.ts'
 import type { Tunnels } from './tunnels.ts'
 import type { Uploads } from './uploads.ts'
 import type { Waits } from './waits.ts'
@@ -66,6 +67,8 @@ export interface Services {
   readonly farNodes: FarNodes
   /** Only where servers share a store. */
   readonly peers?: Peers | undefined
+  /** Whether this server sees what the others do; only where there may be others. */
+  readonly sight?: Sight | undefined
   readonly tunnels: Tunnels
   /** What the nodes of a namespace have free now, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]

@@ -73,7 +73,8 @@ async function stream(
   const bytes =
     source instanceof Readable ? source : Readable.from(source, { objectMode: false, highWaterMark: 65_536 })
   closed.signal.addEventListener('abort', () => bytes.destroy(), { once: true })
-  services.stopping.addEventListener('abort', () => closed.abort(), { once: true, signal: closed.signal })
+  for (const end of [services.stopping, services.sight?.lost])
+    end?.addEventListener('abort', () => closed.abort(), { once: true, signal: closed.signal })
   bytes.once('close', () => {
     closed.abort()
     clearInterval(recheck)

@@ -1,15 +1,19 @@
 // What other servers of the cluster ask of this one: to tell nodes whose streams it holds, and for content that it has.
+import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound } from '../../api/errors.ts'
 import type * as api from '../../api/servers.ts'
 import { digestPattern } from '../../images/format.ts'
+import { currentRev } from '../../store/caught-up.ts'
 import type { HandlersOf } from '../handlers.ts'
 import type { Services } from '../services.ts'
 
 /** A wish that nobody fulfilled by then has been given up. */
 const growthMs = 15 * 60_000
+/** A store that answers at all does so sooner. */
+const storeMs = 1_000
 
 export function servers(services: Services): HandlersOf<typeof api> {
-  const { fleet, growth, ownContent, tunnels } = services
+  const { fleet, growth, ownContent, store, tunnels } = services
   return {
     tellNode: ({ body: { node, message } }) => ({ isTold: fleet.tell(node, message) }),
 
@@ -22,6 +26,12 @@ export function servers(services: Services): HandlersOf<typeof api> {
       growth.set(uid, entry)
       setTimeout(() => growth.get(uid) === entry && growth.delete(uid), growthMs).unref()
       return {}
+    },
+
+    async tellRevision() {
+      const late = sleep(storeMs, undefined, { ref: false })
+      const rev = await Promise.race([currentRev(store), late]).catch(() => undefined)
+      return rev === undefined ? {} : { rev }
     },
 
     openServerTunnel: ({ params: { node, tunnel } }) => tunnels.answer(node, tunnel),

@@ -4,6 +4,7 @@ import { viewsOf } from '../../store/collections.ts'
 import { Answer, type HandlersOf } from '../handlers.ts'
 import { openApiDocument } from '../openapi.ts'
 import type { Services } from '../services.ts'
+import { unseeing } from '../sight.ts'
 
 const alive = { status: 'ok', message: 'alive' }
 
@@ -26,6 +27,7 @@ export function service(services: Services): HandlersOf<typeof api> {
     async getReadiness() {
       if (services.stopping.aborted)
         return new Answer(503, { status: 'stopping', message: 'the service is shutting down' })
+      if (services.sight?.isCutOff) return new Answer(503, { status: 'failing', message: unseeing().message })
       const health = [await services.store.health(), ...viewsOf(services.collections).map((view) => view.health())]
       const message = health.find(({ ok }) => !ok)?.message
       if (message !== undefined) return new Answer(503, { status: 'failing', message })

@@ -10,7 +10,8 @@ import type { VmCapture, VmRecord, VmWish } from '../../store/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
 import { changeVm, forgetVm, isDeleted, removeVm, withWish } from '../../store/vms.ts'
 import { commitVm, saveVm } from '../captures.ts'
-import { awaitDeployment, createVm, restarting, timeoutMsOf } from '../deployment.ts'
+import { awaitDeployment, createVm, timeoutMsOf } from '../deployment.ts'
+import { endsOf, throwIfEnded } from '../drain.ts'
 import { Answer, type HandlersOf, listing } from '../handlers.ts'
 import { pinnedAnew } from '../image-pins.ts'
 import { openImages } from '../image-store.ts'
@@ -65,7 +66,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
       return entry.value.observed.generation >= wish.generation ? entry : undefined
     }
     try {
-      const entry = await waits.until(key, look, AbortSignal.any([late, services.ending]))
+      const entry = await waits.until(key, look, AbortSignal.any([late, ...endsOf(services)]))
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
       throw new ApiError('InternalError', `${action} of vm "${name}" failed: ${problem}`, {
@@ -74,7 +75,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
         hint: 'svc3 vm logs and svc3 vm list show more',
       })
     } catch (error) {
-      if (services.ending.aborted) throw restarting(name)
+      throwIfEnded(services, name)
       if (!late.aborted) throw error
       throw new ApiError('Timeout', `${action} of vm "${name}" is still under way`, {
         kind,
@@ -91,9 +92,9 @@ export function vms(services: Services): HandlersOf<typeof api> {
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
     try {
-      await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), services.ending]))
+      await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), ...endsOf(services)]))
     } catch {
-      if (services.ending.aborted) throw restarting(value.name)
+      throwIfEnded(services, value.name)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
       if (saving.length > 0) throw waitsForCaptures(value.name, saving)
       const where = value.place ? `node "${value.place.node}"` : 'its node'
