@@ -142,8 +142,14 @@ export function createConnection(options: ConnectionOptions): Connection {
     async join(signal) {
       if (identity.uid === undefined) return join(signal)
       if (!options.renewKey) return
-      await identity.renewKey(clientWith(), signal)
-      log.info('the node has a new key, and the old one is refused', { node: identity.name })
+      try {
+        await identity.renewKey(clientWith(), signal)
+        log.info('the node has a new key, and the old one is refused', { node: identity.name })
+      } catch (error) {
+        if (isUnauthorized(error) && joinToken) return join(signal)
+        if (!(error instanceof ApiError && error.code === 404)) throw error
+        log.warn('the node keeps its key: upgrade the server first', { node: identity.name, address: urlOf() })
+      }
     },
     turn() {
       current = addresses.after(current)
