@@ -9,6 +9,7 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { eventually } from '../../test/support/eventually.ts'
 import { ApiError } from '../api/errors.ts'
+import type { RetryPolicy } from '../client/retry.ts'
 import { packAttachment } from '../images/attachments.ts'
 import { packDisk } from '../images/chunks.ts'
 import { chunkBytes, type Manifest } from '../images/format.ts'
@@ -17,6 +18,7 @@ import { putManifest, readManifest } from '../images/stored-manifests.ts'
 import { silentLog } from '../platform/log.ts'
 import { fetchedContent, type OpenBlob } from './image-content-source.ts'
 import { openImages } from './images.ts'
+import { createPacker } from './pack.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-image-content-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
@@ -43,7 +45,8 @@ async function node(open: OpenBlob = async (digest) => server.open(digest), kept
     opened.push(digest)
     return open(digest, signal)
   }
-  const reopen = () => openImages({ folder, recipes: {}, openBlob, added: () => undefined, log: silentLog })
+  const reopen = (retry?: RetryPolicy) =>
+    openImages({ folder, recipes: {}, openBlob, added: () => undefined, log: silentLog, retry })
   return { folder, opened, reopen, images: await reopen() }
 }
 const options = (signal = never, told: [string, number?][] = []) => ({
@@ -145,6 +148,27 @@ describe('an image by content', () => {
     const before = opened.length
     await images.ensure(image, options())
     assert.deepEqual(opened.slice(before), [last])
+  })
+
+  it('is waited for while a server is away that may have it, and says which', async () => {
+    const away = 'the server 10.0.0.9:8443 may have it and cannot be reached; start it again'
+    let refusals = 0
+    const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
+    const { reopen } = await node(async (digest) => {
+      if (digest !== chunks[1] || ++refusals > 9) return server.open(digest)
+      throw new ApiError('ServiceUnavailable', away, { retryAfterSeconds: 5 })
+    })
+    const images = await reopen(retry)
+    const told: [string, number?][] = []
+    const left = new AbortController()
+    const waits = (reason: string): void => left.abort(new Error(reason))
+    const pinned = images.ensure(image, { ...options(left.signal), waits })
+    const deployed = images.ensure(image, options(never, told))
+    await assert.rejects(pinned, { message: away })
+    assert.ok(await isDisk((await deployed).disk))
+    assert.equal(refusals, 10)
+    assert.ok(told.some(([phase]) => phase === `fetching the image: ${away}`))
+    assert.deepEqual(told.at(-1), ['fetching the image', 100])
   })
 
   it('goes on where its agent was killed', async () => {
@@ -250,5 +274,27 @@ describe('content from the server', () => {
     assert.ok(taken <= 2 * 6_000, `${taken} bytes`)
     assert.deepEqual((await store.list({ limit: 1 })).items, [])
     await assert.rejects(readManifest(source, content), /more than/)
+  })
+
+  it('that is refused for now is asked for as often as anything else, unless somebody is told why', async () => {
+    let asked = 0
+    const open: OpenBlob = async () => {
+      asked++
+      throw new ApiError('ServiceUnavailable', 'not now', { retryAfterSeconds: 5 })
+    }
+    const source = fetchedContent({ store: await fresh(), open, retry })
+    await assert.rejects(source.read(content, 1_000_000), /not now/)
+    assert.equal(asked, 2)
+    const patient = fetchedContent({ store: await fresh(), open, retry, mostRefusals: 5, waits: () => undefined })
+    await assert.rejects(patient.read(content, 1_000), /not now/)
+    assert.equal(asked, 2 + 5 + 2)
+  })
+
+  it('is what a save sends that its node has evicted', async () => {
+    const store = await fresh()
+    const source = fetchedContent({ store, open: async (digest) => server.open(digest), retry })
+    const packer = createPacker(path.join(root, 'packed'), async () => ({ store, source }))
+    const sent = await packer.read(content, 1_000_000, never)
+    assert.ok(sent.equals(await server.read(content, 1_000_000)))
   })
 })

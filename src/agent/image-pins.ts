@@ -65,7 +65,14 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
       try {
         await turn(async () => {
           signal.throwIfAborted()
-          await images.ensure(pin.image, { signal, progress: (_, percent) => show(pin, percent) })
+          // What stands still does not keep others from their turn.
+          const standing = new AbortController()
+          await images.ensure(pin.image, {
+            signal: AbortSignal.any([signal, standing.signal]),
+            progress: (_, percent) => show(pin, percent),
+            waits: (reason) =>
+              standing.abort(new Error(`the image "${pin.image.name}" could not be fetched: ${reason}`)),
+          })
         })
         pin.state = 'Ready'
         delete pin.percent

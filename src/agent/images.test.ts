@@ -1,5 +1,6 @@
 // Images are built once, for all who wait, and no longer than somebody waits.
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
@@ -8,7 +9,8 @@ import { AgentRig } from '../../test/support/agent-rig.ts'
 import { scriptedDriver } from '../../test/support/scripted-driver.ts'
 import type { BaseImage } from '../drivers/driver.ts'
 import { silentLog } from '../platform/log.ts'
-import { openImages } from './images.ts'
+import { createPins } from './image-pins.ts'
+import { type Images, openImages, pretendImages } from './images.ts'
 import type { MakeOptions, Recipe } from './recipes.ts'
 
 const image: BaseImage = {
@@ -48,6 +50,32 @@ function kitchen() {
     openImages({ folder, recipes: { tiny: recipe }, openBlob: noBlobs, added, log: silentLog })
   return { recipe, started: started.promise, finished, open, builds: () => builds }
 }
+
+describe('images that are to be kept', () => {
+  it('and cannot be had for now do not keep others from being fetched, and say why', async () => {
+    const ready = Promise.withResolvers<void>()
+    const ensure: Images['ensure'] = async ({ name }, { signal, waits }) => {
+      if (name === 'third') return image
+      const left = once(signal, 'abort')
+      waits?.('a server has to come back')
+      await left
+      throw signal.reason
+    }
+    const retry = { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000, maxRetryAfterMs: 0 }
+    const pins = createPins({
+      images: { ...pretendImages(), ensure },
+      changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
+      log: silentLog,
+      retry,
+    })
+    pins.want({ images: ['first', 'second', 'third'].map((name) => ({ name, content: name })), drops: [] })
+    await ready.promise
+    const problem = 'the image "first" could not be fetched: a server has to come back'
+    const [first] = pins.report()
+    assert.deepEqual([first?.state, first?.problem], ['Failed', problem])
+    await pins.stop()
+  })
+})
 
 describe('images', () => {
   it('are built once for all who want them, also other agents of this process', async () => {

@@ -2,6 +2,7 @@
 // with a recipe is built here.
 import path from 'node:path'
 import type { WantedVm } from '../api/agent.ts'
+import type { RetryPolicy } from '../client/retry.ts'
 import type { BaseImage } from '../drivers/driver.ts'
 import type { ContentSource, ContentStore } from '../images/content.ts'
 import { chunksOf } from '../images/manifest.ts'
@@ -21,7 +22,7 @@ import { reasonOf } from './messages.ts'
 import type { NodeContent } from './pack.ts'
 import type { PeerContent } from './peers.ts'
 import { openPulledImages } from './pulled-images.ts'
-import { createPulledWays, type Filling } from './pulled-ways.ts'
+import { createPulledWays, type Filling, type FillingOptions } from './pulled-ways.ts'
 import type { Recipe } from './recipes.ts'
 import type { AskLogin } from './registry-image.ts'
 
@@ -85,10 +86,12 @@ export interface ImagesOptions {
   /** There is one more. */
   added(): void
   readonly log: Log
+  /** Tests only. */
+  readonly retry?: RetryPolicy | undefined
 }
 
 export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
-  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log } = options
+  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log, retry } = options
   /** Names, and the copies that they stand for. */
   const here = new Map<string, string>(await contentNames(folder))
   for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
@@ -114,10 +117,9 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
   const fill = async (
     content: string,
     { title, name, open, read }: Filling,
-    { signal, progress }: { readonly signal: AbortSignal; progress(percent: number): void },
+    { signal, progress, waits }: FillingOptions,
   ): Promise<void> => {
-    const near = (await peers?.around(open, content, signal)) ?? open
-    const parts = { store: await store(), open: near, read: near === open ? read : undefined }
+    const parts = { store: await store(), near: await peers?.near(content, signal), open, read, waits, retry }
     const need = await needOf(parts.store, fetchedContent(parts), content, signal)
     using reserved = await room.take({ title, ...need })
     await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress })
@@ -132,11 +134,11 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       failure: 'could not be fetched',
       next: '; what has come of it is kept for the next try',
       find: () => findContent(folder, content),
-      make: ({ signal, progress }) =>
+      make: ({ signal, progress, waits }) =>
         fill(
           content,
           { title, name: kind === 'image' ? name : undefined, open: openBlob },
-          { signal, progress: (percent) => progress(undefined, percent) },
+          { signal, progress: (percent) => progress(undefined, percent), waits },
         ),
     }
   }

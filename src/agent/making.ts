@@ -4,6 +4,8 @@ import type { BaseImage } from '../drivers/driver.ts'
 export interface EnsureOptions {
   readonly signal: AbortSignal
   progress(phase: string, percent?: number): void
+  /** It stands still, and why; told by `progress` where this is left out. */
+  waits?(reason: string): void
   /** For whom: a registry is reached with the credentials for this VM (its uid). */
   readonly vm?: string
   /** It is to be used: it stays where it is until this is disposed of. */
@@ -23,7 +25,14 @@ export interface Way {
   /** What to know after a failure. */
   readonly next: string
   find(): Promise<BaseImage | undefined>
-  make(options: { readonly signal: AbortSignal; progress(line?: string, percent?: number): void }): Promise<void>
+  make(options: MakingOptions): Promise<void>
+}
+
+export interface MakingOptions {
+  readonly signal: AbortSignal
+  progress(line?: string, percent?: number): void
+  /** It stands still until something changes elsewhere: what. */
+  waits(reason: string): void
 }
 
 interface Making {
@@ -57,7 +66,12 @@ function start(place: string, { phase, said = (line) => `${phase}: ${line}`, mak
   const progress = (line?: string, percent?: number): void => {
     for (const one of waiting) one.progress(line === undefined ? phase : said(line), percent)
   }
-  const made = make({ signal: cancel.signal, progress })
+  const waits = (reason: string): void => {
+    for (const one of [...waiting])
+      if (one.waits) one.waits(reason)
+      else one.progress(said(reason))
+  }
+  const made = make({ signal: cancel.signal, progress, waits })
   const making: Making = { made, cancel, waiting }
   makings.set(place, making)
   return making

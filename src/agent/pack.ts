@@ -192,7 +192,8 @@ export function createPacker(folder: string, content: () => Promise<NodeContent>
     },
 
     async read(digest, bytes, signal) {
-      return (await content()).store.read(digest, bytes, signal)
+      // What the server lacks of the parent may have been evicted here, and be on a server that is to come back.
+      return (await content()).source.read(digest, bytes, signal)
     },
 
     async whole() {

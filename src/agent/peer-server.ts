@@ -25,6 +25,8 @@ export interface PeerServerOptions {
   readonly port: number
   store(): Promise<ContentStore | undefined>
   readonly log: Log
+  /** Tests only. */
+  readonly nowMs?: () => number
 }
 
 /** The server makes new ones every ten minutes: a node that it has not spoken to for so long must not trust on. */
@@ -32,14 +34,15 @@ const trustMs = 15 * 60_000
 const mostConnections = 64
 const idleMs = 30_000
 
-export async function startPeerServer({ port, store, log }: PeerServerOptions): Promise<PeerServer> {
+export async function startPeerServer(options: PeerServerOptions): Promise<PeerServer> {
+  const { port, store, log, nowMs = () => performance.now() } = options
   let secrets: Readonly<Record<string, string>> = {}
   let trustedUntilMs = 0
 
   const keyFor = (identity: string): Buffer | null => {
     const [epoch = ''] = identity.split('.', 1)
     const secret = Object.hasOwn(secrets, epoch) ? secrets[epoch] : undefined
-    if (secret === undefined || performance.now() > trustedUntilMs) return null
+    if (secret === undefined || nowMs() > trustedUntilMs) return null
     return createHmac('sha256', Buffer.from(secret, 'base64')).update(identity).digest()
   }
   const server = https.createServer(
@@ -78,7 +81,7 @@ export async function startPeerServer({ port, store, log }: PeerServerOptions): 
     port: (server.address() as AddressInfo).port,
     trust(given) {
       secrets = given
-      trustedUntilMs = performance.now() + trustMs
+      trustedUntilMs = nowMs() + trustMs
     },
     async stop() {
       server.closeAllConnections()

@@ -5,12 +5,12 @@ import type { Peer } from '../api/agent.ts'
 import { digestOfBuffer } from '../images/content.ts'
 import { chunkBytes, largestManifestBytes } from '../images/format.ts'
 import type { Log } from '../platform/log.ts'
-import type { OpenBlob } from './image-content-source.ts'
+import type { NearContent } from './image-content-source.ts'
 import { reasonOf } from './messages.ts'
 
 export interface PeerContent {
-  /** `open`, with peers asked first that have the image of this manifest. */
-  around(open: OpenBlob, content: string, signal: AbortSignal): Promise<OpenBlob>
+  /** Peers that have the image of this manifest; undefined where there are none. */
+  near(content: string, signal: AbortSignal): Promise<NearContent | undefined>
 }
 
 export interface PeersOptions {
@@ -19,6 +19,8 @@ export interface PeersOptions {
   readonly log: Log
   /** Tests only. */
   readonly silenceMs?: number | undefined
+  readonly chunkMs?: number
+  readonly nowMs?: () => number
 }
 
 /** As strong as TLS 1.3's, and of the ones that know pre-shared keys by name the one that hides the past. */
@@ -29,6 +31,8 @@ export const pskTls = {
 } as const
 
 const defaultSilenceMs = 3_000
+/** For a whole chunk: one that comes more slowly had better come from the server. */
+const defaultChunkMs = 10_000
 const avoidedMs = 5 * 60_000
 /** A peer that lacks more than this of an image has evicted it. */
 const mostMisses = 3
@@ -38,46 +42,43 @@ class Missing extends Error {
   override readonly name = 'Missing'
 }
 
-export function createPeers({ find, log, silenceMs = defaultSilenceMs }: PeersOptions): PeerContent {
+export function createPeers(options: PeersOptions): PeerContent {
+  const { find, log, silenceMs = defaultSilenceMs, chunkMs = defaultChunkMs } = options
+  const { nowMs = () => performance.now() } = options
   /** By address: until when nobody asks it. */
   const avoided = new Map<string, number>()
 
   return {
-    async around(open, content, signal) {
+    async near(content, signal) {
       // Without peers it goes as well: no failure here is one.
       const known = await find(content, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
       const peers = new Map(known.map((peer) => [addressOf(peer), { ...peer, misses: 0, agent: agentFor(peer) }]))
       for (const [address, untilMs] of avoided) {
-        if (untilMs < performance.now()) avoided.delete(address)
+        if (untilMs < nowMs()) avoided.delete(address)
         else peers.delete(address)
       }
-      if (peers.size === 0) return open
+      if (peers.size === 0) return undefined
+      const agents = [...peers.values()].map(({ agent }) => agent)
       const close = (): void => {
-        for (const { agent } of peers.values()) agent.destroy()
+        for (const agent of agents) agent.destroy()
       }
       signal.addEventListener('abort', close, { once: true })
 
-      const fromPeer = async (digest: string, during: AbortSignal): Promise<Buffer | undefined> => {
-        while (peers.size > 0 && !during.aborted) {
-          const [address = '', peer] = [...peers][Math.floor(Math.random() * peers.size)] ?? []
-          if (!peer) return undefined
-          try {
-            const bytes = await read(peer, digest, silenceMs, during)
-            if ((await digestOfBuffer(bytes)) === digest) return bytes
-            throw new Error('what it sent is something else')
-          } catch (error) {
-            if (during.aborted) return undefined
-            if (error instanceof Missing && ++peer.misses < mostMisses) return undefined
-            log.info('a peer is not asked any more', { node: peer.node, address, problem: reasonOf(error) })
-            peers.delete(address)
-            if (!(error instanceof Missing)) avoided.set(address, performance.now() + avoidedMs)
-          }
-        }
-        return undefined
-      }
       return async (digest, during) => {
-        const bytes = await fromPeer(digest, during)
-        return bytes ? only(bytes) : open(digest, during)
+        const [address = '', peer] = [...peers][Math.floor(Math.random() * peers.size)] ?? []
+        if (!peer) return undefined
+        try {
+          const bytes = await read(peer, digest, { silenceMs, chunkMs }, during)
+          if ((await digestOfBuffer(bytes)) === digest) return bytes
+          throw new Error('what it sent is something else')
+        } catch (error) {
+          during.throwIfAborted()
+          if (error instanceof Missing && ++peer.misses < mostMisses) return undefined
+          log.info('a peer is not asked any more', { node: peer.node, address, problem: reasonOf(error) })
+          peers.delete(address)
+          if (!(error instanceof Missing)) avoided.set(address, nowMs() + avoidedMs)
+          return undefined
+        }
       }
     },
   }
@@ -96,19 +97,16 @@ const agentFor = ({ identity, key }: Peer): https.Agent =>
     checkServerIdentity: () => undefined,
   })
 
-async function* only(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  yield bytes
-}
-
 async function read(
   { ip, port, agent }: Peer & { readonly agent: https.Agent },
   digest: string,
-  silenceMs: number,
+  { silenceMs, chunkMs }: { readonly silenceMs: number; readonly chunkMs: number },
   signal: AbortSignal,
 ): Promise<Buffer> {
-  const silence = new AbortController()
-  const timer = setTimeout(() => silence.abort(new Error(`it sent nothing for ${silenceMs / 1_000} s`)), silenceMs)
-  const stop = AbortSignal.any([signal, silence.signal])
+  const late = new AbortController()
+  const silence = setTimeout(() => late.abort(new Error(`it sent nothing for ${silenceMs / 1_000} s`)), silenceMs)
+  const whole = setTimeout(() => late.abort(new Error(`it took more than ${chunkMs / 1_000} s`)), chunkMs)
+  const stop = AbortSignal.any([signal, late.signal])
   try {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
     const request = https.get({ host: ip, port, path: `/blobs/${digest}`, agent, servername: '', signal: stop })
@@ -117,7 +115,7 @@ async function read(
       const pieces: Buffer[] = []
       let bytes = 0
       response.on('data', (piece: Buffer) => {
-        timer.refresh()
+        silence.refresh()
         bytes += piece.length
         pieces.push(piece)
         if (bytes > mostBytes) request.destroy(new Error('it sent more than a chunk can be'))
@@ -130,8 +128,9 @@ async function read(
     })
     return await promise
   } catch (error) {
-    throw silence.signal.aborted ? silence.signal.reason : error
+    throw late.signal.aborted ? late.signal.reason : error
   } finally {
-    clearTimeout(timer)
+    clearTimeout(silence)
+    clearTimeout(whole)
   }
 }

@@ -21,6 +21,13 @@ export interface Filling {
   readonly read?: ContentSource['read']
 }
 
+export interface FillingOptions {
+  readonly signal: AbortSignal
+  progress(percent: number): void
+  /** Whoever has the content says "not now": why. */
+  waits?(reason: string): void
+}
+
 export interface PulledWaysParts {
   readonly folder: string
   readonly pulled: PulledImages
@@ -29,11 +36,7 @@ export interface PulledWaysParts {
   readonly askLogin: AskLogin | undefined
   store(): Promise<ContentStore>
   /** Makes a copy of content that `open` has. */
-  fill(
-    content: string,
-    filling: Filling,
-    options: { readonly signal: AbortSignal; progress(percent: number): void },
-  ): Promise<void>
+  fill(content: string, filling: Filling, options: FillingOptions): Promise<void>
 }
 
 export interface WantedPull {

@@ -233,7 +233,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     ...(registry ? [] : [collecting()]),
     expireUploads(services, partialUploads),
     keepLegacyUsage(services.legacyUsage, log),
-    ...(peers && !registry ? [replicateImages(services, replicasIn(content))] : []),
+    ...(peers && !registry ? [replicateImages(services, replicasIn(content, peers.servers))] : []),
   ]
   const running = cleanup.move()
 

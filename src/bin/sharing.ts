@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import type { Tokens } from '../auth/tokens.ts'
 import type { Replicas } from '../controllers/replicate-images.ts'
-import type { ContentStore } from '../images/content.ts'
+import { ContentAwayError, type ContentStore } from '../images/content.ts'
 import { chunksOf } from '../images/manifest.ts'
 import { eachAtOnce } from '../images/parallel.ts'
 import { readManifest } from '../images/stored-manifests.ts'
@@ -35,26 +35,36 @@ const askMs = 1_500
 const chunksAtOnce = 4
 
 export const sharedContent = (own: ContentStore, { servers, calls }: Peers, log: Log): ContentStore =>
-  shareContent({ own, others: () => servers.others(), calls, log })
+  shareContent({ own, others: () => servers.others(), away: () => servers.away(), calls, log })
 
 /** Those that are on this server, or can be brought here: what cannot, nothing on this disk belongs to. */
 export async function* present(content: ContentStore, manifests: Iterable<string>): AsyncGenerator<string> {
-  for (const digest of manifests) if (!content.isShared || (await content.size(digest)) !== undefined) yield digest
+  for (const digest of manifests) if (!content.isShared || (await isHere(content, digest))) yield digest
 }
 
-/** Reading the size of what is not here brings it. */
-export const replicasIn = (content: ContentStore): Replicas => ({
+export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscribe'>): Replicas => ({
+  subscribe: (listener) => servers.subscribe(listener),
   async bring(digest, signal) {
-    if ((await content.size(digest)) === undefined) return false
+    if (!(await isHere(content, digest))) return false
     let isWhole = true
     const chunks = new Set([...chunksOf(await readManifest(content, digest, signal))].map((chunk) => chunk.digest))
     await eachAtOnce(chunks, chunksAtOnce, async (chunk) => {
       signal.throwIfAborted()
-      if ((await content.size(chunk)) === undefined) isWhole = false
+      if (!(await isHere(content, chunk))) isWhole = false
     })
     return isWhole
   },
 })
+
+/** Reading the size of what is not here brings it. */
+async function isHere(content: ContentStore, digest: string): Promise<boolean> {
+  try {
+    return (await content.size(digest)) !== undefined
+  } catch (error) {
+    if (error instanceof ContentAwayError) return false
+    throw error
+  }
+}
 
 export const settlePresence = async ({ presence }: Pick<Services, 'presence'>): Promise<void> => {
   if (presence instanceof SharedPresence) await presence.settle()

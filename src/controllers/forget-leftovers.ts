@@ -1,6 +1,5 @@
 // Ends what a server that is gone was about to take in: records of uploads whose file died with it, where uploads that
 // can go on were, and what had to be remembered for a time that is over.
-
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { hasExpired } from '../rules/retention.ts'
@@ -12,7 +11,7 @@ const triesMs = 60 * 60_000
 
 /** `forget` ends the records of uploads of servers that are gone. */
 export function forgetLeftovers({ collections, clock, log }: Controller, forget: () => Promise<void>): Loop {
-  const { uploadPlaces, used, loginTries, servers } = collections
+  const { uploadPlaces, used, loginTries, servers, knownServers } = collections
   const loop = startLoop({
     everyMs,
     failed: (error) => log.error('forget-leftovers failed and will run again', {}, error),
@@ -26,6 +25,12 @@ export function forgetLeftovers({ collections, clock, log }: Controller, forget:
         if (Date.parse(entry.value.expiresAt) < now.getTime()) await used.delete(entry).catch(ignoreLost)
       for (const entry of loginTries.list())
         if (Date.parse(entry.value.at) + triesMs < now.getTime()) await loginTries.delete(entry).catch(ignoreLost)
+      for (const entry of knownServers.list()) {
+        const { id, goneAt } = entry.value
+        if (servers.get('', id)) continue
+        if (goneAt === undefined) await knownServers.update(entry, { ...entry.value, goneAt: at }).catch(ignoreLost)
+        else if (hasExpired('server', goneAt, at)) await knownServers.delete(entry).catch(ignoreLost)
+      }
     },
   })
   const unsubscribe = servers.view.subscribe((changes) => {

@@ -7,6 +7,8 @@ import type { Controller } from './controller.ts'
 export interface Replicas {
   /** Whether all of an image is on this server now. */
   bring(digest: string, signal: AbortSignal): Promise<boolean>
+  /** Another server came, which may have what was missing, or went. */
+  subscribe(listener: () => void): () => void
 }
 
 const everyMs = 60_000
@@ -38,6 +40,7 @@ export function replicateImages({ collections: { images, isos }, log }: Controll
       if (isNew) loop.nudge()
     }),
   )
+  unsubscribes.push(replicas.subscribe(loop.nudge))
   return {
     nudge: loop.nudge,
     stop: async () => {

@@ -55,10 +55,14 @@ export interface ContentStore extends ContentSource {
   /** Content from elsewhere: kept only when it is exactly what it was said to be. */
   putExpected(expected: Stored, content: Content, options?: PutOptions): Promise<void>
   has(digest: string): Promise<boolean>
+  /** Undefined: it is nowhere. Throws where nobody can say that now. */
   size(digest: string): Promise<number | undefined>
   /** Streams it, and throws at the end when it is not what it should be. A part of it cannot be checked, and is not. */
   open(digest: string, part?: { readonly start: number; readonly end: number }): AsyncGenerator<Buffer>
-  /** Whether it is there; if so, the collector takes it for new. Called for content about to be referred to. */
+  /**
+   * Whether it is there; if so, the collector takes it for new. Called for content about to be referred to, by somebody who
+   * puts it anew where it is not: what only a server has that is away counts as not there.
+   */
   touch(digest: string): Promise<boolean>
   /**
    * Of an image whose manifest is put and whose content was touched, before a record names it: binds all of it together,
@@ -72,9 +76,19 @@ export interface ContentStore extends ContentSource {
 }
 
 export class NoContentError extends Error {
-  override readonly name = 'NoContentError'
-  constructor(digest: string) {
-    super(`there is no content ${digest} in this store: fetch it again from where the image came`)
+  override readonly name: string = 'NoContentError'
+  constructor(digest: string, where = 'in this store: fetch it again from where the image came') {
+    super(`there is no content ${digest} ${where}`)
+  }
+}
+
+/** It is not here, and somebody who may have it does not answer now. Whoever can get it elsewhere need not wait. */
+export class ContentAwayError extends NoContentError {
+  override readonly name = 'ContentAwayError'
+  readonly where: string
+  constructor(digest: string, where: string) {
+    super(digest, where)
+    this.where = where
   }
 }
 

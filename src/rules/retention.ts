@@ -7,6 +7,8 @@ const keptSeconds = {
   pushJob: 3_600,
   /** An upload that was cut off, after its last byte. */
   upload: 24 * 3_600,
+  /** A server that is gone: what only its folder has is waited for as long. */
+  server: 30 * 24 * 3_600,
 } as const
 
 export const hasExpired = (kind: keyof typeof keptSeconds, endedAt: string, now: string): boolean =>

@@ -72,12 +72,35 @@ export async function sendDownload(
     reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end))))
   // Names are plain by rule, and need no quoting.
   reply.header('content-disposition', `attachment; filename="${name}"`).header('content-length', String(end - start))
-  const signed = canSign(request, end - start) ? await sign(download, { start, end }, reply, services) : undefined
+  const refuse = (error: unknown): never => {
+    for (const header of ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length'])
+      reply.removeHeader(header)
+    throw error
+  }
+  const signed = canSign(request, end - start)
+    ? await sign(download, { start, end }, reply, services).catch(refuse)
+    : undefined
   if (signed) return signed
   if (request.method === 'HEAD') return reply.type(operation.produces ?? 'application/octet-stream').send()
-  return streamBytes(operation, request, reply, services, (signal) =>
-    Readable.from(download.read(start, end, signal), { objectMode: false, highWaterMark: 2 ** 20 }),
-  )
+  return streamBytes(operation, request, reply, services, async (signal) => {
+    const pieces = await begun(download.read(start, end, signal)).catch(refuse)
+    return Readable.from(pieces, { objectMode: false, highWaterMark: 2 ** 20 })
+  })
+}
+
+/** With the first piece at hand: that there is none can be told as long as nothing was sent. */
+async function begun(pieces: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
+  const rest = pieces[Symbol.asyncIterator]()
+  const first = await rest.next()
+  return (async function* () {
+    if (first.done) return
+    try {
+      yield first.value
+      yield* { [Symbol.asyncIterator]: () => rest }
+    } finally {
+      await rest.return?.()
+    }
+  })()
 }
 
 /** What is hashed before it is sent is in memory meanwhile: so much of it, so often at once. */

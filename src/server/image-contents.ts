@@ -50,7 +50,7 @@ export interface ImageContents {
   nextData(digest: string, offset: number): Promise<number>
   /** The same disk as a qcow2 file: always the same bytes. */
   openQcow2(digest: string): Promise<Readable>
-  /** Keeps all of it from the collector, as if it were new. False: some of it is gone. */
+  /** Keeps all of it from the collector, as if it were new. False: some of it is gone. Throws where nobody can say. */
   hold(digest: string): Promise<boolean>
 }
 
@@ -73,6 +73,10 @@ export function openImageContents(store: ContentStore): ImageContents {
     const content = await putManifest(store, manifest, signal)
     return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }
   }
+
+  /** What is not there is gone, or this throws: where it is has to come back. */
+  const touched = async (digest: string): Promise<boolean> =>
+    (await store.touch(digest)) || ((await store.size(digest)) !== undefined && store.touch(digest))
 
   async function pack(file: string, options: ImportOptions, from = 0): Promise<Imported> {
     const { architecture, signal, progress } = options
@@ -111,11 +115,11 @@ export function openImageContents(store: ContentStore): ImageContents {
     openQcow2: async (digest) => asQcow2(await readManifest(store, digest), store),
 
     async hold(digest) {
-      if (!(await store.touch(digest))) return false
+      if (!(await touched(digest))) return false
       const manifest = await readManifest(store, digest)
       let isWhole = true
       await eachAtOnce(new Set([...chunksOf(manifest)].map((chunk) => chunk.digest)), touchesAtOnce, async (chunk) => {
-        isWhole &&= await store.touch(chunk)
+        isWhole &&= await touched(chunk)
       })
       if (isWhole) await store.hold(digest, manifest)
       return isWhole

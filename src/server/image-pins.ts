@@ -43,6 +43,12 @@ export async function assertStill(services: Services, { key, value }: Entry<VmRe
   })
 
   async function isHeld(digest: string | undefined): Promise<boolean> {
-    return digest === undefined || (await openImageContents(content).hold(digest))
+    if (digest === undefined) return true
+    return openImageContents(content)
+      .hold(digest)
+      .catch(async (error: unknown) => {
+        await forgetVm(collections, key, uid)
+        throw error
+      })
   }
 }

@@ -207,8 +207,14 @@ export class ImageStore {
     // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
     // What is on the disk of another server is brought here first, where nobody else's collector can take it.
     const isHeld = content === undefined || (!contents.isShared && collection.get('', from)?.value.content === content)
-    if (isHeld || (await contents.hold(content))) return made
-    await collection.delete(made.entry).catch(ignoreLost)
+    const takeBack = (): Promise<unknown> => collection.delete(made.entry).catch(ignoreLost)
+    const hold = (digest: string): Promise<boolean> =>
+      contents.hold(digest).catch(async (error: unknown) => {
+        await takeBack()
+        throw error
+      })
+    if (isHeld || (await hold(content))) return made
+    await takeBack()
     throw this.#conflict(from, 'was deleted while it was being copied', 'copy another one')
   }
 

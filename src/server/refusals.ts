@@ -2,7 +2,7 @@
 // below, everything else a 500 that tells the log everything and the caller only the request id.
 import type { FastifyError } from 'fastify'
 import { ApiError, badRequest, type Cause, invalid, type Reason } from '../api/errors.ts'
-import { ContentTooLargeError, ContentUnavailableError } from '../images/content.ts'
+import { ContentAwayError, ContentTooLargeError, ContentUnavailableError } from '../images/content.ts'
 import { isOutOfSpace } from '../store/faults.ts'
 import { StoreError, type StoreFault } from '../store/store.ts'
 
@@ -68,6 +68,12 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
   if (error instanceof ContentUnavailableError)
     return new ApiError('ServiceUnavailable', 'the images of this service cannot be reached at the moment', {
       hint: 'repeat in a few seconds; if it lasts, the operator finds the cause in the log and under /readyz',
+      retryAfterSeconds: 5,
+      cause: error,
+    })
+  if (error instanceof ContentAwayError)
+    return new ApiError('ServiceUnavailable', `some of it is not ${error.where}`, {
+      hint: 'repeat it when that server is back',
       retryAfterSeconds: 5,
       cause: error,
     })

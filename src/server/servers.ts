@@ -4,11 +4,11 @@ import { type Clock, timestamp } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { Collections } from '../store/collections.ts'
-import type { ServerRecord } from '../store/server-records.ts'
+import type { KnownServerRecord, ServerRecord } from '../store/server-records.ts'
 import { changeKey, type Entry, ignoreLost, isFault } from '../store/store.ts'
 
 export interface ServersOptions {
-  readonly collections: Pick<Collections, 'servers'>
+  readonly collections: Pick<Collections, 'servers' | 'knownServers'>
   readonly self: Pick<ServerRecord, 'id' | 'run' | 'version'>
   readonly clock: Clock
   readonly log: Log
@@ -74,6 +74,14 @@ export class Servers {
     return this.alive().filter(({ id }) => id !== this.id)
   }
 
+  /** Those that have been there and are not: killed, stopped, or cut off. */
+  away(): readonly KnownServerRecord[] {
+    return this.#options.collections.knownServers
+      .list()
+      .map(({ value }) => value)
+      .filter(({ id }) => id !== this.id && !this.find(id))
+  }
+
   /** The server of that process, while it is there. */
   find(id: string, run?: string): ServerRecord | undefined {
     const entry = this.#options.collections.servers.get('', id)
@@ -92,6 +100,7 @@ export class Servers {
     const { self, clock, log } = this.#options
     this.#own = { ...self, ...place, startedAt: timestamp(clock.now()), leaseMs: this.#leaseMs }
     await this.#renew()
+    await this.#beKnown()
     this.#loop = startLoop({
       everyMs: this.#leaseMs / 4,
       isFirstLater: true,
@@ -99,6 +108,7 @@ export class Servers {
         await this.#renew()
         this.#look()
         await this.#forgetDead()
+        await this.#beKnown()
         await beside()
       },
       failed: (error) => {
@@ -143,6 +153,20 @@ export class Servers {
     if (nowMs - this.#renewedMs > this.#leaseMs) for (const key of this.#movedMs.keys()) this.#movedMs.set(key, nowMs)
     this.#renewedMs = nowMs
     this.#currentMs = beganMs
+  }
+
+  /** Beyond its end. Whoever had this address before has no folder there any more. */
+  async #beKnown(): Promise<void> {
+    const { servers, knownServers } = this.#options.collections
+    if (!this.#own) return
+    const { id, internalUrl } = this.#own
+    const own = knownServers.get('', id)
+    if (own?.value.internalUrl === internalUrl && own.value.goneAt === undefined) return
+    const record = { id, internalUrl }
+    await (own ? knownServers.update(own, record) : knownServers.create('', id, record)).catch(ignoreLost)
+    for (const entry of knownServers.list())
+      if (entry.value.internalUrl === internalUrl && entry.value.id !== id && !servers.get('', entry.value.id))
+        await knownServers.delete(entry).catch(ignoreLost)
   }
 
   #isAlive({ key, value }: Entry<ServerRecord>): boolean {

@@ -1,20 +1,27 @@
-// Content on several servers: what one lacks it takes from another, once for all who ask; and its collector is not held
-// up by images that are elsewhere.
+// Content on several servers: what one lacks it takes from another, once for all who ask; what one may have that is away is
+// not taken for lost; and its collector is not held up by images that are elsewhere.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
-import { present } from '../bin/sharing.ts'
+import { present, replicasIn } from '../bin/sharing.ts'
+import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
+import { replicateImages } from '../controllers/replicate-images.ts'
 import { collect } from '../images/collect.ts'
-import type { ContentStore } from '../images/content.ts'
+import { ContentAwayError, type ContentStore } from '../images/content.ts'
 import { formatVersion } from '../images/format.ts'
 import { openStore } from '../images/store.ts'
 import { putManifest } from '../images/stored-manifests.ts'
 import { silentLog } from '../platform/log.ts'
+import { openCollections } from '../store/collections.ts'
+import { openMemory } from '../store/memory.ts'
 import type { ServerRecord } from '../store/server-records.ts'
+import { openImageContents } from './image-contents.ts'
+import { refusalOf } from './refusals.ts'
 import { type ServerCalls, ServerUnreachable } from './server-calls.ts'
+import { Servers } from './servers.ts'
 import { shareContent } from './shared-content.ts'
 
 let folder: string
@@ -23,6 +30,8 @@ before(async () => {
 })
 after(() => fs.rm(folder, { recursive: true, force: true }))
 
+const never = new AbortController().signal
+const subscribe = () => () => undefined
 let count = 0
 const newStore = (): Promise<ContentStore> => openStore(path.join(folder, String(++count)))
 const serverOf = (id: string): ServerRecord => ({
@@ -36,8 +45,16 @@ const serverOf = (id: string): ServerRecord => ({
   beat: 0,
 })
 
-/** One server beside others, which are their stores; `null` does not answer. */
-async function among(others: Readonly<Record<string, ContentStore | null>>, change: Partial<ContentStore> = {}) {
+type Others = Record<string, ContentStore | null>
+
+/** Content that ends before its end. */
+async function* newEnd(): AsyncGenerator<Buffer> {
+  yield Buffer.from('a ')
+  throw new Error('the wire is cut')
+}
+
+/** One server beside others, which are their stores; `null` does not answer. Those that are away are not even asked. */
+async function among(others: Others, change: Partial<ContentStore> = {}, away: string[] = []) {
   const asked: string[] = []
   const storeAt = (url: string): ContentStore => {
     const store = others[new URL(url).host]
@@ -55,7 +72,13 @@ async function among(others: Readonly<Record<string, ContentStore | null>>, chan
       Readable.from(storeAt(url).open(where.split('/').at(-1) ?? '')),
   } as unknown as ServerCalls
   const own = { ...(await newStore()), ...change }
-  const shared = shareContent({ own, others: () => Object.keys(others).map(serverOf), calls, log: silentLog })
+  const shared = shareContent({
+    own,
+    others: () => Object.keys(others).map(serverOf),
+    away: () => away.map(serverOf),
+    calls,
+    log: silentLog,
+  })
   return { own, shared, asked }
 }
 
@@ -86,6 +109,52 @@ describe('content of several servers', () => {
     await assert.rejects(shared.read(digests[0] ?? '', 100), /there is no content/)
   })
 
+  it('that a server may have which cannot be asked is not lost: whoever needs it is told who has to come back', async () => {
+    const missing = `sha256:${'2'.repeat(64)}`
+    const far = await newStore()
+    const cases: [Others, string[], RegExp][] = [
+      [{ down: null, far }, [], /the server down may have it and cannot be reached; start it again/],
+      [{ far }, ['gone:8443'], /the server gone:8443 may have it/],
+      [{}, ['gone:8443'], /the server gone:8443 may have it/],
+      [{ down: null }, ['gone'], /one of the servers gone, down may have it .* start them again/],
+      [{}, [...'abcdefg'], /one of the servers a, b, c, d, e and 2 more may/],
+    ]
+    for (const [others, away, message] of cases) {
+      const { shared } = await among(others, {}, away)
+      const calls = {
+        read: () => shared.read(missing, 100),
+        size: () => shared.size(missing),
+        open: () => shared.open(missing).next(),
+        hold: () => openImageContents(shared).hold(missing),
+      }
+      for (const [name, call] of Object.entries(calls)) {
+        const error = await call().then(() => undefined, refusalOf)
+        assert.deepEqual([error?.code, error?.options.retryAfterSeconds], [503, 5], name)
+        assert.match(error?.message ?? '', message)
+      }
+      // Whoever can bring it need not wait for anybody.
+      assert.equal(await shared.touch(missing), false)
+      assert.equal(await replicasIn(shared, { subscribe }).bring(missing, never), false)
+    }
+    const { shared } = await among({ far })
+    assert.equal(await shared.size(missing), undefined)
+    assert.equal(await openImageContents(shared).hold(missing), false)
+  })
+
+  it('that breaks off on its way from another server is there still', async () => {
+    const far = await newStore()
+    const { digest } = await far.put(Buffer.from('a chunk'))
+    const others: Others = { far: { ...far, open: () => newEnd() } }
+    const { shared, own } = await among(others)
+    await assert.rejects(shared.size(digest), (error) => {
+      assert.ok(error instanceof ContentAwayError)
+      return /could not be taken from far, which has it: the wire is cut/.test(error.message)
+    })
+    others.far = far
+    assert.equal(await shared.size(digest), 7)
+    assert.equal(await own.size(digest), 7)
+  })
+
   it('is collected here, though an image of the records is on no server that answers', async () => {
     const { own, shared } = await among({ down: null })
     const { digest: stray } = await own.put(Buffer.from('stray'))
@@ -105,5 +174,100 @@ describe('content of several servers', () => {
     await collect(own, () => present(shared, [manifest, missing]), { graceMs: 0, now })
     assert.equal(await own.size(stray), undefined)
     assert.ok(await own.size(manifest))
+  })
+})
+
+describe('servers that have been there', () => {
+  const stores: AsyncDisposable[] = []
+  after(async () => {
+    for (const each of stores) await each[Symbol.asyncDispose]()
+  })
+  const clock = { nowMs: Date.parse('2026-11-16T08:00:00Z'), now: () => new Date(clock.nowMs) }
+  async function records() {
+    const store = openMemory()
+    const collections = await openCollections(store)
+    stores.push(collections, { [Symbol.asyncDispose]: () => store.close() })
+    return collections
+  }
+
+  it('are known as away until they are back, or another one is in their place, or a month is over', async () => {
+    const collections = await records()
+    const start = async (id: string, host: string): Promise<Servers> => {
+      const servers = new Servers({
+        collections,
+        self: { id, run: id, version: '' },
+        clock,
+        log: silentLog,
+        nowMs: () => 0,
+      })
+      const internalUrl = `https://${host}`
+      await servers.start({ internalUrl, apiUrl: internalUrl }, async () => undefined)
+      return servers
+    }
+    const b = await start('b', 'two')
+    const away = (): string[] => b.away().map(({ internalUrl }) => new URL(internalUrl).host)
+    const stop = async (server: Servers): Promise<void> => {
+      await server.stop()
+      assert.equal(collections.servers.get('', server.id), undefined)
+    }
+    const a = await start('a', 'one')
+    assert.deepEqual(away(), [])
+    await stop(a)
+    assert.deepEqual(away(), ['one'])
+    const again = await start('a', 'elsewhere')
+    assert.deepEqual(away(), [])
+    await stop(again)
+    assert.deepEqual(away(), ['elsewhere'])
+    // Its folder is not there any more.
+    const anew = await start('c', 'elsewhere')
+    assert.deepEqual(away(), [])
+
+    await stop(anew)
+    const seen = async (): Promise<string | undefined> => {
+      const loop = forgetLeftovers({ collections, clock, log: silentLog } as never, async () => undefined)
+      await loop.stop()
+      return collections.knownServers.get('', 'c')?.value.goneAt
+    }
+    assert.equal(await seen(), '2026-11-16T08:00:00Z')
+    clock.nowMs += 30 * 24 * 3_600_000
+    assert.equal(await seen(), '2026-11-16T08:00:00Z')
+    assert.deepEqual(away(), ['elsewhere'])
+    clock.nowMs += 1_000
+    assert.equal(await seen(), undefined)
+    assert.deepEqual(away(), [])
+    assert.ok(collections.knownServers.get('', 'b'), 'one that is there is never forgotten')
+    await stop(b)
+  })
+
+  it('are followed by the others: what a new image is made of is fetched at once, and tried again with every server', async () => {
+    const collections = await records()
+    /** Each run lists all of them once. */
+    const list = collections.images.list.bind(collections.images)
+    let looked = Promise.withResolvers<void>()
+    collections.images.list = (...asked) => {
+      setImmediate(looked.resolve)
+      return list(...asked)
+    }
+    let brought = Promise.withResolvers<string>()
+    let serversChanged = (): void => assert.fail('nobody listens')
+    const loop = replicateImages({ collections, clock, log: silentLog } as never, {
+      bring: async (digest) => {
+        brought.resolve(digest)
+        return false
+      },
+      subscribe(listener) {
+        serversChanged = listener
+        return () => undefined
+      },
+    })
+    await looked.promise
+    looked = Promise.withResolvers()
+    await collections.images.create('', 'new', { name: 'new', content: 'sha256:new' } as never)
+    assert.equal(await brought.promise, 'sha256:new')
+    await looked.promise
+    brought = Promise.withResolvers()
+    serversChanged()
+    assert.equal(await brought.promise, 'sha256:new')
+    await loop.stop()
   })
 })

@@ -1,14 +1,16 @@
 // The content of images where several servers share records: each server keeps what it has been sent or asked for, and
 // what it lacks it takes from another one. Content is named by its digest, so that a copy is as good as any other.
 import { findServerBlobs, getServerBlob } from '../api/servers.ts'
-import { type ContentStore, NoContentError } from '../images/content.ts'
+import { ContentAwayError, type ContentStore, NoContentError } from '../images/content.ts'
 import type { Log } from '../platform/log.ts'
-import type { ServerRecord } from '../store/server-records.ts'
+import type { KnownServerRecord, ServerRecord } from '../store/server-records.ts'
 import type { ServerCalls } from './server-calls.ts'
 
 export interface SharedContentOptions {
   readonly own: ContentStore
   readonly others: () => readonly ServerRecord[]
+  /** They cannot be asked, and may have what nobody else has. */
+  readonly away: () => readonly KnownServerRecord[]
   readonly calls: Pick<ServerCalls, 'call' | 'open'>
   readonly log: Log
 }
@@ -23,7 +25,7 @@ const askMs = 10_000
 const fetchMs = 5 * 60_000
 const mostAsked = 5_000
 
-export function shareContent({ own, others, calls, log }: SharedContentOptions): ContentStore {
+export function shareContent({ own, others, away, calls, log }: SharedContentOptions): ContentStore {
   const fetching = new Map<string, Promise<boolean>>()
   let asked = new Map<string, PromiseWithResolvers<Found | undefined>>()
 
@@ -41,6 +43,7 @@ export function shareContent({ own, others, calls, log }: SharedContentOptions):
   const ask = async (): Promise<void> => {
     const questions = asked
     asked = new Map()
+    const unasked = away().map(hostOf)
     for (const server of others()) {
       if (questions.size === 0) return
       try {
@@ -52,18 +55,31 @@ export function shareContent({ own, others, calls, log }: SharedContentOptions):
         }
       } catch (error) {
         log.warn('a server could not be asked for content', { name: server.id, problem: String(error) })
+        unasked.push(hostOf(server))
       }
     }
-    for (const question of questions.values()) question.resolve(undefined)
+    for (const [digest, question] of questions)
+      if (unasked.length === 0) question.resolve(undefined)
+      else question.reject(new ContentAwayError(digest, `on any server that answers: ${toComeBack(unasked)}`))
   }
 
   const fetch = async (digest: string): Promise<boolean> => {
-    if (others().length === 0) return false
+    if (others().length === 0 && away().length === 0) return false
     const found = await find(digest)
     if (!found) return false
-    const path = getServerBlob.path.replace('{digest}', digest)
-    const body = await calls.open(found.server.internalUrl, 'GET', path, undefined, AbortSignal.timeout(fetchMs))
-    await own.putExpected({ digest, bytes: found.bytes }, body)
+    const { server, bytes } = found
+    try {
+      const path = getServerBlob.path.replace('{digest}', digest)
+      const body = await calls.open(server.internalUrl, 'GET', path, undefined, AbortSignal.timeout(fetchMs))
+      await own.putExpected({ digest, bytes }, body)
+    } catch (error) {
+      const problem = error instanceof Error ? error.message : String(error)
+      log.warn('content could not be taken from another server', { name: digest, problem })
+      throw new ContentAwayError(
+        digest,
+        `here, and could not be taken from ${hostOf(server)}, which has it: ${problem}`,
+      )
+    }
     return true
   }
 
@@ -71,14 +87,14 @@ export function shareContent({ own, others, calls, log }: SharedContentOptions):
   const bring = (digest: string): Promise<boolean> => {
     const known = fetching.get(digest)
     if (known) return known
-    const made = fetch(digest)
-      .catch((error: unknown) => {
-        log.warn('content could not be taken from another server', { name: digest, problem: String(error) })
-        return false
-      })
-      .finally(() => fetching.delete(digest))
+    const made = fetch(digest).finally(() => fetching.delete(digest))
     fetching.set(digest, made)
     return made
+  }
+
+  const unlessAway = (error: unknown): false => {
+    if (error instanceof ContentAwayError) return false
+    throw error
   }
 
   return {
@@ -106,7 +122,20 @@ export function shareContent({ own, others, calls, log }: SharedContentOptions):
       yield* own.open(digest, part)
     },
     async touch(digest) {
-      return (await own.touch(digest)) || ((await bring(digest)) && own.touch(digest))
+      return (await own.touch(digest)) || ((await bring(digest).catch(unlessAway)) && own.touch(digest))
     },
   }
+}
+
+const hostOf = ({ internalUrl }: KnownServerRecord): string => new URL(internalUrl).host
+
+const mostNamed = 5
+
+function toComeBack(hosts: readonly string[]): string {
+  const [first = '', ...more] = new Set(hosts)
+  if (more.length === 0)
+    return `the server ${first} may have it and cannot be reached; start it again, or upload what is lost with it`
+  const rest = more.length < mostNamed ? '' : ` and ${more.length + 1 - mostNamed} more`
+  const named = [first, ...more].slice(0, mostNamed).join(', ')
+  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or upload what is lost with it`
 }

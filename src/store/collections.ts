@@ -3,7 +3,14 @@ import { Collection, type KindStore } from './collection.ts'
 import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
 import { foldedEvents } from './folded-events.ts'
 import type { PushJobRecord } from './push-jobs.ts'
-import type { LoginTriesRecord, PresenceRecord, ServerRecord, UploadPlaceRecord, UsedRecord } from './server-records.ts'
+import type {
+  KnownServerRecord,
+  LoginTriesRecord,
+  PresenceRecord,
+  ServerRecord,
+  UploadPlaceRecord,
+  UsedRecord,
+} from './server-records.ts'
 import type { Store } from './store.ts'
 import { View } from './view.ts'
 
@@ -190,6 +197,7 @@ const kinds = {
   legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
   cluster: kind<ClusterRecord>('/cluster/'),
   servers: kind<ServerRecord>('/servers/'),
+  knownServers: kind<KnownServerRecord>('/known-servers/'),
   presence: kind<PresenceRecord>('/presence/'),
   uploadPlaces: kind<UploadPlaceRecord>('/upload-places/'),
   used: kind<UsedRecord>('/used/'),

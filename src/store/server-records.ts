@@ -18,6 +18,14 @@ export interface ServerRecord {
   readonly beat: number
 }
 
+/** One that has been there: its folder may have content of images that no other one has. Kept long after its end. */
+export interface KnownServerRecord {
+  readonly id: string
+  readonly internalUrl: string
+  /** Since when somebody has noticed that it is not there. */
+  readonly goneAt?: string
+}
+
 /** Which server has the stream of a node. Written when one opens or ends, never in between. */
 export interface PresenceRecord {
   readonly node: string

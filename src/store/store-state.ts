@@ -17,7 +17,7 @@ export interface ImagePlaceRecord {
 }
 
 /** Records about running servers: they say nothing about another store. */
-const ownPrefixes = ['/store/', '/leadership/', '/servers/', '/presence/', '/upload-places/']
+const ownPrefixes = ['/store/', '/leadership/', '/servers/', '/known-servers/', '/presence/', '/upload-places/']
 
 /** Whether a record goes along when records are backed up or moved. */
 export const isPortable = ({ key }: Pick<Entry, 'key'>): boolean =>

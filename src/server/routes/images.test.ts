@@ -5,9 +5,10 @@ import fs from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { addImage, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
-import { type Answer, startService, type TestService } from '../../../test/support/service.ts'
+import { type Answer, type CallOptions, startService, type TestService } from '../../../test/support/service.ts'
 import { collectOnce } from '../../controllers/collect-images.ts'
 import { collect } from '../../images/collect.ts'
+import { ContentAwayError } from '../../images/content.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 const stream = { 'content-type': 'application/octet-stream' }
@@ -247,6 +248,39 @@ describe('upload and download', () => {
     const head = await service.call('HEAD', base + path)
     assert.deepEqual([head.status, head.headers['content-length'], head.text], [200, String(size), ''])
     assert.equal(head.headers.etag, etag)
+  })
+
+  it('says which server has to come back for what is there alone, to people and to nodes', async (t) => {
+    const disk = makeDisk(200_192)
+    disk[0] = 7
+    const { body } = await upload('name=away', disk)
+    const node = await startNode(service, { name: 'fetching' })
+    const { content } = service.services
+    const manifest: string = body.checksum
+    const read = content.read.bind(content)
+    const isAway = async (digest: string): Promise<never> => {
+      throw new ContentAwayError(digest, 'on any server that answers: the server one:8443 may have it')
+    }
+    // The manifest is here already, the rest is not.
+    t.mock.method(content, 'read', (digest: string, most: number) =>
+      digest === manifest ? read(digest, most) : isAway(digest),
+    )
+    t.mock.method(content, 'size', isAway)
+    const path = '/images/away/download'
+    const ranged = { range: 'bytes=70000-80000' }
+    const asked: [string, CallOptions][] = [
+      [base + path, {}],
+      [base + path, { headers: ranged }],
+      [base + path, { headers: { ...ranged, 'want-content-digest': 'sha-256=1' } }],
+      [`/api/v1/agent/blobs/${manifest}`, { token: node.token }],
+    ]
+    for (const [url, options] of asked) {
+      const answer = await service.call('GET', url, options)
+      assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5'], url)
+      assert.match(answer.body.message, /some of it is not on any server that answers: the server one:8443/)
+      for (const header of ['etag', 'content-range', 'content-disposition'])
+        assert.equal(answer.headers[header], undefined, header)
+    }
   })
 
   it('refuses a name that is taken before it asks for the body', async () => {
