@@ -8,6 +8,7 @@ import { SignJWT } from 'jose'
 import { issueAgentToken, joinCluster } from '../src/api/agent.ts'
 import { codes } from '../src/api/errors.ts'
 import { allOperations } from '../src/api/index.ts'
+import { replaceNodeKey } from '../src/api/node-key.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
 import { beginUpload } from '../src/api/uploads.ts'
 import { createVmConfig } from '../src/api/vm-configs.ts'
@@ -383,6 +384,15 @@ const prerequisites: Readonly<Record<string, (fresh: TestService) => Promise<unk
     await fresh.call('POST', '/api/v1/agent/join', { body: { name, token, publicKey: spki } })
     const signature = sign(null, Buffer.from(`svc3-agent\n${name}\n${at}`), privateKey).toString('base64')
     return { body: { name, at, signature } }
+  },
+  replaceNodeKey: async (fresh) => {
+    const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+    const { token } = await fresh.services.nodeKeys.issueJoinToken('svc-default', 60)
+    const spki = publicKey.export({ format: 'der', type: 'spki' }).toString('base64')
+    const { name, at, publicKey: next } = replaceNodeKey.example.body
+    await fresh.call('POST', '/api/v1/agent/join', { body: { name, token, publicKey: spki } })
+    const signature = sign(null, Buffer.from(`svc3-agent-key\n${name}\n${next}\n${at}`), privateKey).toString('base64')
+    return { body: { name, at, publicKey: next, signature } }
   },
   reportNode: asAgent,
   noteAgent: asAgent,

@@ -257,6 +257,12 @@ describe('the agent', () => {
     assert.equal(server.tokensIssued, 2)
   })
 
+  it('goes on by its key where the server knows no way to another one', async () => {
+    await rig.restart({ renewKey: true })
+    assert.ok(server.requests.includes('POST /key'))
+    assert.deepEqual(server.joins, ['node-1'])
+  })
+
   it('joins again when it was removed and may', async () => {
     server.forgetNode('node-1')
     const stream = server.stream()

@@ -53,6 +53,8 @@ export interface AgentOptions {
   readonly peerSilenceMs?: number
   /** Asked when the node is not part of the cluster yet, or no more. */
   readonly joinToken?: (() => Promise<string>) | undefined
+  /** A node that has joined gets another key first. */
+  readonly renewKey?: boolean
   /** VMs that are not in the first list of the server are removed, also those that were kept. */
   readonly removeUnknown?: boolean
   /** Tests only. */

@@ -10,7 +10,7 @@ import { ConnectionError, type TransportResponse } from '../client/transport.ts'
 import { dialTunnel } from '../client/tunnel.ts'
 import type { Log } from '../platform/log.ts'
 import type { Addresses } from './addresses.ts'
-import type { AgentToken, Identity } from './identity.ts'
+import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
 
 export interface Connection {
   /** The address in use. */
@@ -27,7 +27,7 @@ export interface Connection {
     signal: AbortSignal,
   ): Promise<void>
   dial(path: string, signal: AbortSignal): Promise<Duplex>
-  /** Joins, when the node has not yet. Throws when it may not; goes through the addresses when none answers. */
+  /** Joins, when the node has not yet; gets it a new key, where that is wanted. Throws when it may not. */
   join(signal: AbortSignal): Promise<void>
   /** The address in use does not work: takes the next one. */
   turn(): void
@@ -39,6 +39,8 @@ export interface ConnectionOptions {
   readonly addresses: Addresses
   readonly identity: Identity
   readonly joinToken?: (() => Promise<string>) | undefined
+  /** A node that has joined gets another key first. */
+  readonly renewKey?: boolean
   readonly trust?: Trust | undefined
   readonly version: string
   readonly log: Log
@@ -138,7 +140,16 @@ export function createConnection(options: ConnectionOptions): Connection {
     dial: (path, signal) =>
       withToken(signal, (used) => dialTunnel({ baseUrl: urlOf(), path, token: used, signal, trust: options.trust })),
     async join(signal) {
-      if (identity.uid === undefined) await join(signal)
+      if (identity.uid === undefined) return join(signal)
+      if (!options.renewKey) return
+      try {
+        await identity.renewKey(clientWith(), signal)
+        log.info('the node has a new key, and the old one is refused', { node: identity.name })
+      } catch (error) {
+        if (isUnauthorized(error) && joinToken) return join(signal)
+        if (!(error instanceof ApiError && error.code === 404)) throw error
+        log.warn('the node keeps its key: upgrade the server first', { node: identity.name, address: urlOf() })
+      }
     },
     turn() {
       current = addresses.after(current)
@@ -151,8 +162,6 @@ export function createConnection(options: ConnectionOptions): Connection {
 }
 
 type LooseCall = (operation: Operation, input: unknown) => Promise<unknown>
-
-const isUnauthorized = (error: unknown): boolean => error instanceof ApiError && error.code === 401
 
 /** A failure that another try may not meet: nobody answered, or who answered is not ready. */
 export const isPassing = (error: unknown): boolean =>

@@ -4,6 +4,8 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { issueAgentToken, joinCluster } from '../api/agent.ts'
+import { ApiError } from '../api/errors.ts'
+import { replaceNodeKey } from '../api/node-key.ts'
 import type { Client } from '../client/client.ts'
 import { timestamp } from '../platform/clock.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
@@ -14,6 +16,8 @@ export interface Identity {
   readonly uid: string | undefined
   /** Takes up the node's place in the cluster. Again with the same key: fine. */
   join(client: Client, token: string, signal: AbortSignal): Promise<void>
+  /** The node gets another key; the one that it had is refused from then on. */
+  renewKey(client: Client, signal: AbortSignal): Promise<void>
   /** Where servers are, for the next start. */
   remember(apiUrls: readonly string[]): Promise<void>
   /** For the operations of agents. */
@@ -31,6 +35,8 @@ interface NodeFile {
   readonly name: string
   /** PKCS #8 in base64. */
   readonly privateKey: string
+  /** The next one, of which it is not known whether the cluster has taken it. */
+  readonly nextKey?: string
   readonly uid?: string
   readonly apiUrl?: string
   /** All that were known last. */
@@ -57,7 +63,15 @@ export async function openIdentity(folder: string, wantedName: string, pin?: str
     throw new IdentityError(
       `${folder} belongs to the node "${node.name}", not to "${wantedName}"; start it under that name, or with another folder`,
     )
-  const key = createPrivateKey({ key: Buffer.from(node.privateKey, 'base64'), format: 'der', type: 'pkcs8' })
+  const takeNextKey = async (): Promise<void> => {
+    const { nextKey, ...others } = node
+    if (nextKey !== undefined) node = await keep(file, { ...others, privateKey: nextKey })
+  }
+  const tokenBy = (key: string, client: Client, signal: AbortSignal) => {
+    const at = timestamp(new Date())
+    const signature = signed(key, `svc3-agent\n${node.name}\n${at}`)
+    return client.call(issueAgentToken, { body: { name: node.name, at, signature }, signal, timeoutMs: callTimeoutMs })
+  }
 
   return {
     name: node.name,
@@ -65,18 +79,32 @@ export async function openIdentity(folder: string, wantedName: string, pin?: str
       return node.uid
     },
     async join(client, token, signal) {
-      const body = { token, name: node.name, publicKey: publicKeyOf(key) }
+      const body = { token, name: node.name, publicKey: publicKeyOf(node.privateKey) }
       const { uid } = await client.call(joinCluster, { body, signal, timeoutMs: callTimeoutMs })
       node = await keep(file, { ...node, uid, apiUrl: client.baseUrl, ...(pin !== undefined && { pin }) })
     },
     async remember(apiUrls) {
       node = await keep(file, { ...node, apiUrls })
     },
+    async renewKey(client, signal) {
+      const nextKey = node.nextKey ?? newKey()
+      // Written before it is sent: whatever is lost then, one of the two is the node's.
+      node = await keep(file, { ...node, nextKey })
+      const [name, at, publicKey] = [node.name, timestamp(new Date()), publicKeyOf(nextKey)]
+      const signature = signed(node.privateKey, `svc3-agent-key\n${name}\n${publicKey}\n${at}`)
+      const body = { name, at, publicKey, signature }
+      await client.call(replaceNodeKey, { body, signal, timeoutMs: callTimeoutMs })
+      await takeNextKey()
+    },
     async issueToken(client, signal) {
-      const at = timestamp(new Date())
-      const signature = sign(null, Buffer.from(`svc3-agent\n${node.name}\n${at}`), key).toString('base64')
-      const body = { name: node.name, at, signature }
-      const { token, expiresAt } = await client.call(issueAgentToken, { body, signal, timeoutMs: callTimeoutMs })
+      const { nextKey } = node
+      const issued = tokenBy(node.privateKey, client, signal).catch(async (error: unknown) => {
+        if (nextKey === undefined || !isUnauthorized(error)) throw error
+        const byNext = await tokenBy(nextKey, client, signal)
+        await takeNextKey()
+        return byNext
+      })
+      const { token, expiresAt } = await issued
       return { token, renewAtMs: performance.now() + usableMs(Date.parse(expiresAt) - Date.now()) }
     },
   }
@@ -85,14 +113,18 @@ export async function openIdentity(folder: string, wantedName: string, pin?: str
 /** Of what is left of a token, the first three quarters. A clock that is far off must not make a token for every call. */
 const usableMs = (leftMs: number): number => 0.75 * Math.min(Math.max(leftMs, 60_000), 3_600_000)
 
-const publicKeyOf = (key: KeyObject): string =>
-  createPublicKey(key).export({ type: 'spki', format: 'der' }).toString('base64')
+export const isUnauthorized = (error: unknown): boolean => error instanceof ApiError && error.code === 401
 
-function makeNode(file: string, name: string): Promise<NodeFile> {
-  const { privateKey } = generateKeyPairSync('ed25519')
-  const der = privateKey.export({ type: 'pkcs8', format: 'der' })
-  return keep(file, { version: 1, name, privateKey: der.toString('base64') })
-}
+const newKey = (): string =>
+  generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64')
+const opened = (key: string): KeyObject =>
+  createPrivateKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'pkcs8' })
+const publicKeyOf = (key: string): string =>
+  createPublicKey(opened(key)).export({ type: 'spki', format: 'der' }).toString('base64')
+const signed = (key: string, text: string): string => sign(null, Buffer.from(text), opened(key)).toString('base64')
+
+const makeNode = (file: string, name: string): Promise<NodeFile> =>
+  keep(file, { version: 1, name, privateKey: newKey() })
 
 async function keep(file: string, node: NodeFile): Promise<NodeFile> {
   await writeFileAtomically(file, `${JSON.stringify(node, null, 2)}\n`, { mode: 0o600 })

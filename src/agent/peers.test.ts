@@ -20,7 +20,8 @@ import { createPeers, pskTls } from './peers.ts'
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-peers-'))
 const store = await openStore(path.join(root, 'content'))
 const clock = { nowMs: Date.now(), now: () => new Date(clock.nowMs) }
-const tickets = createPeerTickets(randomBytes(32), clock)
+const secret = randomBytes(32)
+const tickets = createPeerTickets(() => secret, clock)
 /** Of the agents, since they were started. */
 const uptime = { ms: 0 }
 const nowMs = (): number => uptime.ms

@@ -10,6 +10,7 @@ import * as images from './images.ts'
 import * as isos from './isos.ts'
 import * as legacyUsage from './legacy-usage.ts'
 import * as namespaces from './namespaces.ts'
+import * as nodeKey from './node-key.ts'
 import * as nodes from './nodes.ts'
 import type { Operation } from './operation.ts'
 import * as pushJobs from './push-jobs.ts'
@@ -53,6 +54,7 @@ const nouns = {
   ...service,
   ...agent,
   ...captures,
+  ...nodeKey,
   ...servers,
 }
 

@@ -214,14 +214,14 @@ export const createJoinToken = operation({
   path: `${base}/namespaces/{namespace}/jointokens`,
   allow: 'admin',
   status: 201,
-  summary: 'Make a token with which hosts join the cluster as nodes',
+  summary: 'Make a token with which a host joins the cluster as a node',
   involves: 'params.namespace',
   tells: ['duration'],
   description: 'Nodes come into the namespace of the path.',
   body: t.Object(
     {
       duration: t.Optional(t.String({ minLength: 1, maxLength: 64, description: 'An hour when left out' })),
-      reusable: Flag('Several hosts may join by `join` until it ends'),
+      reusable: Flag('Several hosts may join until it ends; without it, one may'),
     },
     { title: 'JoinTokenRequest' },
   ),
@@ -229,12 +229,11 @@ export const createJoinToken = operation({
   secretAnswer: true,
   response: t.Object(
     {
-      token: t.String({ description: 'Good for several hosts until it ends' }),
+      token: t.String({ description: 'The secret alone: for who names the servers otherwise' }),
       expiresAt: Timestamp,
       join: t.Optional(
         t.String({
-          description:
-            'One string for `svc3 agent --join`: addresses, the public key of the servers, and a secret for one host',
+          description: 'One string for `svc3 agent --join`: addresses, the public key of the servers, and the token',
         }),
       ),
     },

@@ -19,13 +19,20 @@ export interface JoinGrant {
   readonly expiresAt: Date
 }
 
+export interface Signed {
+  readonly name: string
+  readonly at: string
+  readonly signature: string
+  readonly newKey?: string
+}
+
 export interface NodeKeys {
   /** `once`: for one host; whoever takes it sees to that, by its id. */
   issueJoinToken(namespace: string, seconds: number, once?: 'once'): Promise<{ token: string; expiresAt: Date }>
   /** What a host may join by it; undefined for every token that is not good. */
   openJoinToken(token: string): Promise<JoinGrant | undefined>
-  /** Whether the node signed its name and that time, just now. */
-  isSignedBy(publicKey: string, signed: { name: string; at: string; signature: string }): boolean
+  /** Whether the node signed its name and that time, just now; and its next key, where it wants another one. */
+  isSignedBy(publicKey: string, signed: Signed): boolean
 }
 
 export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
@@ -60,16 +67,17 @@ export function createNodeKeys(keys: SigningKeys, clock: Clock): NodeKeys {
         throw error
       }
     },
-    isSignedBy(publicKey, { name, at, signature }) {
+    isSignedBy(publicKey, { name, at, signature, newKey }) {
       const key = parseNodeKey(publicKey)
       const ageSeconds = Math.abs(clock.now().getTime() - Date.parse(at)) / 1_000
       if (!key || !(ageSeconds <= signatureSeconds)) return false
-      return verify(null, signedText(name, at), key, Buffer.from(signature, 'base64'))
+      return verify(null, signedText(name, at, newKey), key, Buffer.from(signature, 'base64'))
     },
   }
 }
 
-const signedText = (name: string, at: string): Buffer => Buffer.from(`svc3-agent\n${name}\n${at}`)
+const signedText = (name: string, at: string, newKey: string | undefined): Buffer =>
+  Buffer.from(newKey === undefined ? `svc3-agent\n${name}\n${at}` : `svc3-agent-key\n${name}\n${newKey}\n${at}`)
 
 /** Undefined for what is no Ed25519 key. */
 export function parseNodeKey(text: string): KeyObject | undefined {

@@ -1,6 +1,6 @@
 // Keys that sign tokens come and go, and no token ends before its time because of it.
 import assert from 'node:assert/strict'
-import { randomBytes } from 'node:crypto'
+import { createPrivateKey, hkdfSync, randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { type Collections, openCollections } from '../store/collections.ts'
 import { openMemory } from '../store/memory.ts'
@@ -38,6 +38,10 @@ afterEach(async () => {
 const [a, b] = [0, 1]
 const keysOf = (server: number): SigningKeys => keys[server] as SigningKeys
 const tokensOf = (server: number): Tokens => tokens[server] as Tokens
+const required = <T>(value: T | undefined): T => {
+  assert.ok(value)
+  return value
+}
 const kids = (): string[] =>
   collections.signingKeys.list().flatMap(({ value }) => (value.use === 'derive' ? [] : value.kid))
 
@@ -120,6 +124,30 @@ describe('signing keys', () => {
       assert.equal(await tokensOf(server).verify(token), undefined)
       assert.ok(await tokensOf(1 - server).verify((await tokensOf(server).issue(user)).token))
     }
+  })
+
+  it('do not tell what other secrets follow from, and revoking gives those anew on every server', async () => {
+    const follows = (pem: string): Buffer =>
+      Buffer.from(hkdfSync('sha256', createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' }), '', 'svc3 x', 32))
+    const before = keysOf(a).derive('x')
+    assert.notDeepEqual(before, follows(keysOf(a).active.pem))
+    await keysOf(a).rotate()
+    assert.deepEqual([keysOf(a).derive('x'), keysOf(b).derive('x')], [before, before])
+    // As data have it of before this record had a key of its own.
+    const copied = keysOf(a).active.pem
+    const { key } = required(collections.signingKeys.get('', 'derive'))
+    const fields = { kid: 'copy', createdAt: '2026-11-15T09:00:00Z', use: 'derive' } as const
+    await secrets.sealing((protect) =>
+      collections.signingKeys.update(required(collections.signingKeys.get('', 'derive')), protect(key, fields, copied)),
+    )
+    assert.deepEqual([keysOf(a).derive('x'), keysOf(b).derive('x')], [follows(copied), follows(copied)])
+    await Promise.all([keysOf(a), keysOf(b)].map((each) => each.rotate({ isRevoking: true })))
+    assert.notDeepEqual(keysOf(a).derive('x'), follows(copied))
+    assert.notDeepEqual(keysOf(a).derive('x'), before)
+    assert.deepEqual(keysOf(b).derive('x'), keysOf(a).derive('x'))
+    const again = await loadSigningKeys(collections.signingKeys, secrets, clock)
+    assert.deepEqual(again.derive('x'), keysOf(a).derive('x'))
+    again[Symbol.dispose]()
   })
 
   it('sealed under a master key that is not here yet are told, and those that are known go on', async () => {

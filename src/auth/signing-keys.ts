@@ -1,6 +1,6 @@
 // The keys that sign tokens. They live in the store, sealed, and are followed there: every server of a cluster has the same
 // ones, and a new one without a restart. One signs; all of them verify until the last token of each has ended.
-import { createPrivateKey, generateKeyPairSync, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
+import { generateKeyPairSync, hkdfSync, type KeyObject, randomBytes } from 'node:crypto'
 import { errors } from 'jose'
 import { type Clock, timestamp } from '../platform/clock.ts'
 import type { Collection } from '../store/collection.ts'
@@ -18,7 +18,7 @@ export interface SigningKeys extends Disposable {
   publicKey(kid: string | undefined): KeyObject
   /** Grows when a key goes: what was verified by it counts no more. */
   readonly removals: number
-  /** A secret for another purpose, the same on every server and after every restart. */
+  /** A secret for another purpose, the same on every server and after every restart. Ask each time: revoking changes it. */
   derive(purpose: string): Buffer
   /** A new key. It signs after a minute, when every server knows it; at once where the others end with all their tokens. */
   rotate(options?: { readonly isRevoking?: boolean }): Promise<Rotated>
@@ -50,14 +50,13 @@ export async function loadSigningKeys(
   failed: (key: string, error: unknown) => void = () => undefined,
 ): Promise<SigningKeys> {
   if (signingOf(collection).length === 0) await add(collection, secrets, firstName, newPem(), firstFields(clock))
-  const [oldest] = openKeys(signingOf(collection), secrets)
-  if (!oldest) throw new Error('there is no signing key although one was just made')
-  // Apart from the keys that come and go. At first it is what the first one was used for.
+  // Apart from the keys that come and go. Data of before that have a copy of their first key here, until they are revoked.
   if (!collection.get('', deriveName))
-    await add(collection, secrets, deriveName, oldest.pem, { ...firstFields(clock), use: 'derive' })
-  const root = collection.get('', deriveName)
-  if (!root) throw new Error('there is no key to derive secrets from although one was just made')
-  const material = createPrivateKey(secrets.open(root.key, root.value)).export({ type: 'pkcs8', format: 'der' })
+    await add(collection, secrets, deriveName, newPem(), { ...firstFields(clock), use: 'derive' })
+  const [made] = openKeys(rootOf(collection), secrets)
+  if (!made) throw new Error('there is no key to derive secrets from although one was just made')
+  let root = made
+  const derived = new Map<string, Buffer>()
 
   let keys = openKeys(signingOf(collection), secrets)
   let removals = 0
@@ -65,6 +64,9 @@ export async function loadSigningKeys(
     const before = keys
     keys = openKeys(signingOf(collection), secrets, before, failed)
     if (before.some(({ kid }) => !keys.some((key) => key.kid === kid))) removals += 1
+    const [next = root] = openKeys(rootOf(collection), secrets, [root], failed)
+    if (next.pem !== root.pem) derived.clear()
+    root = next
   })
   const nowMs = (): number => clock.now().getTime()
   const active = (): SigningKey => {
@@ -85,12 +87,33 @@ export async function loadSigningKeys(
     await write.catch(ignoreLost)
   }
 
+  const replaceRoot = async (): Promise<void> => {
+    const fields = { ...firstFields(clock), use: 'derive' } as const
+    for (let isDone = false; !isDone; ) {
+      const entry = collection.get('', deriveName)
+      if (!entry) return
+      const write = secrets.sealing((protect) => collection.update(entry, protect(entry.key, fields, newPem())))
+      // Changed meanwhile, as by a new master key: look again.
+      isDone = (await write.catch(ignoreLost)) !== undefined
+    }
+  }
+
+  const derive = (purpose: string): Buffer => {
+    const known = derived.get(purpose)
+    if (known) return known
+    const material = root.privateKey.export({ type: 'pkcs8', format: 'der' })
+    const secret = Buffer.from(hkdfSync('sha256', material, '', `svc3 ${purpose}`, 32))
+    derived.set(purpose, secret)
+    return secret
+  }
+
   const rotate: SigningKeys['rotate'] = async ({ isRevoking = false } = {}) => {
     const kid = newKid()
     const before = signingOf(collection)
     const createdAt = timestamp(clock.now())
     const signsFrom = isRevoking ? createdAt : timestamp(new Date(nowMs() + publishedMs))
     await add(collection, secrets, kid, newPem(), { kid, createdAt, signsFrom })
+    if (isRevoking) await replaceRoot()
     if (isRevoking) for (const entry of before) await collection.delete(entry).catch(ignoreLost)
     return { kid, signsFrom, older: isRevoking ? 0 : before.length, revoked: isRevoking ? before.length : 0 }
   }
@@ -114,7 +137,7 @@ export async function loadSigningKeys(
     get removals() {
       return removals
     },
-    derive: (purpose) => Buffer.from(hkdfSync('sha256', material, '', `svc3 ${purpose}`, 32)),
+    derive,
     rotate,
     async tend() {
       const newest = keys.at(-1)
@@ -130,6 +153,8 @@ export async function loadSigningKeys(
 
 const signingOf = (collection: Collection<SigningKeyRecord>): readonly Entry<SigningKeyRecord>[] =>
   collection.list().filter(({ value }) => value.use !== 'derive')
+const rootOf = (collection: Collection<SigningKeyRecord>): readonly Entry<SigningKeyRecord>[] =>
+  collection.list().filter(({ value }) => value.use === 'derive')
 
 const newKid = (): string => randomBytes(8).toString('hex')
 const newPem = (): string =>

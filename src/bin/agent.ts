@@ -83,6 +83,7 @@ function start(
       // What a driver that only pretends has made need not survive a power cut.
       durability: options.driver === 'simulated' ? 'written' : 'synced',
       joinToken,
+      renewKey: options.renewKey,
       removeUnknown: options.removeUnknown,
       log: createLog(process.env.SVC3_DEBUG ? 'debug' : 'info'),
       trust: trust(apiUrls, options.pin),

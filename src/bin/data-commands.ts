@@ -10,6 +10,7 @@ import { isFault, StoreError } from '../store/store.ts'
 import { assertUsable } from '../store/store-state.ts'
 import { type BackupReport, writeBackup } from './backup.ts'
 import { BackupError } from './backup-format.ts'
+import { becomeOwner } from './become-owner.ts'
 import { contentFolder, imagePlaceOf, inFolder, openKnownPlace } from './image-place.ts'
 import { migrateStore, movedIn } from './migrate-store.ts'
 import { restoreBackup } from './restore.ts'
@@ -86,6 +87,7 @@ export const runRestore = ({ dataDir, storeAddress = `sqlite:${dataDir}`, file, 
 
 export const runMigrateStore = ({ dataDir, to }: MigrateStoreOptions): Promise<number> =>
   told('the records in SQLite are as they were', async () => {
+    becomeOwner(dataDir)
     const { records, revision } = await migrateStore(dataDir, to)
     say(`Moved ${records} records as of revision ${revision} to ${to}.`)
     say(`No server starts on the old ones any more: ${movedIn(dataDir)}. Remove it when all is well.`)

@@ -10,7 +10,7 @@ import { adminToken, ask } from '../../test/support/shared-servers.ts'
 import { openStore } from '../store/open.ts'
 import { writeBackup } from './backup.ts'
 import { startControlPlane } from './control-plane.ts'
-import { openKnownPlace } from './image-place.ts'
+import { collectableIn, openKnownPlace } from './image-place.ts'
 import { restoreBackup } from './restore.ts'
 
 let root: string
@@ -68,6 +68,22 @@ async function restored(file: string, name: string, images: string | undefined):
   await restoreBackup({ file, dataDir, storeAddress: `sqlite:${dataDir}`, images, environment: access() })
   return dataDir
 }
+
+it('a registry is claimed and mended before anything in it is collected', async () => {
+  const done: unknown[] = []
+  const claim = async (cluster: string) => void done.push(['claimed', cluster])
+  const mend = async (manifests: unknown) => {
+    done.push(['mended', manifests])
+    throw new Error('far enough')
+  }
+  const place = { content: { mend }, claim } as unknown as Parameters<typeof collectableIn>[0]
+  const collected = collectableIn(place, () => 'uid').collect(() => ['sha256:a'] as never, {} as never)
+  await assert.rejects(collected, /far enough/)
+  assert.deepEqual(done, [
+    ['claimed', 'uid'],
+    ['mended', ['sha256:a']],
+  ])
+})
 
 it('images move from the folder to a registry and back, and no server looks in the wrong place', async () => {
   const folder = path.join(root, 'folder')

@@ -10,12 +10,14 @@ import { openCollections } from '../store/collections.ts'
 import { openStore } from '../store/open.ts'
 import { isFault, StoreError } from '../store/store.ts'
 import { assertUsable } from '../store/store-state.ts'
+import { becomeOwner } from './become-owner.ts'
 import { askServer, NotDoneError } from './rotation-note.ts'
 import { addressOf, assertThere } from './store-place.ts'
 
 const patienceMs = 60_000
 
 export async function runRotateKeys({ dataDir, storeAddress, isRevoking }: RotateKeysOptions): Promise<number> {
+  becomeOwner(dataDir)
   try {
     const address = await addressOf(dataDir, storeAddress)
     assertThere(dataDir, address)

@@ -9,6 +9,7 @@ import type { Rotated } from '../auth/signing-keys.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { isAlive, LockedError, withLockFile } from '../platform/lock-file.ts'
 import type { BackupReport } from './backup.ts'
+import { becomeOwner } from './become-owner.ts'
 import { readConnection } from './connection.ts'
 import type { Rotation } from './reseal.ts'
 
@@ -56,6 +57,8 @@ export async function askServer<Name extends WishName>(
   if (!server || !isAlive(server.pid) || !(await answers(server.apiUrl))) {
     throw new NotDoneError(`a process has ${dataDir} open, but ${dataDir}/connection.json does not say which`)
   }
+  // The server reads the note, and writes its answer over it.
+  becomeOwner(dataDir)
   const asked = withLockFile(`${fileIn(dataDir)}.lock`, () =>
     ask(dataDir, server.pid, wish as unknown as Wish, patienceMs),
   )

@@ -50,7 +50,11 @@ export async function serve(options: ServeOptions): Promise<number> {
     for (const line of await startFailure(error, options)) process.stderr.write(`svc3: ${line}\n`)
     return 1
   }
-  process.on(rotateSignal, () => void answer(plane, dataDir))
+  process.on(rotateSignal, () =>
+    answer(plane, dataDir).catch((error: unknown) =>
+      plane.log.error('what an operator’s command asked for cannot be read or answered', { folder: dataDir }, error),
+    ),
+  )
   const connect = async (): Promise<void> =>
     writeConnection(dataDir, { apiUrl: plane.localUrl, ...(await note(plane)), pid: process.pid })
   await connect()

@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { encodeJoinString } from '../rules/join-string.ts'
 import type { AgentOptions } from './programs.ts'
 
 const url = ['--api-url', 'http://127.0.0.1:8080']
@@ -93,6 +94,17 @@ describe('svc3 agent', () => {
     assert.equal(trust?.judge({ ...peer, fingerprint: own }), undefined)
     assert.match(trust?.judge({ ...peer, fingerprint: `${'CD:'.repeat(31)}CD` })?.message ?? '', /HAS CHANGED/)
     assert.equal((await start(url)).given.trust(['http://127.0.0.1:8080']), undefined)
+  })
+
+  it('believes an https server with the key in its join string, and no other that nobody vouches for', async () => {
+    const pin = `${'AB:'.repeat(31)}AB`
+    const { given } = await start(['--join', encodeJoinString({ urls: ['https://a.example.com'], pin, token: 't' })])
+    assert.deepEqual([given.joinUrls, given.pin], [['https://a.example.com'], pin])
+    const trust = given.trust(given.joinUrls, given.pin)
+    const peer = { origin: 'https://a.example.com', problem: 'SELF_SIGNED' }
+    assert.equal(trust?.judge({ ...peer, fingerprint: pin }), undefined)
+    const refusal = trust?.judge({ ...peer, fingerprint: `${'CD:'.repeat(31)}CD` })
+    assert.match(refusal?.message ?? '', /a\.example\.com/)
   })
 
   it('warns when tokens would travel in clear', async () => {

@@ -119,6 +119,8 @@ export interface AgentOptions {
   readonly imageQuotaBytes: number | undefined
   /** Where content is served to other nodes; undefined: nowhere. */
   readonly peerPort: number | undefined
+  /** The node gets another key, and the old one is refused. */
+  readonly renewKey: boolean
   /** VMs that the first HELLO does not list go, whatever the data of the server are. */
   readonly removeUnknown: boolean
   /** The node's own configuration; undefined: the one in the data folder, if there is one. */

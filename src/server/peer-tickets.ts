@@ -20,9 +20,9 @@ export interface PeerTickets {
 
 const epochMs = 10 * 60_000
 
-export function createPeerTickets(secret: Buffer, clock: Clock): PeerTickets {
+export function createPeerTickets(secret: () => Buffer, clock: Clock): PeerTickets {
   const epoch = (): number => Math.floor(clock.now().getTime() / epochMs)
-  const secretOf = (uid: string, at: number): Buffer => createHmac('sha256', secret).update(`${at}\n${uid}`).digest()
+  const secretOf = (uid: string, at: number): Buffer => createHmac('sha256', secret()).update(`${at}\n${uid}`).digest()
   return {
     secretsFor(uid) {
       const now = epoch()

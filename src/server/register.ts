@@ -142,7 +142,7 @@ function plainAnswer(operation: Operation, handler: AnyHandler, services: Servic
         version: (value as { resourceVersion?: string } | undefined)?.resourceVersion,
       }
     }
-    const key = requestKeyOf(services.requestSecret, {
+    const key = requestKeyOf(services.requestSecret(), {
       caller: request.principal ? callerKey(request.principal) : '',
       method: request.method,
       operation: operation.id,

@@ -94,7 +94,7 @@ export interface Services {
   readonly partialFolder: string
   readonly partialUploads: PartialUploads
   /** Keys the hashes of requests with an Idempotency-Key. */
-  readonly requestSecret: Buffer
+  readonly requestSecret: () => Buffer
   /** What nodes that serve each other trust each other by. */
   readonly peerTickets: PeerTickets
   /** Who calls paths of 2.4.x. */

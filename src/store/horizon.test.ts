@@ -30,6 +30,13 @@ describe('a horizon', () => {
     }
   })
 
+  it('tells callers of the latest that any view has', () => {
+    const at = (rev: string) => ({ rev, reached: async () => undefined })
+    const horizon = new Horizon(store, [at('9'), at('10'), at('3')])
+    assert.equal(horizon.rev, '10')
+    assert.deepEqual([horizon.has('3'), horizon.has('9')], [true, false])
+  })
+
   it('does not wait for a revision that the store never had', async () => {
     const { rev } = await store.create('/a/x', 1)
     const horizon = new Horizon(store, views)

@@ -132,6 +132,65 @@ describe('leadership', { concurrency: true }, () => {
     await store.close()
   })
 
+  it('a lease counts from when it was asked for, and ends though no timer has noticed', async () => {
+    const store = openMemory()
+    const hung = Promise.withResolvers<never>()
+    let atMs = 0
+    let renewals = 0
+    /** Every answer takes three quarters of a lease. */
+    const slowly = async <T>(work: Promise<T>): Promise<T> => {
+      const done = await work
+      atMs += 30
+      return done
+    }
+    const slow = {
+      get: store.get.bind(store),
+      create: (key: string, value: Json) => slowly(store.create(key, value)),
+      update: (key: string, value: Json, rev: string) =>
+        ++renewals === 1 ? slowly(store.update(key, value, rev)) : hung.promise,
+    }
+    const log = { info: () => undefined, error: () => undefined }
+    let terms = 0
+    const lead = () => {
+      terms += 1
+      return async () => undefined
+    }
+    const one = startLeadership({ store: slow, name: 'n', holder: 'one', lead, log, leaseMs: 40, nowMs: () => atMs })
+    await eventually(() => assert.equal(renewals, 2))
+    // Taken at 0 and known at 30; renewed then, and known at 60.
+    assert.deepEqual([atMs, terms, one.isLeading()], [60, 1, true])
+    atMs = 69
+    assert.ok(one.isLeading())
+    atMs = 70
+    assert.ok(!one.isLeading(), 'in the same moment')
+    hung.reject(new StoreError('Unavailable', 'over'))
+    await one.stop()
+    await store.close()
+
+    const late = openMemory()
+    const taking = {
+      ...slow,
+      get: late.get.bind(late),
+      create: (key: string, value: Json) => slowly(late.create(key, value)),
+    }
+    atMs = 0
+    const other = startLeadership({
+      store: taking,
+      name: 'n',
+      holder: 'two',
+      lead,
+      log,
+      leaseMs: 4_000_000,
+      nowMs: () => atMs * 100_000,
+    })
+    await eventually(() => assert.equal(terms, 2))
+    assert.ok(other.isLeading())
+    atMs = 40
+    assert.ok(!other.isLeading())
+    await other.stop()
+    await late.close()
+  })
+
   it('a leader that was paused beyond its lease writes nothing more', async (t) => {
     const program = path.resolve(import.meta.dirname, '../support/leader.ts')
     const start = (holder: string) => {

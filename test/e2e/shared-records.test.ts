@@ -123,6 +123,7 @@ describe('servers that share records and not disks', () => {
   it('let one host join by one string, and the same host again', async () => {
     const issued = await call(one, 'POST', `${inDefault}/jointokens`)
     const join = decodeJoinString(issued.body.join)
+    assert.equal(issued.body.token, join?.token, 'nothing beside it is good for more hosts')
     assert.deepEqual(join?.urls.toSorted(), [one.apiUrl, other.apiUrl].toSorted())
     const keys = ['host-1', 'host-2'].map((name) => {
       const der = generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'der' })

@@ -239,6 +239,8 @@ export class AgentServer implements AsyncDisposable {
       const body = chunks.length === 0 ? {} : JSON.parse(Buffer.concat(chunks).toString('utf8'))
       if (route === 'POST /join') return answer(201, this.#join(body))
       if (route === 'POST /token') return answer(201, this.#issue(body))
+      // As of a server that is older than the agent.
+      if (route === 'POST /key') throw new ApiError('NotFound', `${route} is not here`)
       if (!this.#nodeOf(request)) throw new ApiError('Unauthorized', 'this token is not good')
       if (route.startsWith('GET /blobs/')) return this.#give(route, response)
       if (route === 'GET /stream') return this.#stream(response)

@@ -31,13 +31,14 @@ export interface OperatedCluster {
 const names = ['a', 'b', 'c'] as const
 const written = (n: number): string => `10.0.0.${11 + n}`
 
-/** The first block of code below a heading. */
-function blockBelow(page: string, heading: string): string {
-  const from = page.indexOf(`### ${heading}`)
-  const block = /```\w*\n([\s\S]*?)```/.exec(page.slice(from))?.[1]
-  if (from < 0 || block === undefined) throw new Error(`docs/operating.md has no block below "${heading}"`)
-  return block
+/** The blocks of code of a step. */
+export function blocksBelow(page: string, heading: string): string[] {
+  const [, step = ''] = page.split(`\n### ${heading}\n`)
+  const blocks = [...(step.split('\n### ')[0]?.matchAll(/```\w*\n([\s\S]*?)```/g) ?? [])].map(([, block = '']) => block)
+  if (blocks.length === 0) throw new Error(`docs/operating.md has no block below "${heading}"`)
+  return blocks
 }
+const blockBelow = (page: string, heading: string): string => blocksBelow(page, heading)[0] ?? ''
 const field = (unit: string, name: string): string => {
   const match = new RegExp(`^${name}=(.*)$`, 'm').exec(unit.replaceAll('\\\n', ' '))
   if (!match?.[1]) throw new Error(`the unit has no ${name}`)

@@ -8,6 +8,7 @@ import path from 'node:path'
 import { exec } from '../../src/platform/exec.ts'
 import { findByArgument } from '../../src/platform/processes.ts'
 import { eventually } from './eventually.ts'
+import type { TestHost } from './hosts.ts'
 
 /** What is masked is of no use to a service, and some of it would clean up folders. */
 const masked = [
@@ -51,6 +52,8 @@ mkdir -p mnt/old
 pivot_root . mnt/old
 cd /
 umount -l /mnt/old
+# What systemd mounts for a service (credentials) has to reach it.
+mount --make-rshared /
 exec env -i container=svc3-test PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \\
   /lib/systemd/systemd --system --unit=multi-user.target "--machine-id=$2"`
 
@@ -66,12 +69,13 @@ export interface SystemdHost extends AsyncDisposable {
   run(script: string, input?: string | Uint8Array): Promise<string>
 }
 
-export async function startSystemd(): Promise<SystemdHost> {
+/** With the network of that host, or this machine's. */
+export async function startSystemd(on: Pick<TestHost, 'spawn'> = { spawn }): Promise<SystemdHost> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-systemd-'))
   // By it the first process inside is found from outside.
   const id = crypto.randomUUID().replaceAll('-', '')
   const words = ['--mount', 'sh', '-c', enclose, 'svc3-enclose', folder, id, boot]
-  const outer: ChildProcess = spawn('unshare', words, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const outer: ChildProcess = on.spawn('unshare', words, { stdio: ['ignore', 'ignore', 'pipe'] })
   let said = ''
   outer.stderr?.on('data', (chunk) => (said += chunk))
   const first = async (): Promise<number> => {
@@ -79,7 +83,18 @@ export async function startSystemd(): Promise<SystemdHost> {
     throw new Error(`systemd does not run: ${said.slice(-1_000)}`)
   }
   const run: SystemdHost['run'] = async (script, input) => {
-    const inside = ['-t', String(await first()), '--mount', '--pid', '--uts', '--ipc', '--cgroup', '--root', '--wd']
+    const inside = [
+      '-t',
+      String(await first()),
+      '--mount',
+      '--net',
+      '--pid',
+      '--uts',
+      '--ipc',
+      '--cgroup',
+      '--root',
+      '--wd',
+    ]
     const options = { timeoutMs: 150_000, ...(input !== undefined && { input }) }
     return (await exec('nsenter', [...inside, ...environment, '/bin/sh', '-ec', script], options)).stdout
   }

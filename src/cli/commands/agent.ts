@@ -75,6 +75,7 @@ export const command = defineCommand({
       max: 65_535,
       description: 'Exchange images with other nodes, and serve them here; 0 takes a free one',
     },
+    'renew-key': { type: 'boolean', description: 'Get the node another key; the one that it has is refused then' },
     'remove-unknown': {
       type: 'boolean',
       description: 'Remove VMs that the service does not list, also those that were kept',
@@ -103,6 +104,7 @@ export const command = defineCommand({
       does: 'The same, by an address of your own',
     },
     { line: 'svc3 agent', does: 'Go on as the node that this host is' },
+    { line: 'svc3 agent --renew-key', does: 'The same, by a new key; VMs and the node stay' },
     {
       line: 'svc3 agent --remove-unknown',
       does: 'The same; once, VMs go that were kept because the service had other or older data',
@@ -153,6 +155,7 @@ export const command = defineCommand({
       joinToken: join?.token,
       joined: removal(dataDir, options['join-token-file'], host.workingDir),
       trust: await trustOf(host, apiUrls, options.ca, options.fingerprint),
+      renewKey: options['renew-key'],
       removeUnknown: options['remove-unknown'],
     }
     return host.programs.agent(request)

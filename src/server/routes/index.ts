@@ -15,6 +15,7 @@ import { images } from './images.ts'
 import { isos } from './isos.ts'
 import { legacyUsage } from './legacy-usage.ts'
 import { namespaces } from './namespaces.ts'
+import { nodeKey } from './node-key.ts'
 import { nodes } from './nodes.ts'
 import { pushJobs } from './push-jobs.ts'
 import { checkCredential, registryCredentials } from './registry-credentials.ts'
@@ -62,6 +63,7 @@ const tableOf = (services: Services, table: () => Handlers): Handlers => ({
   ...service(services),
   ...agent(services),
   ...captures(services),
+  ...nodeKey(services),
   ...servers(services),
 })
 

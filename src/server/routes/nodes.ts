@@ -109,11 +109,11 @@ export function nodes(services: Services): HandlersOf<typeof api> {
       checkNamespace(services, namespace)
       const seconds = body?.duration === undefined ? joinTokenSeconds : parseDuration(body.duration)
       if (seconds === undefined || seconds < 60 || seconds > longestJoinSeconds) throw badDuration(body?.duration ?? '')
-      const { token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds)
-      const secret = body?.reusable ? token : (await nodeKeys.issueJoinToken(namespace, seconds, 'once')).token
+      const once = body?.reusable ? undefined : 'once'
+      const { token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds, once)
       const urls = services.peers?.servers.alive().map(({ apiUrl }) => apiUrl) ?? []
       const pin = await pinOf(services)
-      const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl])], pin, token: secret })
+      const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl])], pin, token })
       return { token, expiresAt: timestamp(expiresAt), join }
     },
   }
