@@ -65,12 +65,15 @@ export function createExchange(options: RegistryOptions): Exchange {
   }
 
   async function met(signal: AbortSignal | undefined): Promise<void> {
-    challenged ??= meet()
-    const meeting = challenged
-    await orAborted(meeting, signal).catch((error: unknown) => {
-      if (challenged === meeting && !isMet && !signal?.aborted) challenged = undefined
-      throw error
-    })
+    if (!challenged) {
+      const meeting = meet()
+      challenged = meeting
+      // Whoever still waits: the next one tries again.
+      meeting.catch(() => {
+        if (challenged === meeting) challenged = undefined
+      })
+    }
+    await orAborted(challenged, signal)
   }
 
   /** A name that was known a while ago is known again soon. */

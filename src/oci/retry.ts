@@ -68,6 +68,8 @@ export async function retrying<T>(
 
 /** Work that several wait for goes on when one of them does not any more. */
 export async function orAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  // A failure that nobody waits for any more must not end the process.
+  work.catch(() => undefined)
   signal?.throwIfAborted()
   const { promise, resolve, reject } = Promise.withResolvers<T>()
   const abort = (): void => reject(signal?.reason)

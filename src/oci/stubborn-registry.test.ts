@@ -236,6 +236,27 @@ describe('the way to a registry', () => {
     assert.equal(await second, false)
   })
 
+  it('that is away, and that nobody asks for any more, ends nothing', async () => {
+    const failed = Promise.withResolvers<void>()
+    const lookup: net.LookupFunction = (_name, _options, callback) => {
+      callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
+      // A failure that nobody handles is told after this.
+      setTimeout(failed.resolve, 10)
+    }
+    const target = repository({ server: `http://registry.test:${bad.port}`, lookup })
+    const blob = { mediaType: 'a/b', digest: `sha256:${'a'.repeat(64)}`, size: 1 }
+    const unhandled: unknown[] = []
+    const note = (error: unknown): void => void unhandled.push(error)
+    process.on('unhandledRejection', note)
+    try {
+      await assert.rejects(target.has(blob, AbortSignal.abort(new Error('went away'))), /went away/)
+      await failed.promise
+    } finally {
+      process.off('unhandledRejection', note)
+    }
+    assert.deepEqual(unhandled, [])
+  })
+
   const https = new URL('https://registry.example.com')
   for (const [code, message, fault] of [
     ['EPROTO', 'write EPROTO 80:error:0A00010B:SSL routines:ssl3_get_record:wrong version number', 'plain'],
