@@ -19,6 +19,26 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
   if (state === 'running') throw new StandInError(`VM "${name}" is already running!`)
   const isMac = config.os !== 'linux'
   if (options.suspendable && !isMac) throw new StandInError('You can only suspend macOS VMs', 64)
+  let isTold = false
+  const opened = Promise.withResolvers<Qmp>()
+  // Before anybody can see that it runs: Node would take the first SIGUSR1 for a debugger's.
+  for (const [signal, work] of Object.entries({
+    SIGINT: async (qmp: Qmp) => {
+      isTold = true
+      await qmp.execute('quit')
+    },
+    SIGUSR1: async (qmp: Qmp) => {
+      await suspend(qmp)
+      isTold = true
+      await qmp.execute('quit')
+    },
+    // macOS asks who sits there.
+    SIGUSR2: async (qmp: Qmp) => {
+      if (!isMac) await qmp.execute('system_powerdown')
+    },
+    SIGHUP: (qmp: Qmp) => qmp.execute('system_powerdown'),
+  }))
+    process.on(signal, () => void opened.promise.then(work).catch((error: Error) => fail(error)))
   lock(name, config)
   const isResumed = state === 'suspended'
   const hasScreen = options['vnc-experimental'] === true
@@ -29,26 +49,9 @@ export async function runVm(name: string, options: Readonly<Record<string, strin
   const qemu = spawn('setpriv', ['--pdeathsig', 'KILL', 'qemu-system-aarch64', ...words], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
-  let isTold = false
   const exited = new Promise<number>((resolve) => qemu.on('exit', (code) => resolve(code ?? 1)))
   const qmp = openQmp(qemu)
-  for (const [signal, work] of Object.entries({
-    SIGINT: async () => {
-      isTold = true
-      await qmp.execute('quit')
-    },
-    SIGUSR1: async () => {
-      await suspend(qmp)
-      isTold = true
-      await qmp.execute('quit')
-    },
-    // macOS asks who sits there.
-    SIGUSR2: async () => {
-      if (!isMac) await qmp.execute('system_powerdown')
-    },
-    SIGHUP: () => qmp.execute('system_powerdown'),
-  }))
-    process.on(signal, () => void work().catch((error: Error) => fail(error)))
+  opened.resolve(qmp)
   const code = exited.then((ended) => (isTold ? 0 : ended))
   await Promise.race([begin(qmp, { isResumed, hasScreen }), code])
   process.exit(await code)
