@@ -58,8 +58,20 @@ describe('a call to etcd', () => {
   })
 
   it('that was refused was surely not carried out', async (t) => {
-    const { client, asked } = await startMember(t, { code: grpc.resourceExhausted, text: 'etcdserver: mvcc: no space' })
-    await assert.rejects(client.call(methods.txn, Buffer.alloc(0), write), { perhaps: false })
+    const { client, asked } = await startMember(t, {
+      code: grpc.permissionDenied,
+      text: 'etcdserver: permission denied',
+    })
+    await assert.rejects(client.call(methods.txn, Buffer.alloc(0), write), { perhaps: false, settled: true })
+    assert.equal(asked().length, 1)
+  })
+
+  it('that was refused for want of space was carried out or not, and is not sent again', async (t) => {
+    const text = 'etcdserver: mvcc: database space exceeded'
+    const { client, asked } = await startMember(t, { code: grpc.resourceExhausted, text })
+    const isRepeatable = true
+    const failing = client.call(methods.txn, Buffer.alloc(0), { ...write, isRepeatable })
+    await assert.rejects(failing, { perhaps: true, settled: true })
     assert.equal(asked().length, 1)
   })
 

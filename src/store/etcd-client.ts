@@ -48,13 +48,15 @@ export interface Answer {
 export class EtcdFailure extends Error {
   override readonly name = 'EtcdFailure'
   readonly code: number
-  /** It may have been carried out all the same. */
+  /** It may have been carried out all the same: with `settled`, not later either, so that looking tells. */
   readonly perhaps: boolean
+  readonly settled: boolean
 
-  constructor(text: string, code: number, perhaps: boolean) {
+  constructor(text: string, code: number, perhaps: boolean, settled = !perhaps) {
     super(text)
     this.code = code
     this.perhaps = perhaps
+    this.settled = settled
   }
 }
 
@@ -90,7 +92,7 @@ export class EtcdClient {
   }
 
   async #try(method: string, body: Buffer, { isRepeatable, tryMs }: CallOptions, untilMs: number): Promise<Answer> {
-    let perhaps = false
+    let isUnclear = false
     let logins = 0
     for (let tries = 1; ; tries++) {
       let connection: Connection | undefined
@@ -100,19 +102,20 @@ export class EtcdClient {
         const leftMs = Math.max(untilMs - performance.now(), 100)
         return {
           bytes: await connection.unary(method, body, metadata, Math.min(tryMs, leftMs)),
-          perhapsBefore: perhaps,
+          perhapsBefore: isUnclear,
         }
       } catch (error) {
         if (!(error instanceof CallFailure)) throw error
         const verdict = judge(error)
-        perhaps ||= verdict === 'unclear'
+        isUnclear ||= verdict === 'unclear'
+        const isAnswer = verdict === 'final' || verdict === 'either'
         if (verdict === 'login') {
           this.#token = undefined
           logins++
-        } else if (verdict !== 'final') this.avoid(connection, error.message)
+        } else if (!isAnswer) this.avoid(connection, error.message)
         const isOver = performance.now() >= untilMs || this.#stop.signal.aborted || logins >= maxLogins
-        const isFinal = verdict === 'final' || (verdict === 'unclear' && !isRepeatable)
-        if (isFinal || isOver) throw new EtcdFailure(error.message, error.code, perhaps)
+        if (isAnswer || isOver || (verdict === 'unclear' && !isRepeatable))
+          throw new EtcdFailure(error.message, error.code, isUnclear || verdict === 'either', !isUnclear)
       }
       // The other members are asked at once; after that, they may need time to choose a leader.
       if (tries >= this.#members.count) await this.#members.pause(Math.min(25 * tries, 200))

@@ -18,10 +18,13 @@ export const grpc = {
   unauthenticated: 16,
 } as const
 
-/** `final`: no other member says anything else. `login`: with a new token. `unclear`: it may have been carried out. */
-export type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear'
+/**
+ * `final`: no other member says anything else. `login`: with a new token. `unclear`: it may have been carried out, or will
+ * be. `either`: it was carried out or it was not, and looking tells.
+ */
+export type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear' | 'either'
 
-/** What etcd, or a shim, says when it surely did nothing, and what to do about it. */
+/** What the words of etcd, or of a shim, say of what it did. */
 const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: no leader/, 'elsewhere'],
   [/raft proposal dropped/, 'elsewhere'],
@@ -30,6 +33,8 @@ const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: invalid auth token/, 'login'],
   [/etcdserver: (revision of auth store|auth: revision in header) is old/, 'login'],
   [/etcdserver: user name is empty/, 'login'],
+  // Whoever asks with room left is carried out, and refused all the same when there is none by then.
+  [/etcdserver: mvcc: database space exceeded/, 'either'],
   // Shims, of questions that they do not know.
   [/ is not (supported|implemented)/, 'final'],
 ]

@@ -8,7 +8,7 @@ import { type FoundMeta, readMeta } from './etcd-meta.ts'
 import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
 import { listEntries, readPast } from './etcd-read.ts'
 import { RecentChanges } from './etcd-recent.ts'
-import { recogniseCreate } from './etcd-recognise.ts'
+import { judgeDelete, recogniseCreate, recogniseUpdate } from './etcd-recognise.ts'
 import { Layout, type Meta, newOperationId, seal, shimFormat } from './etcd-records.ts'
 import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
@@ -156,21 +156,31 @@ class EtcdStore implements Store {
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
       const request = encodeUpdate(this.#layout.key(key), seal(op, text), wanted)
-      const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
-      const { succeeded, found, header } = txn
-      const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
-      if (succeeded || isOurs) return this.#written(key, readBack(value, text), found?.modRevision ?? header.revision)
-      // An earlier try may have won, and somebody changed or removed it since.
-      if (perhapsBefore) throw unknown(key, 'somebody else has written it since')
-      if (found?.modRevision === wanted) throw wronglyRefused(key)
-      throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+      const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
+      try {
+        const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
+        const { succeeded, found, header } = txn
+        const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
+        if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
+        // An earlier try may have won, and somebody changed or removed it since.
+        if (perhapsBefore) throw unknown(key, 'somebody else has written it since')
+        if (found?.modRevision === wanted) throw wronglyRefused(key)
+        throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+      } catch (error) {
+        if (!(error instanceof EtcdFailure && error.perhaps)) throw error
+        return entryAt(await recogniseUpdate(this.#calls, { key, op, before: wanted, failure: error }))
+      }
     })
   }
 
   async delete(key: string, expect: Rev): Promise<Rev> {
     return this.#work(key, true, async () => {
       const wanted = await this.#expected(key, expect)
-      const { txn, perhapsBefore } = await this.#calls.txn(encodeDelete(this.#layout.key(key), wanted), repeatable)
+      const request = encodeDelete(this.#layout.key(key), wanted)
+      const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable).catch(async (error: unknown) => {
+        if (!(error instanceof EtcdFailure && error.perhaps)) throw error
+        throw await judgeDelete(this.#calls, { key, before: wanted, failure: error })
+      })
       const { succeeded, header } = txn
       if (succeeded) {
         this.#acknowledge(header.revision)

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { openEtcd } from '../../src/store/etcd.ts'
 import { parseEtcdAddress } from '../../src/store/etcd-address.ts'
 import { openStore } from '../../src/store/open.ts'
-import type { Store } from '../../src/store/store.ts'
+import type { Entry, Store } from '../../src/store/store.ts'
 import { makePair } from '../support/certificates.ts'
 import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
@@ -97,6 +97,35 @@ describe('a cluster of etcd with users and certificates', () => {
     await rejectsWith('Unavailable', secure(`ca=${inFolder('ca')}`), /does not answer/)
     await rejectsWith('Unavailable', secure(`ca=${inFolder('stranger')}&${pair}`), /certificate/)
   })
+})
+
+it('whoever is refused for want of space has written nothing, and whoever is not has written', async () => {
+  await using etcd = await startEtcd({ args: ['--quota-backend-bytes=4000000'] })
+  await using cleanup = new AsyncDisposableStack()
+  const store = await openStore(`etcd://${new URL(etcd.urls[0] ?? '').host}/full`)
+  cleanup.defer(() => store.close())
+  const padding = 'x'.repeat(300_000)
+  const asked: PromiseSettledResult<Entry>[] = []
+  // All of a round ask while there is room, and etcd refuses with the same word what it then does and what it does not.
+  for (let round = 0; !asked.some(({ status }) => status === 'rejected'); round++) {
+    assert.ok(round < 5, 'the quota is not used up')
+    const short: Entry[] = []
+    for (let n = 0; round === 0 && n < 16; n++) short.push(await store.create(`/q/old${n}`, 'short'))
+    const creates = Array.from({ length: 16 }, (_, n) => store.create(`/q/new${round}-${n}`, padding))
+    const updates = short.map(({ key, rev }) => store.update(key, padding, rev))
+    asked.push(...(await Promise.allSettled([...creates, ...updates])))
+  }
+  const written = asked.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+  for (const each of asked)
+    if (each.status === 'rejected')
+      assert.match(String(each.reason), /^StoreError: etcd has used up its quota of space.*nothing was written/)
+  assert.ok(written.length > 0)
+  const { entries } = await store.list('/q/')
+  const large = entries.filter(({ value }) => value === padding)
+  assert.deepEqual(
+    large.map(({ key, rev }) => `${key} ${rev}`).sort(),
+    written.map(({ key, rev }) => `${key} ${rev}`).sort(),
+  )
 })
 
 it('a quota of space that is used up is told; reads go on; it recovers', async () => {
