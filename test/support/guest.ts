@@ -61,8 +61,14 @@ export async function openGuest(
     const tryMs = performance.now()
     try {
       const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout })
+      // Dropbear confuses channels when the command of one ends while another has none yet: one after the other.
+      let before: Promise<unknown> = Promise.resolve()
       return {
-        run: (command, timeoutMs = 120_000) => run(client, command, timeoutMs),
+        run(command, timeoutMs = 120_000) {
+          const running = before.then(() => run(client, command, timeoutMs))
+          before = running.catch(() => undefined)
+          return running
+        },
         [Symbol.dispose]: () => client.destroy(),
       }
     } catch (error) {
