@@ -1,4 +1,5 @@
-// The smallest disc that a PC boots: El Torito without emulation, and a boot sector that writes to the serial console.
+// The smallest disc and the smallest disk that a PC boots: one writes to the serial console, the other goes down by the
+// power button as well. The disc is El Torito without emulation.
 const sectorBytes = 2_048
 const [bootRecord, end, catalog, bootSector, sectors] = [17, 18, 19, 20, 24]
 
@@ -16,16 +17,46 @@ export function bootDisc(text: string): Buffer {
   at(catalog).writeUInt8(0x88, 32)
   at(catalog).writeUInt16LE(4, 38)
   at(catalog).writeUInt32LE(bootSector, 40)
-  code(text).copy(at(bootSector))
+  bootCode(text).copy(at(bootSector))
   return disc
 }
 
-/** 16 bit, wherever it is loaded. */
-function code(text: string): Buffer {
+/** Boots in no time, says so on the serial console, and from then on is powered off by its power button. */
+export function powerButtonDisk(text: string): Buffer {
+  const disk = Buffer.alloc(2 ** 20)
+  const listen = Buffer.from([
+    0xba, 0x02, 0x06, //       mov dx, 0x602, which events of q35's power management are told
+    0xb8, 0x00, 0x01, //       mov ax, 0x100, the power button
+    0xef, //                   out dx, ax
+    0xfb, //                   sti
+  ]) // biome-ignore format: as it is assembled
+  const goDown = Buffer.from([
+    0xf4, //             next: hlt, until the clock ticks
+    0xba, 0x00, 0x06, //       mov dx, 0x600, the events that were
+    0xed, //                   in ax, dx
+    0xf6, 0xc4, 0x01, //       test ah, 1
+    0x74, 0xf6, //             jz next
+    0xba, 0x04, 0x06, //       mov dx, 0x604, what it is to do
+    0xb8, 0x00, 0x20, //       mov ax, 0x2000, to sleep as deep as can be
+    0xef, //                   out dx, ax
+    0xeb, 0xed, //             jmp next
+  ]) // biome-ignore format: as it is assembled
+  bootCode(text, listen, goDown).copy(disk)
+  disk.writeUInt16LE(0xaa55, 510)
+  return disk
+}
+
+const halt = Buffer.from([
+  0xf4, //             done: hlt
+  0xeb, 0xfd, //             jmp done
+]) // biome-ignore format: as it is assembled
+
+/** 16 bit, wherever it is loaded: `first`, then the text to the serial console, then `last`, which does not end. */
+function bootCode(text: string, first: Buffer = Buffer.alloc(0), last: Buffer = halt): Buffer {
   const program = Buffer.from([
     0xe8, 0x00, 0x00, //       call next
     0x5e, //             next: pop si
-    0x83, 0xc6, 0x20, //       add si, text - next
+    0x83, 0xc6, 29 + last.length, // add si, text - next
     0xba, 0xf8, 0x03, //       mov dx, 0x3f8, the first serial port
     0x2e, 0xac, //       loop: cs lodsb
     0x84, 0xc0, //             test al, al
@@ -39,8 +70,6 @@ function code(text: string): Buffer {
     0x58, //                   pop ax
     0xee, //                   out dx, al
     0xeb, 0xea, //             jmp loop
-    0xf4, //             done: hlt
-    0xeb, 0xfd, //             jmp done
   ]) // biome-ignore format: as it is assembled
-  return Buffer.concat([program, Buffer.from(`${text}\r\n\0`, 'latin1')])
+  return Buffer.concat([first, program, last, Buffer.from(`${text}\r\n\0`, 'latin1')])
 }
