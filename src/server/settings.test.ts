@@ -3,6 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseSettings, SettingsError } from './settings.ts'
 
+it('the settings are the same without a file and with an empty one', () => {
+  assert.deepEqual(parseSettings(undefined), parseSettings('{}'))
+})
+
 describe('auth settings', () => {
   it('are those of the built-in provider when there are none', () => {
     assert.deepEqual(parseSettings(undefined).auth, { emailClaim: 'email', groupsClaim: 'groups', adminGroups: [] })

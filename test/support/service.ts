@@ -93,7 +93,7 @@ export async function startService(
   const tokens = createTokens(signingKeys, clock, isCurrent)
   const logLines: string[] = []
   const stopping = new AbortController()
-  const settings = parseSettings(JSON.stringify(options.settings ?? {}))
+  const settings = parseSettings(options.settings && JSON.stringify(options.settings))
   const log = createLog(options.logLevel ?? 'debug', (line) => logLines.push(line))
   const fleetServices = createFleetServices({ collections, secrets, clock, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
