@@ -34,9 +34,9 @@ const vm = async (name: string): Promise<{ ip: string; ssh: number; warning?: st
 const into = async (name: string): Promise<Guest> => openGuest(await vm(name), {}, 300_000)
 const shape = (cpu: string): string[] => ['-c', cpu, '-m', '0.3']
 
-/** Counts in memory only; the file is for reading it, and is never empty. */
+/** Counts in memory only, until it is enough; the file is for reading it, and is never empty. */
 const startCounter =
-  '(n=0; while true; do n=$((n+1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.2; done) < /dev/null > /dev/null 2>&1 & echo begun'
+  '(n=0; until [ -e /tmp/enough ]; do n=$((n+1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.2; done) < /dev/null > /dev/null 2>&1 & echo begun'
 
 /** The guest reads what was uploaded, to the last byte. The small guest loads what it needs to boot, and no more. */
 async function readsDisc(guest: Guest, disc: string): Promise<void> {
@@ -70,6 +70,7 @@ for (const architecture of testedArchitectures)
       const [shown] = JSON.parse(await ok('image', 'list', name('saved'), '-o', 'json'))
       assert.deepEqual([shown.state, shown.type, shown.sourceType], ['Ready', architecture, 'vm'])
       assert.equal(shown.description, 'With a file')
+      await ok('vm', 'delete', name('a'))
     })
 
     it('is there again in a VM of the same shape: the file, and the counter that goes on counting', async () => {
@@ -80,7 +81,7 @@ for (const architecture of testedArchitectures)
       assert.equal((await vm(name('b'))).warning, undefined)
       const first = Number(await guest.run('cat /tmp/count'))
       assert.ok(first >= count, `${first} after ${count}`)
-      await guest.run(`until [ "$(cat /tmp/count)" -gt ${first} ]; do sleep 0.2; done`)
+      await guest.run(`until [ "$(cat /tmp/count)" -gt ${first} ]; do sleep 0.2; done; touch /tmp/enough`)
     })
 
     it('boots from its disk in another shape, which says so', async () => {

@@ -11,8 +11,11 @@ import { exec } from '../../src/platform/exec.ts'
 
 export type Architecture = 'amd64' | 'arm64'
 
+/** In test/long. What guests do in the README's tour as well is left to it otherwise: a boot without KVM takes seconds. */
+export const isAllTested = Boolean(process.env.SVC3_TEST_ALL)
+
 /** Of arm64 the README's tour and vms.test.ts go from deploy to save, commit, push and pull; all of it is in test/long. */
-export const testedArchitectures: readonly Architecture[] = process.env.SVC3_TEST_ALL ? ['amd64', 'arm64'] : ['amd64']
+export const testedArchitectures: readonly Architecture[] = isAllTested ? ['amd64', 'arm64'] : ['amd64']
 
 /** By the user, so that nobody else's files are trusted; and by what makes the images, so that they are of today. */
 export const tinyCache = path.join(
@@ -57,9 +60,13 @@ export async function openGuest(
   const { user = 'admin', password = user } = login
   const untilMs = performance.now() + patienceMs
   let readyTimeout = 15_000
+  // A connection that comes before the guest listens is heard of by it only seconds later, or never: so, short ones first.
+  // On a host with too much to do a guest that is up takes seconds to greet.
+  let greetingMs = 600
   for (;;) {
     const tryMs = performance.now()
     try {
+      if ((await greeting(ip, ssh, greetingMs)) === undefined) throw new Error('it does not greet')
       const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout })
       // Dropbear confuses channels when the command of one ends while another has none yet: one after the other.
       let before: Promise<unknown> = Promise.resolve()
@@ -73,7 +80,8 @@ export async function openGuest(
       }
     } catch (error) {
       if (performance.now() > untilMs) throw new Error(`no SSH at ${ip}:${ssh}`, { cause: error })
-      // One that began before the guest listened may hang; but a guest that is slow needs more time for the next.
+      // A guest that is slow needs more time for the next.
+      if (performance.now() - tryMs >= greetingMs) greetingMs = Math.min(greetingMs * 1.15, 20_000)
       if (performance.now() - tryMs >= readyTimeout) readyTimeout = 30_000
       await new Promise((resolve) => setTimeout(resolve, 200))
     }
