@@ -5,8 +5,10 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
+import { powerButtonDisk } from '../support/boot-disc.ts'
 import { choose, go, type Opened, openConsole } from '../support/console.ts'
-import { type DevServer, makeFolder, startDev } from '../support/dev-server.ts'
+import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
+import { speakingDisk } from '../support/efi-disks.ts'
 import { eventually } from '../support/eventually.ts'
 import { openGuest, seedTiny } from '../support/guest.ts'
 import { launchBrowser, screenshot } from '../support/login.ts'
@@ -25,13 +27,16 @@ let page: Page
 before(async () => {
   folder = await makeFolder()
   const data = path.join(folder, 'data')
-  await seedTiny(path.join(data, 'images'), ['amd64', 'arm64'])
+  await seedTiny(path.join(data, 'images'), ['amd64'])
   const starting = [
     startDev(data),
     launchBrowser(),
     startRegistry({ folder: path.join(folder, 'registry'), hasPassword: true }),
   ]
   ;[server, browser, registry] = (await Promise.all(starting)) as [DevServer, Browser, RegistryProcess]
+  // Where nobody looks inside, guests that are up at once.
+  await upload('quick', 'amd64', powerButtonDisk('booted'))
+  await upload('quick-mac', 'arm64', speakingDisk('booted'))
   opened = await openConsole(browser, server, server.token)
   page = opened.page
 })
@@ -44,6 +49,14 @@ after(async () => {
   await registry.kill()
   await fs.rm(folder, { recursive: true, force: true })
 })
+
+async function upload(name: string, type: string, disk: Buffer): Promise<void> {
+  const file = path.join(folder, `${name}.raw`)
+  await fs.writeFile(file, disk)
+  const words = ['image', 'upload', file, '--name', name, '--type', type]
+  const { code, stderr } = await svc3(words, { env: { SVC3_DATA: path.join(folder, 'data') } })
+  assert.equal(code, 0, stderr)
+}
 
 const state = (word: string) => page.locator('.page-head').getByText(word, { exact: true })
 const show = async (vm: string) => (await server.call('GET', `${ns}/vms/${vm}`)).body
@@ -139,8 +152,14 @@ describe('the console with real VMs', () => {
     await eventually(async () => assert.ok(!(await page.evaluate(isFull))))
   })
 
-  it('stops, starts, suspends, resumes and reverts it', { timeout: 170_000 }, async () => {
-    await go(page, server, '/vms/svc-default/demo')
+  it('stops, starts, suspends, resumes and reverts one', { timeout: 170_000 }, async () => {
+    await deploy('fast', 'quick')
+    // The page has left it.
+    assert.equal((await server.call('DELETE', `${ns}/vms/demo`)).status, 200)
+    // Before, it does not hear its power button.
+    const headers = { authorization: `Bearer ${server.token}` }
+    const log = async () => (await fetch(`${server.apiUrl}${ns}/vms/fast/logs`, { headers })).text()
+    await eventually(async () => assert.match(await log(), /booted/), bootMs)
     await choose(page, 'Actions', 'Suspend')
     await submit('Suspend')
     await state('suspended').waitFor()
@@ -154,37 +173,37 @@ describe('the console with real VMs', () => {
     await submit('Start')
     await state('running').waitFor()
     await choose(page, 'Actions', 'Revert')
-    await page.getByLabel('Type demo to confirm').fill('demo')
+    await page.getByLabel('Type fast to confirm').fill('fast')
     await submit('Revert')
     await state('running').waitFor()
-    assert.equal((await show('demo')).diskGeneration, 2)
+    assert.equal((await show('fast')).diskGeneration, 2)
   })
 
   it('saves it, and commits it, with progress on the page of the image', { timeout: 170_000 }, async () => {
-    await go(page, server, '/vms/svc-default/demo')
+    await go(page, server, '/vms/svc-default/fast')
     await choose(page, 'Actions', 'Save as image')
-    await page.getByLabel('Name of the new image').fill('demo-saved')
+    await page.getByLabel('Name of the new image').fill('fast-saved')
     await submit('Save as image')
-    await go(page, server, '/images/demo-saved')
+    await go(page, server, '/images/fast-saved')
     await state('Ready').waitFor({ timeout: bootMs })
-    await page.getByRole('img', { name: 'Lineage of demo-saved' }).waitFor()
+    await page.getByRole('img', { name: 'Lineage of fast-saved' }).waitFor()
     await screenshot(page, 'console-real-image')
-    await deploy('second', 'demo-saved')
+    await deploy('second', 'fast-saved')
     await choose(page, 'Actions', 'Commit to image')
     await submit('Commit to image')
     // The page of the image has its versions from its own record, and what it was made from.
-    await go(page, server, '/images/demo-saved')
+    await go(page, server, '/images/fast-saved')
     const versions = page.getByRole('list', { name: 'Versions' })
     await versions.getByText('version 2').waitFor({ timeout: bootMs })
     await state('Ready').waitFor()
-    assert.match(await versions.innerText(), /version 2\s+svc-default\/second[\s\S]*version 1\s+svc-default\/demo/)
-    const { body } = await server.call('GET', `${ns}/images/demo-saved`)
-    assert.deepEqual(body.parent, { image: 'tiny-amd64', version: 1, vm: 'svc-default/demo' })
+    assert.match(await versions.innerText(), /version 2\s+svc-default\/second[\s\S]*version 1\s+svc-default\/fast/)
+    const { body } = await server.call('GET', `${ns}/images/fast-saved`)
+    assert.deepEqual(body.parent, { image: 'quick', version: 1, vm: 'svc-default/fast' })
   })
 
   it('pushes an Apple silicon-based one, and shows how far it is', { timeout: 170_000 }, async () => {
     const { username, password } = registryUser
-    await deploy('mac', 'tiny-arm64')
+    await deploy('mac', 'quick-mac')
     await choose(page, 'Actions', 'Push to registry')
     const push = page.getByRole('dialog', { name: 'Push to registry: mac' })
     await push.getByLabel('Image reference').fill(`${registry.host}/team/mac:1`)
