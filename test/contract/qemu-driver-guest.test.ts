@@ -11,7 +11,7 @@ import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { buildTiny, tinyFolder, tinyImage } from '../../src/images/tiny/build.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePort } from '../support/free-port.ts'
-import { type Guest, greeting, openGuest, testedArchitectures, tinyCache } from '../support/guest.ts'
+import { type Guest, greeting, isAllTested, openGuest, testedArchitectures, tinyCache } from '../support/guest.ts'
 import { blankImage, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { goesOnElsewhere } from './driver-resumes.ts'
 import { specify, within } from './driver-vm.ts'
@@ -137,23 +137,29 @@ describe('a guest of qemu', { concurrency: true }, () => {
         await goesOnElsewhere({ root, driver, handle, vm, guest })
       })
 
-      it('keeps its disk over a clean stop, and sees that it was grown', boots, async () => {
-        {
+      // Otherwise vms.test.ts does, through the whole service.
+      if (isAllTested)
+        it('keeps its disk over a clean stop, and sees that it was grown', boots, async () => {
+          {
+            using guest = await asRoot()
+            await guest.run('echo kept > /root/kept')
+          }
+          // By itself, not by the deadline: that is after any test has to be over.
+          await driver.stop(handle, { graceSeconds: 600 })
+          assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
+          await driver.resizing.grow(handle, 2 * gib)
+          await driver.start(handle, vm, signal())
           using guest = await asRoot()
-          await guest.run('echo kept > /root/kept')
-        }
-        // By itself, not by the deadline: that is after any test has to be over.
-        await driver.stop(handle, { graceSeconds: 600 })
-        assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
-        await driver.resizing.grow(handle, 2 * gib)
-        await driver.start(handle, vm, signal())
-        using guest = await asRoot()
-        assert.equal(await guest.run('cat /root/kept'), 'kept')
-        assert.equal(Number(await guest.run('cat /sys/block/vda/size')) * 512, 2 * gib)
-        assert.match(await fs.readFile(driver.console.log(handle), 'utf8'), /SSH is up/)
-      })
+          assert.equal(await guest.run('cat /root/kept'), 'kept')
+          assert.equal(Number(await guest.run('cat /sys/block/vda/size')) * 512, 2 * gib)
+          assert.match(await fs.readFile(driver.console.log(handle), 'utf8'), /SSH is up/)
+        })
 
       it('goes back to the image, also with old devices, and may power itself off', boots, async () => {
+        {
+          using guest = await asRoot()
+          await guest.run('echo kept > /root/kept; sync')
+        }
         await driver.stop(handle, { graceSeconds: 0 })
         await driver.reverting.revert(handle, vm)
         const old = { ...vm, netBoost: false, legacyIO: true, systemSerial: 'SVC3-0815' }

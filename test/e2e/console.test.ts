@@ -5,13 +5,12 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
-import { powerButtonDisk } from '../support/boot-disc.ts'
 import { choose, go, type Opened, openConsole } from '../support/console.ts'
-import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
-import { speakingDisk } from '../support/efi-disks.ts'
+import { type DevServer, makeFolder, startDev } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
 import { openGuest, seedTiny } from '../support/guest.ts'
 import { launchBrowser, screenshot } from '../support/login.ts'
+import { quickImage, quickWord, uploadQuick } from '../support/quick-images.ts'
 import { type RegistryProcess, registryUser, startRegistry } from '../support/registry.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
@@ -35,8 +34,7 @@ before(async () => {
   ]
   ;[server, browser, registry] = (await Promise.all(starting)) as [DevServer, Browser, RegistryProcess]
   // Where nobody looks inside, guests that are up at once.
-  await upload('quick', 'amd64', powerButtonDisk('booted'))
-  await upload('quick-mac', 'arm64', speakingDisk('booted'))
+  for (const architecture of ['amd64', 'arm64'] as const) await uploadQuick(data, architecture)
   opened = await openConsole(browser, server, server.token)
   page = opened.page
 })
@@ -49,14 +47,6 @@ after(async () => {
   await registry.kill()
   await fs.rm(folder, { recursive: true, force: true })
 })
-
-async function upload(name: string, type: string, disk: Buffer): Promise<void> {
-  const file = path.join(folder, `${name}.raw`)
-  await fs.writeFile(file, disk)
-  const words = ['image', 'upload', file, '--name', name, '--type', type]
-  const { code, stderr } = await svc3(words, { env: { SVC3_DATA: path.join(folder, 'data') } })
-  assert.equal(code, 0, stderr)
-}
 
 const state = (word: string) => page.locator('.page-head').getByText(word, { exact: true })
 const show = async (vm: string) => (await server.call('GET', `${ns}/vms/${vm}`)).body
@@ -153,13 +143,13 @@ describe('the console with real VMs', () => {
   })
 
   it('stops, starts, suspends, resumes and reverts one', { timeout: 170_000 }, async () => {
-    await deploy('fast', 'quick')
+    await deploy('fast', quickImage('amd64'))
     // The page has left it.
     assert.equal((await server.call('DELETE', `${ns}/vms/demo`)).status, 200)
     // Before, it does not hear its power button.
     const headers = { authorization: `Bearer ${server.token}` }
     const log = async () => (await fetch(`${server.apiUrl}${ns}/vms/fast/logs`, { headers })).text()
-    await eventually(async () => assert.match(await log(), /booted/), bootMs)
+    await eventually(async () => assert.ok((await log()).includes(quickWord)), bootMs)
     await choose(page, 'Actions', 'Suspend')
     await submit('Suspend')
     await state('suspended').waitFor()
@@ -198,12 +188,12 @@ describe('the console with real VMs', () => {
     await state('Ready').waitFor()
     assert.match(await versions.innerText(), /version 2\s+svc-default\/second[\s\S]*version 1\s+svc-default\/fast/)
     const { body } = await server.call('GET', `${ns}/images/fast-saved`)
-    assert.deepEqual(body.parent, { image: 'quick', version: 1, vm: 'svc-default/fast' })
+    assert.deepEqual(body.parent, { image: quickImage('amd64'), version: 1, vm: 'svc-default/fast' })
   })
 
   it('pushes an Apple silicon-based one, and shows how far it is', { timeout: 170_000 }, async () => {
     const { username, password } = registryUser
-    await deploy('mac', 'quick-mac')
+    await deploy('mac', quickImage('arm64'))
     await choose(page, 'Actions', 'Push to registry')
     const push = page.getByRole('dialog', { name: 'Push to registry: mac' })
     await push.getByLabel('Image reference').fill(`${registry.host}/team/mac:1`)

@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type DevServer, makeFolder, program, type Ran, root, startDev, svc3 } from '../support/dev-server.ts'
-import { seedTiny } from '../support/guest.ts'
+import { quickImage, uploadQuick } from '../support/quick-images.ts'
 
 const password = 'correct horse battery'
 const inFixtures = (file: string): string => path.join(root, 'test/fixtures', file)
@@ -17,12 +17,16 @@ async function addUser(data: string): Promise<void> {
   assert.equal(code, 0, stderr)
 }
 
-const runJourney = (dev: DevServer): Promise<Ran> =>
-  runScript('legacy-journey.sh', { ORKA_API: dev.apiUrl, ORKA_EMAIL: 'ada@example.com', ORKA_PASSWORD: password })
+const runJourney = (dev: DevServer, image: string): Promise<Ran> =>
+  runScript('legacy-journey.sh', image, {
+    ORKA_API: dev.apiUrl,
+    ORKA_EMAIL: 'ada@example.com',
+    ORKA_PASSWORD: password,
+  })
 
-function runScript(file: string, env: Record<string, string>): Promise<Ran> {
+function runScript(file: string, image: string, env: Record<string, string>): Promise<Ran> {
   return new Promise((resolve) => {
-    const options = { env: { ...process.env, ORKA_BASE_IMAGE: 'tiny-amd64', ...env }, timeout: 400_000 }
+    const options = { env: { ...process.env, ORKA_BASE_IMAGE: image, ...env }, timeout: 400_000 }
     execFile('sh', [inFixtures(file)], options, (error, stdout, stderr) =>
       resolve({ code: error ? Number(error.code ?? 1) : 0, stdout, stderr }),
     )
@@ -34,8 +38,8 @@ describe('a script of 2.4.x on a real VM', () => {
   let data: string
   before(async () => {
     data = await makeFolder()
-    await seedTiny(path.join(data, 'images'), ['amd64'])
     dev = await startDev(data, { args: ['--nodes', 'amd64=1'] })
+    await uploadQuick(data, 'amd64')
     await addUser(data)
   })
   after(async () => {
@@ -45,7 +49,7 @@ describe('a script of 2.4.x on a real VM', () => {
   })
 
   it('runs unchanged from end to end', async () => {
-    const { code, stdout, stderr } = await runJourney(dev)
+    const { code, stdout, stderr } = await runJourney(dev, quickImage('amd64'))
     assert.equal(code, 0, `${stdout}\n${stderr}`)
     for (const said of [
       'Successfully copied', 'Successfully tagged node', 'Successfully Created', /deployed [0-9a-f-]{36} at 127\.0\.0\.1:\d+/,
@@ -83,7 +87,7 @@ describe('a script of 2.4.x on a real VM', () => {
       SVC3_TOKEN: dev.token,
       PATH: `${path.join(root, 'bin')}:${process.env.PATH}`,
     }
-    const { code, stdout, stderr } = await runScript('legacy-journey-replaced.sh', env)
+    const { code, stdout, stderr } = await runScript('legacy-journey-replaced.sh', quickImage('amd64'), env)
     assert.equal(code, 0, `${stdout}\n${stderr}`)
     assert.match(stdout, /journey done/)
     const scan = await svc3(['migrate', 'scan', inFixtures('legacy-journey-replaced.sh')])
@@ -98,7 +102,7 @@ describe('the gateway', () => {
     {
       await using dev = await startDev(data, { args })
       await addUser(data)
-      const { code, stdout, stderr } = await runJourney(dev)
+      const { code, stdout, stderr } = await runJourney(dev, 'tiny-amd64')
       assert.equal(code, 0, `${stdout}\n${stderr}`)
       await dev.kill('SIGTERM')
     }

@@ -5,13 +5,13 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { powerButtonDisk } from '../support/boot-disc.ts'
-import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
+import { type DevServer, makeFolder, startDev } from '../support/dev-server.ts'
 import { eventually } from '../support/eventually.ts'
+import { quickImage, uploadQuick } from '../support/quick-images.ts'
 
 const vms = '/api/v1/namespaces/svc-default/vms'
 /** A guest that is up at once: it is the service that is looked at, and the process that it has to do with. */
-const image = 'guest-amd64'
+const image = quickImage('amd64')
 let data: string
 /** Names the point at which the service is to die. */
 let fatal: string
@@ -21,12 +21,7 @@ before(async () => {
   data = await makeFolder()
   fatal = `${data}.failpoint`
   dev = await start()
-  const disk = path.join(data, 'guest.raw')
-  await fs.writeFile(disk, powerButtonDisk('booted'))
-  const { code, stderr } = await svc3(['image', 'upload', disk, '--name', image, '--type', 'amd64'], {
-    env: { SVC3_DATA: data },
-  })
-  assert.equal(code, 0, stderr)
+  await uploadQuick(data, 'amd64')
 })
 after(async () => {
   await dev.kill('SIGTERM')
