@@ -19,7 +19,7 @@ interface Asked {
 /** A member that is of a good version, and answers all else with that error. */
 async function startMember(t: TestContext, failure: { readonly code: number; readonly text: string }) {
   const asked: Asked[] = []
-  const version = message(messageField(1, presentNumber(1, 7)), bytesField(2, '3.5.24'))
+  const version = message(messageField(1, message(presentNumber(1, 7))), bytesField(2, '3.5.24'))
   const server = http2.createServer()
   server.on('stream', (stream, headers) => {
     const method = String(headers[':path'])
