@@ -5,6 +5,7 @@ import { ContentAwayError, type ContentStore, NoContentError } from '../images/c
 import type { Log } from '../platform/log.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/server-records.ts'
 import type { ServerCalls } from './server-calls.ts'
+import { hostOf } from './servers.ts'
 
 export interface SharedContentOptions {
   readonly own: ContentStore
@@ -127,15 +128,16 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
   }
 }
 
-const hostOf = ({ internalUrl }: KnownServerRecord): string => new URL(internalUrl).host
-
 const mostNamed = 5
 
 function toComeBack(hosts: readonly string[]): string {
   const [first = '', ...more] = new Set(hosts)
   if (more.length === 0)
-    return `the server ${first} may have it and cannot be reached; start it again, or upload what is lost with it`
+    return `the server ${first} may have it and cannot be reached; start it again, or ${toGiveUp(first)}`
   const rest = more.length < mostNamed ? '' : ` and ${more.length + 1 - mostNamed} more`
   const named = [first, ...more].slice(0, mostNamed).join(', ')
-  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or upload what is lost with it`
+  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or ${toGiveUp('SERVER')}`
 }
+
+const toGiveUp = (host: string): string =>
+  `have whoever runs it give it up ("svc3 server forget ${host}") and upload what is lost`
