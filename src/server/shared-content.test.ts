@@ -129,6 +129,7 @@ describe('content of several servers', () => {
         size: () => shared.size(missing),
         open: () => shared.open(missing).next(),
         hold: () => openImageContents(shared).hold(missing),
+        requireAll: async () => shared.requireAll?.([missing]),
       }
       for (const [name, call] of Object.entries(calls)) {
         const error = await call().then(() => undefined, refusalOf)
@@ -142,6 +143,17 @@ describe('content of several servers', () => {
     const { shared } = await among({ far })
     assert.equal(await shared.size(missing), undefined)
     assert.equal(await openImageContents(shared).hold(missing), false)
+    const lost = await shared.requireAll?.([missing]).then(() => undefined, refusalOf)
+    assert.deepEqual([lost?.code, lost?.options.hint], [409, 'delete it and upload it again'])
+  })
+
+  it('is looked for without being brought, all of it in one question', async () => {
+    const far = await newStore()
+    const digests = await Promise.all([1, 2, 3].map(async (n) => (await far.put(Buffer.from(`chunk ${n}`))).digest))
+    const { own, shared, asked } = await among({ far }, { size: async () => undefined })
+    await shared.requireAll?.(digests)
+    assert.deepEqual(asked, ['3 of far'])
+    assert.deepEqual(await Promise.all(digests.map((digest) => own.has(digest))), [false, false, false])
   })
 
   it('that breaks off on its way from another server is there still', async () => {

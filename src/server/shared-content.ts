@@ -2,6 +2,7 @@
 // what it lacks it takes from another one. Content is named by its digest, so that a copy is as good as any other.
 import { findServerBlobs, getServerBlob } from '../api/servers.ts'
 import { ContentAwayError, type ContentStore, NoContentError } from '../images/content.ts'
+import { eachAtOnce } from '../images/parallel.ts'
 import type { Log } from '../platform/log.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/server-records.ts'
 import type { ServerCalls } from './server-calls.ts'
@@ -25,6 +26,8 @@ const askMs = 10_000
 /** A chunk that does not come in this time is asked for again by whoever needs it. */
 const fetchMs = 5 * 60_000
 const mostAsked = 5_000
+/** So many questions about what is not here go out together. */
+const looksAtOnce = 500
 
 export function shareContent({ own, others, away, calls, log }: SharedContentOptions): ContentStore {
   const fetching = new Map<string, Promise<boolean>>()
@@ -118,6 +121,10 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     async size(digest) {
       return (await own.size(digest)) ?? ((await bring(digest)) ? own.size(digest) : undefined)
     },
+    requireAll: (digests) =>
+      eachAtOnce(digests, looksAtOnce, async (digest) => {
+        if ((await own.size(digest)) === undefined && !(await find(digest))) throw new NoContentError(digest)
+      }),
     async *open(digest, part) {
       if ((await own.size(digest)) === undefined) await bring(digest)
       yield* own.open(digest, part)
