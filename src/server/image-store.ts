@@ -215,9 +215,7 @@ export class ImageStore {
       })
     if (isHeld || (await hold(content))) return made
     await takeBack()
-    if (collection.get('', from)?.value.content === content)
-      throw this.#conflict(from, 'is not whole any more: some of it is lost', 'delete it and upload it again')
-    throw this.#conflict(from, 'was deleted while it was being copied', 'copy another one')
+    throw this.#conflict(from, 'was deleted meanwhile, or some of it is lost', 'delete it and upload it again')
   }
 
   describe(name: string, description: string, now: Date): Promise<Entry<ImageRecord>> {
