@@ -6,7 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
-import { setImmediate } from 'node:timers/promises'
+import { setTimeout } from 'node:timers/promises'
 import { eventually } from '../../test/support/eventually.ts'
 import { forgetServer } from '../bin/forget-server.ts'
 import { present, replicasIn } from '../bin/sharing.ts'
@@ -272,7 +272,7 @@ describe('servers that have been there', () => {
       ended.catch(() => undefined)
       while (!isOver) {
         running = await servers.update(running, { ...running.value, beat: running.value.beat + 1 })
-        await setImmediate()
+        await setTimeout(5)
       }
       await ended
     }
@@ -313,7 +313,7 @@ describe('servers that have been there', () => {
     const list = collections.images.list.bind(collections.images)
     let looked = Promise.withResolvers<void>()
     collections.images.list = (...asked) => {
-      void setImmediate().then(looked.resolve)
+      setImmediate(looked.resolve)
       return list(...asked)
     }
     let brought = Promise.withResolvers<string>()
