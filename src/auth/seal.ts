@@ -65,8 +65,7 @@ const refused = (binding: Binding, problem: string): SealError =>
 
 /** Fields in order of name, so that the order in which a record was built does not matter. */
 function associated(keyId: string, { key, fields }: Binding): Buffer {
-  const sorted = Object.entries(fields)
-    .filter(([, value]) => value !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+  const names = Object.keys(fields).sort()
+  const sorted = names.flatMap((name) => (fields[name] === undefined ? [] : [[name, fields[name]]]))
   return Buffer.from(JSON.stringify([keyId, key, sorted]))
 }

@@ -6,5 +6,11 @@ export interface Clock {
 
 export const systemClock: Clock = { now: () => new Date() }
 
-/** RFC 3339, UTC, seconds: how every time stands in records and answers. */
-export const timestamp = (date: Date): string => `${date.toISOString().slice(0, 19)}Z`
+let latest = { second: Number.NaN, text: '' }
+
+/** RFC 3339, UTC, seconds: how every time stands in records and answers. Most ask for the same second as the one before. */
+export function timestamp(date: Date): string {
+  const second = Math.floor(date.getTime() / 1_000)
+  if (second !== latest.second) latest = { second, text: `${date.toISOString().slice(0, 19)}Z` }
+  return latest.text
+}

@@ -37,9 +37,9 @@ export function createLog(
     { write },
   )
   return {
-    debug: (message, fields) => sink.debug(allowed(fields), message),
-    info: (message, fields) => sink.info(allowed(fields), message),
-    warn: (message, fields) => sink.warn(allowed(fields), message),
+    debug: (message, fields) => sink.isLevelEnabled('debug') && sink.debug(allowed(fields), message),
+    info: (message, fields) => sink.isLevelEnabled('info') && sink.info(allowed(fields), message),
+    warn: (message, fields) => sink.isLevelEnabled('warn') && sink.warn(allowed(fields), message),
     error: (message, fields, error) => sink.error({ ...allowed(fields), ...describe(error) }, message),
   }
 }

@@ -34,13 +34,14 @@ export async function recordChange(
   if (!operation.involves) return
   const now = clock.now()
   const actor = principal ? displayName(principal) : 'anonymous'
-  const name = namedBy(operation.involves, change)
+  const { reason, summary, path } = wordsOf(operation, operation.involves)
+  const name = namedBy(path, change)
   const id = eventId(now)
   await collections.events.create(namespaceOf(change), id, {
     name: id,
     type: 'Normal',
-    reason: operation.id.charAt(0).toUpperCase() + operation.id.slice(1),
-    message: `${actor}: ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}: ${name}${detailsOf(change)}`,
+    reason,
+    message: `${actor}: ${summary}: ${name}${detailsOf(change)}`,
     involved: { kind: operation.noun, name },
     actor,
     requestId,
@@ -56,16 +57,36 @@ export async function recordChange(
   }
 }
 
-function namedBy(path: string, { params, body, answer }: Change): string {
-  const value = path
-    .split('.')
-    .reduce<unknown>((each, step) => (each as Record<string, unknown> | undefined)?.[step], { params, body, answer })
+interface Words {
+  readonly reason: string
+  readonly summary: string
+  readonly path: readonly string[]
+}
+
+const known = new WeakMap<Operation, Words>()
+
+/** The same for every change that an operation makes. */
+function wordsOf(operation: Operation, involves: string): Words {
+  const { id, summary } = operation
+  const words = known.get(operation) ?? {
+    reason: id.charAt(0).toUpperCase() + id.slice(1),
+    summary: summary.charAt(0).toLowerCase() + summary.slice(1),
+    path: involves.split('.'),
+  }
+  known.set(operation, words)
+  return words
+}
+
+function namedBy(path: readonly string[], { params, body, answer }: Change): string {
+  let value: unknown = { params, body, answer }
+  for (const step of path) value = (value as Record<string, unknown> | undefined)?.[step]
   return typeof value === 'string' ? value.slice(0, 300) : ''
 }
 
 /** ` (users ana@example.com; serviceaccounts svc-ios:jenkins)`: what was asked for, as far as it is told. */
 function detailsOf({ operation, body }: Change): string {
-  const told = (operation.tells ?? []).flatMap((field) => {
+  if (!operation.tells) return ''
+  const told = operation.tells.flatMap((field) => {
     const value = (body as Record<string, unknown> | undefined)?.[field]
     const text = [value]
       .flat()

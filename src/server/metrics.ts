@@ -72,26 +72,29 @@ export function createMetrics(version: string): Metrics {
     registers: [registry],
   })
 
-  /** Looking a label set up costs more than observing it: one child per route and status is kept. */
-  const children = new Map<string, { observe(value: number): void }>()
-  const child = (method: string, route: string, status: number): { observe(value: number): void } => {
-    const key = `${method} ${route} ${status}`
-    const known = children.get(key)
-    if (known) return known
-    const made = requests.labels(method, route, String(status))
-    children.set(key, made)
-    return made
-  }
+  const requestsOf = children(requests)
+  const latenciesOf = children(latencies)
   return {
     registry,
     request(method, route, status, seconds) {
-      child(method, route, status).observe(seconds)
+      requestsOf(method, route, String(status)).observe(seconds)
       if (status === 401 || status === 403) refusals.labels(route, String(status)).inc()
     },
-    store: (operation, seconds, outcome) => latencies.labels(operation, outcome).observe(seconds),
+    store: (operation, seconds, outcome) => latenciesOf(operation, outcome).observe(seconds),
     legacy: (endpoint, status) => legacy.labels(endpoint, String(status)).inc(),
     watches: countOpen((open) => watchGauge.set(open)),
     tellState: (state) => addState(registry, state),
+  }
+}
+
+/** Looking a set of labels up costs more than observing it: each is looked up once. */
+function children(histogram: Histogram): (...labels: string[]) => { observe(value: number): void } {
+  const known = new Map<string, { observe(value: number): void }>()
+  return (...labels) => {
+    const key = labels.join(' ')
+    const child = known.get(key) ?? histogram.labels(...labels)
+    known.set(key, child)
+    return child
   }
 }
 

@@ -51,7 +51,9 @@ export class Collection<T> {
   async create(scope: string, name: string, value: T): Promise<Entry<T>> {
     const key = this.key(scope, name)
     try {
-      return await this.#seen(await this.#store.create(key, value as Json))
+      const created = await this.#store.create(key, value as Json)
+      if (!this.#has(created.rev)) await this.#reached(created.rev)
+      return created as Entry<T>
     } catch (error) {
       return this.#lost(error, () => this.at(key) !== undefined)
     }
@@ -62,7 +64,8 @@ export class Collection<T> {
     try {
       const updated = await this.#store.update(entry.key, value as Json, entry.rev)
       made()
-      return await this.#seen(updated)
+      if (!this.#has(updated.rev)) await this.#reached(updated.rev)
+      return updated as Entry<T>
     } catch (error) {
       return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
     }
@@ -71,7 +74,7 @@ export class Collection<T> {
   async delete(entry: Entry<T>): Promise<Rev> {
     try {
       const rev = await this.#store.delete(entry.key, entry.rev)
-      await this.#reached(rev)
+      if (!this.#has(rev)) await this.#reached(rev)
       return rev
     } catch (error) {
       return this.#lost(error, () => this.at(entry.key)?.rev !== entry.rev)
@@ -94,13 +97,11 @@ export class Collection<T> {
     throw error
   }
 
-  async #seen(entry: Entry): Promise<Entry<T>> {
-    await this.#reached(entry.rev)
-    return entry as Entry<T>
+  #has(rev: Rev): boolean {
+    return compareRevs(this.view.rev, rev) >= 0
   }
 
   async #reached(rev: Rev): Promise<void> {
-    if (compareRevs(this.view.rev, rev) >= 0) return
     await this.view.reachedWithin(rev, patienceMs).catch((cause: unknown) => {
       throw new StoreError('Unknown', `the change of ${this.prefix} was written but is not seen here yet`, { cause })
     })

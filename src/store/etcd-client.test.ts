@@ -12,7 +12,7 @@ import { type KeyValue, methods } from './etcd-protocol.ts'
 import { recogniseCreate } from './etcd-recognise.ts'
 import { Layout, seal } from './etcd-records.ts'
 import { grpc, judge } from './etcd-verdict.ts'
-import { bytesField, message, messageField, presentNumber } from './etcd-wire.ts'
+import { bytesField, message, presentNumber } from './etcd-wire.ts'
 
 interface Asked {
   readonly method: string
@@ -28,7 +28,7 @@ const cluster = 7
 /** What a member says of itself: a good version, and who leads. */
 const statusOf = (member: number, leader: number): Buffer =>
   message(
-    messageField(1, message(presentNumber(1, cluster), presentNumber(2, member))),
+    bytesField(1, message(presentNumber(1, cluster), presentNumber(2, member))),
     bytesField(2, '3.5.24'),
     presentNumber(4, leader),
   )

@@ -60,6 +60,8 @@ export class EtcdFailure extends Error {
   }
 }
 
+/** A member that has lost the others says so at once, instead of keeping the call until its deadline. */
+const hasLeader: Metadata = { hasleader: 'true' }
 const loginMs = 5_000
 const maxLogins = 3
 /** From 16 on etcd takes hardly more a second; beyond a few hundred, each waits too long. */
@@ -82,7 +84,7 @@ export class EtcdClient {
   async call(method: string, body: Buffer, options: CallOptions): Promise<Answer> {
     const untilMs = performance.now() + (options.patienceMs ?? this.#options.patienceMs)
     if (options.isUrgent) return this.#try(method, body, options, untilMs)
-    if (!(await this.#gate.enter(untilMs)))
+    if (!this.#gate.slipIn() && !(await this.#gate.enter(untilMs)))
       throw new EtcdFailure('too many calls are waiting for it', grpc.unavailable, false)
     try {
       return await this.#try(method, body, options, untilMs)
@@ -97,8 +99,8 @@ export class EtcdClient {
     for (let tries = 1; ; tries++) {
       let connection: Connection | undefined
       try {
-        connection = await this.#members.connect(untilMs)
-        const metadata = await this.#metadata(connection)
+        connection = this.#members.usual() ?? (await this.#members.connect(untilMs))
+        const metadata = this.#options.credentials ? await this.#metadata(connection) : hasLeader
         const leftMs = Math.max(untilMs - performance.now(), 100)
         return {
           bytes: await connection.unary(method, body, metadata, Math.min(tryMs, leftMs)),
@@ -164,26 +166,24 @@ export class EtcdClient {
   }
 
   async #metadata(connection: Connection): Promise<Metadata> {
-    // A member that has lost the others says so at once, instead of keeping the call until its deadline.
-    const metadata = { hasleader: 'true' }
     const { credentials } = this.#options
-    if (!credentials) return metadata
-    this.#token ??= this.#login(connection, credentials, metadata)
+    if (!credentials) return hasLeader
+    this.#token ??= this.#login(connection, credentials)
     const mine = this.#token
     try {
       const token = await mine
-      return token === '' ? metadata : { ...metadata, token }
+      return token === '' ? hasLeader : { ...hasLeader, token }
     } catch (error) {
       if (this.#token === mine) this.#token = undefined
       throw error
     }
   }
 
-  async #login(connection: Connection, credentials: () => Promise<Credentials>, metadata: Metadata): Promise<string> {
+  async #login(connection: Connection, credentials: () => Promise<Credentials>): Promise<string> {
     const { user, password } = await credentials()
     try {
       const body = encodeAuthenticate(user, password)
-      return decodeToken(await connection.unary(methods.authenticate, body, metadata, loginMs))
+      return decodeToken(await connection.unary(methods.authenticate, body, hasLeader, loginMs))
     } catch (error) {
       if (error instanceof CallFailure && /authentication is not enabled/.test(error.message)) return ''
       // A login that may have happened has changed nothing.

@@ -9,12 +9,16 @@ export class Gate {
     this.#free = places
   }
 
-  /** Resolves to whether there was a place in time; who has one leaves it. */
-  enter(untilMs: number): Promise<boolean> {
-    if (this.#free > 0) {
-      this.#free--
-      return Promise.resolve(true)
-    }
+  /** Whether there is a place now. Who has one leaves it. */
+  slipIn(): boolean {
+    if (this.#free === 0) return false
+    this.#free--
+    return true
+  }
+
+  /** Resolves to whether there was a place in time. */
+  async enter(untilMs: number): Promise<boolean> {
+    if (this.slipIn()) return true
     return new Promise((resolve) => {
       const admit = (): void => {
         clearTimeout(timer)

@@ -105,18 +105,20 @@ const isOwnWork = (record: RegistryCredentialRecord, requestKey: string | undefi
 
 /** The normal form of the address. What else may be wrong, `checkCredential` has told. */
 function checkedServer(body: RegistryCredentialInput): string {
-  const causes = checkCredential(body)
   const parsed = parseRegistryServer(body.server)
+  const causes = checkCredential(body, parsed)
   if (parsed.ok && causes.length === 0) return parsed.server
   throw invalid(kind, causes, parsed.ok ? hintFor(causes) : parsed.hint)
 }
 
 /** Everything that is wrong with the fields that are there, also when others are missing or of a wrong type. */
-export function checkCredential(body: { readonly [Name in keyof RegistryCredentialInput]?: unknown }): Cause[] {
+export function checkCredential(
+  body: { readonly [Name in keyof RegistryCredentialInput]?: unknown },
+  parsed = typeof body.server === 'string' ? parseRegistryServer(body.server) : undefined,
+): Cause[] {
   const causes: Cause[] = []
   const fault = (field: string, message: string): void =>
     void causes.push({ field, reason: 'FieldValueInvalid', message })
-  const parsed = typeof body.server === 'string' ? parseRegistryServer(body.server) : undefined
   if (parsed && !parsed.ok) fault('server', parsed.problem)
   if (parsed?.ok && parsed.scheme === 'http' && body.allowInsecure !== true) {
     fault('allowInsecure', `${parsed.server} uses HTTP, which sends the password in clear`)
