@@ -26,6 +26,9 @@ export interface Download {
 /** Of an answer with a range: between its end and this offset there are only zeros. */
 export const nextDataHeader = 'svc3-next-data'
 
+/** A refusal has none of these. */
+const ofTheFile = ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length', nextDataHeader]
+
 export interface Range {
   readonly start: number
   /** The first byte that is not part of it. */
@@ -69,8 +72,7 @@ export async function sendDownload(
   }
   const { start, end } = range ?? { start: 0, end: bytes }
   const refuse = (error: unknown): never => {
-    for (const header of ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length'])
-      reply.removeHeader(header)
+    for (const header of ofTheFile) reply.removeHeader(header)
     throw error
   }
   if (range) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${bytes}`)
