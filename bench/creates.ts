@@ -11,8 +11,8 @@ import { openBare, round, writers } from './etcd.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const rounds = 21
-/** Rounds of each that do not count: a service runs for months, and this is its first minute. */
-const warmUp = 20
+/** Rounds that do not count: a service runs for months, and Node compiles and compiles again in its first half minute. */
+const warmUp = 100
 const where = '/api/v1/namespaces/svc-default/secrets/registrycredentials/add'
 
 interface Client {
@@ -68,15 +68,17 @@ async function measure(members: number): Promise<BenchRow> {
   const rates = { ours: [] as number[], reference: [] as number[], ratio: [] as number[], bareRatio: [] as number[] }
   const password = 'x'.repeat(700)
   let number = 0
-  for (let i = -warmUp; i < rounds; i++) {
+  const create = (writer: number): Promise<void> => {
+    const body = { server: `https://r${++number}.example.com`, username: 'robot', password }
+    return (clients[writer] as Client).post(JSON.stringify(body))
+  }
+  for (let i = 0; i < warmUp; i++) await round(create)
+  for (let i = -2; i < rounds; i++) {
     const reference = await round(async () => {
       await bare.put()
       await bare.put()
     })
-    const ours = await round((writer) => {
-      const body = { server: `https://r${++number}.example.com`, username: 'robot', password }
-      return (clients[writer] as Client).post(JSON.stringify(body))
-    })
+    const ours = await round(create)
     const alone = await round(bare.put)
     if (i < 0) continue
     rates.bareRatio.push(ours / alone)

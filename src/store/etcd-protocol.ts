@@ -2,7 +2,6 @@
 // that shims over SQL databases understand as well.
 import {
   bytesField,
-  type Field,
   type FieldValue,
   message,
   messageField,
@@ -63,21 +62,20 @@ export interface RangeRequest extends Range {
 
 const mod = 2
 
-const rangeFields = ({ key, end, limit, revision, countOnly }: RangeRequest): Field[] => [
-  bytesField(1, key),
-  bytesField(2, end),
-  numberField(3, limit),
-  numberField(4, revision),
-  numberField(9, countOnly),
-]
+export const encodeRange = ({ key, end, limit, revision, countOnly }: RangeRequest): Buffer =>
+  message(
+    bytesField(1, key),
+    bytesField(2, end),
+    numberField(3, limit),
+    numberField(4, revision),
+    numberField(9, countOnly),
+  )
 
-export const encodeRange = (request: RangeRequest): Buffer => message(...rangeFields(request))
-
-const comparison = (key: Buffer, modRevision: number): Field =>
-  messageField(1, numberField(2, mod), bytesField(3, key), presentNumber(6, modRevision))
-const put = (key: Buffer, value: Buffer): Field => messageField(2, bytesField(1, key), bytesField(2, value))
-const remove = (key: Buffer): Field => messageField(3, bytesField(1, key))
-const look = (key: Buffer): Field => messageField(3, messageField(1, ...rangeFields({ key })))
+const comparison = (key: Buffer, modRevision: number): Buffer =>
+  messageField(1, message(numberField(2, mod), bytesField(3, key), presentNumber(6, modRevision)))
+const put = (key: Buffer, value: Buffer): Buffer => messageField(2, message(bytesField(1, key), bytesField(2, value)))
+const remove = (key: Buffer): Buffer => messageField(3, bytesField(1, key))
+const look = (key: Buffer): Buffer => messageField(3, messageField(1, encodeRange({ key })))
 
 export const encodeCreate = (key: Buffer, value: Buffer): Buffer =>
   message(comparison(key, 0), messageField(2, put(key, value)))
@@ -89,15 +87,15 @@ export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number): B
 export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
   message(comparison(key, modRevision), messageField(2, remove(key)), look(key))
 
-export const encodeCompact = (revision: number): Buffer => message(numberField(1, revision))
+export const encodeCompact = (revision: number): Buffer => numberField(1, revision)
 
 export const encodeAuthenticate = (name: string, password: string): Buffer =>
   message(bytesField(1, name), bytesField(2, password))
 
 export const encodeWatch = ({ key, end }: Range, startRevision: number): Buffer =>
-  message(
-    messageField(
-      1,
+  messageField(
+    1,
+    message(
       bytesField(1, key),
       bytesField(2, end),
       numberField(3, startRevision),

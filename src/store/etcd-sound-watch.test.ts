@@ -4,11 +4,11 @@ import { it } from 'node:test'
 import type { EtcdClient } from './etcd-client.ts'
 import type { Connection, StreamListener } from './etcd-connection.ts'
 import { readSoundWatch } from './etcd-sound-watch.ts'
-import { type Field, message, messageField, numberField } from './etcd-wire.ts'
+import { message, messageField, numberField } from './etcd-wire.ts'
 
-const event = (revision: number): Field => messageField(11, messageField(2, numberField(3, revision)))
+const event = (revision: number): Buffer => messageField(11, messageField(2, numberField(3, revision)))
 const changes = (...revisions: number[]): Buffer => message(...revisions.map(event))
-const progress = (revision: number): Buffer => message(messageField(1, numberField(3, revision)))
+const progress = (revision: number): Buffer => messageField(1, numberField(3, revision))
 
 /** A shim whose answers are given by hand, to a watch that is begun. */
 function begin(signal: AbortSignal) {

@@ -34,7 +34,7 @@ test('the bytes are those of the format', () => {
     '0896011207'.concat('74657374696e67'),
   )
   assert.equal(message(numberField(1, 0), numberField(1, false), bytesField(2, '')).length, 0)
-  assert.equal(message(presentNumber(6, 0)).toString('hex'), '3000')
+  assert.equal(presentNumber(6, 0).toString('hex'), '3000')
 })
 
 test('fields of other widths are passed over, and broken bytes refused', () => {

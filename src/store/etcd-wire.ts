@@ -1,9 +1,6 @@
 // Protocol buffers, as much as etcd's messages need: varints and length-delimited fields, written and read by number.
 
-/** The bytes of a field, in pieces: they are put together once, by the message that they are in. */
-export type Field = readonly Buffer[]
-
-const none: Field = []
+const none = Buffer.alloc(0)
 
 /** Nearly every tag and length, made once. */
 const small = Array.from({ length: 0x80 }, (_, value) => Buffer.from([value]))
@@ -30,26 +27,23 @@ const fixed32Wire = 5
 const tag = (field: number, wire: number): Buffer => varint(field * 8 + wire)
 
 /** Zero, false and nothing are left out, as the format has it. */
-export const numberField = (field: number, value: number | boolean | undefined): Field =>
+export const numberField = (field: number, value: number | boolean | undefined): Buffer =>
   value ? presentNumber(field, Number(value)) : none
 
 /** Also when it is zero: for members of a "oneof". */
-export const presentNumber = (field: number, value: number): Field => [tag(field, varintWire), varint(value)]
+export const presentNumber = (field: number, value: number): Buffer =>
+  Buffer.concat([tag(field, varintWire), varint(value)])
 
-export const bytesField = (field: number, value: Buffer | string | undefined): Field =>
+export const bytesField = (field: number, value: Buffer | string | undefined): Buffer =>
   value === undefined || value.length === 0
     ? none
-    : messageField(field, [typeof value === 'string' ? Buffer.from(value) : value])
+    : messageField(field, typeof value === 'string' ? Buffer.from(value) : value)
 
 /** Also when it is empty: an empty message is not the same as none. */
-export function messageField(field: number, ...inner: readonly Field[]): Field {
-  const pieces = inner.flat()
-  let bytes = 0
-  for (const piece of pieces) bytes += piece.length
-  return [tag(field, bytesWire), varint(bytes), ...pieces]
-}
+export const messageField = (field: number, value: Buffer): Buffer =>
+  Buffer.concat([tag(field, bytesWire), varint(value.length), value])
 
-export const message = (...fields: readonly Field[]): Buffer => Buffer.concat(fields.flat())
+export const message = (...fields: readonly Buffer[]): Buffer => Buffer.concat(fields)
 
 export class WireError extends Error {
   override readonly name = 'WireError'

@@ -294,7 +294,7 @@ it('data of a newer program is refused, and a store whose data was restored give
 
 /** Says that it is some version of etcd, and nothing else. */
 async function startStandIn(version: string): Promise<{ url: string; close: () => void }> {
-  const header = messageField(1, presentNumber(1, 7))
+  const header = messageField(1, message(presentNumber(1, 7)))
   const body = message(header, bytesField(2, version))
   const server = http2.createServer()
   server.on('stream', (stream) => {
