@@ -314,6 +314,8 @@ describe('upload and download', () => {
     isLost = true
     const lost = await service.call('GET', `${base}/images/later-away/download`)
     assert.deepEqual([lost.status, lost.body.hint], [409, 'delete it and upload it again'])
+    const isLogged = (line: string): boolean => line.includes('a request failed') && line.includes('"status":409')
+    assert.ok(service.logLines.some(isLogged))
   })
 
   it('refuses a name that is taken before it asks for the body', async () => {
