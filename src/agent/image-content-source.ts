@@ -94,7 +94,9 @@ export function fetchedContent(options: SourceOptions): ContentSource {
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ApiError && error.code === 404)
-          throw new Error(`the server does not have all of it any more (${digest}); upload it again`, { cause: error })
+          throw new Error(`some of it is lost (no server has ${digest} any more); delete it and upload it again`, {
+            cause: error,
+          })
         if (options.waits && error instanceof ApiError && error.code === 503 && ++refusals <= mostRefusals) {
           if (refusals > quietRefusals) options.waits(error.message)
           const askedMs = Math.min((error.options.retryAfterSeconds ?? 0) * 1_000, retry.maxDelayMs)

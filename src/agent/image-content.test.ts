@@ -141,7 +141,7 @@ describe('an image by content', () => {
       return server.open(digest)
     })
     const failed =
-      /^the image "own" could not be fetched: the server does not have all of it.*upload it again; what has/
+      /^the image "own" could not be fetched: some of it is lost \(.*delete it and upload it again; what has/
     await assert.rejects(images.ensure(image, options()), { message: failed })
     assert.deepEqual([images.names(), await unfinished(folder)], [[], []])
     isGone = false
@@ -169,6 +169,20 @@ describe('an image by content', () => {
     assert.equal(refusals, 10)
     assert.ok(told.some(([phase]) => phase === `fetching the image: ${away}`))
     assert.deepEqual(told.at(-1), ['fetching the image', 100])
+  })
+
+  it('is not waited for any more once the server says that it is lost', async () => {
+    let refusals = 0
+    const { reopen } = await node(async (digest) => {
+      if (digest !== chunks[1]) return server.open(digest)
+      throw ++refusals < 3 ? new ApiError('ServiceUnavailable', 'away') : new ApiError('NotFound', 'lost')
+    })
+    const images = await reopen({ attempts: 9, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 })
+    await assert.rejects(
+      images.ensure(image, options()),
+      /some of it is lost \(no server has .*; delete it and upload it again/,
+    )
+    assert.equal(refusals, 3)
   })
 
   it('goes on where its agent was killed', async () => {

@@ -2,10 +2,10 @@
 // space or commas; the first one seals, all of them open. From a file (made at first start), an environment variable
 // or a credential file of the service manager.
 import { createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { lstatSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import { writeFileAtomically } from '../platform/files.ts'
 
 export interface MasterKey {
   /** Names the key in what it sealed; tells nothing about it. */
@@ -48,7 +48,8 @@ export function parseKeyring(text: string, where: string): Keyring {
   const keys = parts.map((part) => Buffer.from(part, 'base64'))
   const isWhole = keys.every((key, index) => key.length === keyBytes && key.toString('base64') === parts[index])
   if (keys.length === 0 || !isWhole) {
-    throw new KeyringError(`${where} does not hold master keys: expected base64 of ${keyBytes} bytes, one or more`)
+    const problem = parts.length === 0 ? 'is empty' : 'does not hold master keys'
+    throw new KeyringError(`${where} ${problem}: put base64 of ${keyBytes} bytes there, one or more`)
   }
   return makeKeyring(keys)
 }
@@ -75,9 +76,9 @@ export function takeKeySource(
     delete environment[keyVariable]
     return { source: { kind: 'variable', name: keyVariable }, text: fromVariable }
   }
-  // The service manager sets the folder for any credential: ours is there only if its file is.
+  // The service manager sets the folder for any credential: ours is meant unless it is surely not there.
   const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
-  if (environment.CREDENTIALS_DIRECTORY && existsSync(credential))
+  if (environment.CREDENTIALS_DIRECTORY && mayBeThere(credential))
     return { source: { kind: 'credential', name: credential } }
   return { source: { kind: 'file', file: path.join(dataFolder, 'master.key') } }
 }
@@ -87,10 +88,10 @@ export async function loadKeyring(found: { source: KeySource; text?: string }, i
   const { source, text } = found
   if (source.kind === 'variable') return parseKeyring(text ?? '', `the variable ${source.name}`)
   const file = source.kind === 'file' ? source.file : source.name
-  const content = await readFileIfPresent(file)
+  const content = mayBeThere(file) ? await readKeys(file) : undefined
   if (source.kind === 'file' && content !== undefined) await refuseIfOpen(file)
-  if (content !== undefined) return parseKeyring(content, `the file ${path.basename(file)}`)
-  if (!isFresh) {
+  if (content !== undefined) return parseKeyring(content, `the master key ${file}`)
+  if (!isFresh || source.kind === 'credential') {
     throw new KeyringError(
       `the master key ${file} is missing, and without it the stored secrets cannot be opened: restore it from your backup`,
     )
@@ -98,6 +99,31 @@ export async function loadKeyring(found: { source: KeySource; text?: string }, i
   const ring = makeKeyring([randomBytes(keyBytes)])
   await saveKeyring(file, ring)
   return ring
+}
+
+/** Not only of files that can be read: a key of our own in place of one that cannot would open nothing. */
+function mayBeThere(file: string): boolean {
+  try {
+    return lstatSync(file) !== undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT'
+  }
+}
+
+const unreadable: Readonly<Record<string, string>> = {
+  EACCES: 'the user of this process may not read it: give it to that user, with mode 0600',
+  EISDIR: 'it is a folder: put the file with the keys in its place',
+  ENOENT: 'it is a link to what is not there: restore that',
+  ENOTDIR: 'what it should be in is not a folder: correct the path',
+}
+
+async function readKeys(file: string): Promise<string> {
+  try {
+    return await fs.readFile(file, 'utf8')
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException
+    throw new KeyringError(`the master key ${file} cannot be read (${code}): ${unreadable[code] ?? message}`)
+  }
 }
 
 async function refuseIfOpen(file: string): Promise<void> {

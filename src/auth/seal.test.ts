@@ -106,4 +106,34 @@ describe('the key ring', () => {
     assert.equal((await loadKeyring(there, false)).active.id, ring.active.id)
     await fs.rm(folder, { recursive: true })
   })
+
+  it('that is there and cannot be read is not replaced by another one, though nothing was sealed yet', async () => {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
+    const places = {
+      'master.key': () => takeKeySource(folder, {}),
+      'svc3-master-key': () => takeKeySource('/nowhere', { CREDENTIALS_DIRECTORY: folder }),
+    }
+    for (const [name, find] of Object.entries(places)) {
+      const file = path.join(folder, name)
+      const faults: [() => Promise<unknown>, RegExp][] = [
+        [() => fs.mkdir(file), /cannot be read \(EISDIR\): it is a folder/],
+        [() => fs.symlink('missing', file), /cannot be read \(ENOENT\): it is a link/],
+        [() => fs.writeFile(file, '\n', { mode: 0o600 }), /is empty: put base64/],
+      ]
+      for (const [make, problem] of faults) {
+        await make()
+        const refused = await loadKeyring(find(), true).then(String, (error: Error) => error)
+        assert.ok(refused instanceof KeyringError, `${name} ${problem}`)
+        assert.ok(refused.message.startsWith(`the master key ${file} `), refused.message)
+        assert.match(refused.message, problem)
+        await fs.rm(file, { recursive: true })
+      }
+    }
+    const notAFolder = path.join(folder, 'file')
+    await fs.writeFile(notAFolder, '')
+    const found = takeKeySource(folder, { CREDENTIALS_DIRECTORY: notAFolder })
+    await assert.rejects(loadKeyring(found, true), /file\/svc3-master-key cannot be read \(ENOTDIR\)/)
+    assert.deepEqual(await fs.readdir(folder), ['file'])
+    await fs.rm(folder, { recursive: true })
+  })
 })

@@ -1,6 +1,11 @@
-// `svc3 server backup`, `restore` and `migrate-store`: finds the data, has it done, and says what is needed besides.
+// `svc3 server backup`, `restore`, `migrate-store` and `forget`: finds the data, has it done, and says what is needed besides.
 import { takeKeySource } from '../auth/keyring.ts'
-import type { BackupCommandOptions, MigrateStoreOptions, RestoreCommandOptions } from '../cli/programs.ts'
+import type {
+  BackupCommandOptions,
+  ForgetServerOptions,
+  MigrateStoreOptions,
+  RestoreCommandOptions,
+} from '../cli/programs.ts'
 import { ContentTooLargeError, ContentUnavailableError } from '../images/content.ts'
 import { ForeignImagesError } from '../oci/content-owner.ts'
 import { RegistryError } from '../oci/errors.ts'
@@ -11,6 +16,7 @@ import { assertUsable } from '../store/store-state.ts'
 import { type BackupReport, writeBackup } from './backup.ts'
 import { BackupError } from './backup-format.ts'
 import { becomeOwner } from './become-owner.ts'
+import { forgetServer, NotForgottenError } from './forget-server.ts'
 import { contentFolder, imagePlaceOf, inFolder, openKnownPlace } from './image-place.ts'
 import { migrateStore, movedIn } from './migrate-store.ts'
 import { restoreBackup } from './restore.ts'
@@ -96,6 +102,25 @@ export const runMigrateStore = ({ dataDir, to }: MigrateStoreOptions): Promise<n
     )
   })
 
+export const runForgetServer = ({ dataDir, storeAddress, name }: ForgetServerOptions): Promise<number> =>
+  told('nothing is changed', async () => {
+    const address = await addressOf(dataDir, storeAddress)
+    if (!isShared(address))
+      throw new NotForgottenError(
+        `the records of ${dataDir} are its own, and no other server is known there: name the store with --store ADDRESS`,
+      )
+    const store = await openStore(address)
+    try {
+      await assertUsable(store)
+      await forgetServer(store, name)
+    } finally {
+      await store.close()
+    }
+    say(
+      `The server ${name} is forgotten. What only it had of images counts as lost: delete those images and upload them again.`,
+    )
+  })
+
 function keyPlace(dataDir: string): string {
   const { source } = takeKeySource(dataDir, { ...process.env })
   return source.kind === 'file' ? source.file : source.name
@@ -115,6 +140,7 @@ async function told(left: string, work: () => Promise<void>): Promise<number> {
       BackupError,
       StoreError,
       NotDoneError,
+      NotForgottenError,
       SettingsError,
       ForeignImagesError,
       RegistryError,

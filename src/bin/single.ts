@@ -19,6 +19,7 @@ const programs: Programs = {
   backup: absent,
   restore: absent,
   migrateStore: absent,
+  forgetServer: absent,
   users: absent,
   agent: absent,
   service: absent,

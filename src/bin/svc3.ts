@@ -21,6 +21,7 @@ void runProcess({
     backup: async (options) => (await import('./data-commands.ts')).runBackup(options),
     restore: async (options) => (await import('./data-commands.ts')).runRestore(options),
     migrateStore: async (options) => (await import('./data-commands.ts')).runMigrateStore(options),
+    forgetServer: async (options) => (await import('./data-commands.ts')).runForgetServer(options),
     agent: async (options) => (await import('./agent.ts')).runAgent(options),
     service: async (request) => (await import('./service.ts')).runService(request),
     serviceStatus: async (place) => (await import('./service.ts')).serviceStatus(place),

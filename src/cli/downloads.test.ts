@@ -8,6 +8,7 @@ import { after, afterEach, before, beforeEach, it } from 'node:test'
 import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
 import { run } from '../../test/support/cli-host.ts'
 import { type Answer, serve } from '../../test/support/fleet-stand-in.ts'
+import { ApiError } from '../api/errors.ts'
 
 const content = Buffer.from('a disk')
 const checksum = `sha256:${createHash('sha256').update(content).digest('hex')}`
@@ -59,6 +60,21 @@ for (const word of ['image', 'iso']) {
     assert.match(again.stderr, /is there already\nsvc3: give another one with --file, or replace it with --force\n$/)
   })
 }
+
+it('image download that fails in the middle leaves no file but a part of one, and says how to go on', async () => {
+  const half: Answer = ({ headers }, response) => {
+    if (!headers.range?.startsWith('bytes=0-')) throw new ApiError('Conflict', 'some of it is lost')
+    const range = { 'content-range': `bytes 0-${content.length - 1}/${2 * content.length}` }
+    response.writeHead(206, { 'content-length': content.length, etag: `"${checksum}"`, ...range })
+    response.end(content)
+  }
+  serve(service, { 'GET images/sonoma': () => record, 'GET images/sonoma/download': half })
+  const { exitCode, stderr } = await svc3('image download sonoma')
+  const part = `sonoma.${checksum.slice(7, 19)}.part`
+  assert.deepEqual([exitCode, fs.readdirSync(folder)], [6, [part]])
+  assert.ok(stderr.includes(`what has come is in ${path.join(folder, part)}: the same command goes on`), stderr)
+  assert.match(stderr, /some of it is lost/)
+})
 
 it('set-description takes the text as an argument or with -d, not both', async () => {
   const sent: unknown[] = []

@@ -93,6 +93,11 @@ export interface MigrateStoreOptions {
   readonly to: string
 }
 
+export interface ForgetServerOptions extends DataPlace {
+  /** As others name it: HOST:PORT. */
+  readonly name: string
+}
+
 /** Users of the built-in identity provider. */
 export type UsersOptions = DataPlace &
   (
@@ -205,6 +210,7 @@ export interface Programs {
   backup(options: BackupCommandOptions): Promise<number>
   restore(options: RestoreCommandOptions): Promise<number>
   migrateStore(options: MigrateStoreOptions): Promise<number>
+  forgetServer(options: ForgetServerOptions): Promise<number>
   users(options: UsersOptions): Promise<number>
   agent(options: AgentOptions): Promise<number>
   service(request: ServiceRequest): Promise<number>

@@ -57,6 +57,8 @@ export interface ContentStore extends ContentSource {
   has(digest: string): Promise<boolean>
   /** Undefined: it is nowhere. Throws where nobody can say that now. */
   size(digest: string): Promise<number | undefined>
+  /** Throws as reading would where one of them is not to be had, without moving any. Where all are in one place: absent. */
+  requireAll?(digests: Iterable<string>): Promise<void>
   /** Streams it, and throws at the end when it is not what it should be. A part of it cannot be checked, and is not. */
   open(digest: string, part?: { readonly start: number; readonly end: number }): AsyncGenerator<Buffer>
   /**

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
+import { NoContentError } from '../images/content.ts'
 import { serveConsole } from './console.ts'
 import { closeConnections } from './drain.ts'
 import { Idempotency } from './idempotency.ts'
@@ -75,8 +76,9 @@ export function createApp(services: Services): FastifyInstance {
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]
     const refusal = refusalOf(error, isObject(request.body) ? check?.(soundFields(request.body, error)) : undefined)
-    if (refusal.code >= 500) {
-      const cause = refusal.options.cause ?? refusal
+    const cause = refusal.options.cause ?? refusal
+    // Lost content is no fault of the caller's either.
+    if (refusal.code >= 500 || cause instanceof NoContentError) {
       services.log.error(
         'a request failed',
         { requestId: request.id, route: request.routeOptions.url ?? '', status: refusal.code },

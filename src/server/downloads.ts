@@ -17,12 +17,17 @@ export interface Download {
   readonly tag: string
   /** MUST give exactly the bytes from `start` up to, not including, `end`. */
   read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Throws where some of it is not to be had. */
+  requireAll?(): Promise<void>
   /** Where the first byte at or after an offset is that may be other than zero; for files that are mostly holes. */
   nextData?(offset: number): Promise<number>
 }
 
 /** Of an answer with a range: between its end and this offset there are only zeros. */
 export const nextDataHeader = 'svc3-next-data'
+
+/** A refusal has none of these. */
+const ofTheFile = ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length', nextDataHeader]
 
 export interface Range {
   readonly start: number
@@ -66,17 +71,18 @@ export async function sendDownload(
     })
   }
   const { start, end } = range ?? { start: 0, end: bytes }
+  const refuse = (error: unknown): never => {
+    for (const header of ofTheFile) reply.removeHeader(header)
+    throw error
+  }
   if (range) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${bytes}`)
   // Who fetches it by ranges need not ask for zeros.
   if (range && end < bytes && download.nextData)
-    reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end))))
+    reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end).catch(refuse))))
   // Names are plain by rule, and need no quoting.
   reply.header('content-disposition', `attachment; filename="${name}"`).header('content-length', String(end - start))
-  const refuse = (error: unknown): never => {
-    for (const header of ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length'])
-      reply.removeHeader(header)
-    throw error
-  }
+  // Who goes on with a part is told when it comes to what is missing.
+  if (start === 0) await download.requireAll?.().catch(refuse)
   const signed = canSign(request, end - start)
     ? await sign(download, { start, end }, reply, services).catch(refuse)
     : undefined

@@ -5,6 +5,7 @@ import type { Architecture } from '../api/records.ts'
 import { boundLayers } from '../images/bounded.ts'
 import { packDisk } from '../images/chunks.ts'
 import type { ContentStore } from '../images/content.ts'
+import { resolveLayers } from '../images/extents.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../images/format.ts'
 import { chunksOf } from '../images/manifest.ts'
 import { normaliseDisk } from '../images/normalise.ts'
@@ -46,6 +47,8 @@ export interface ImageContents {
   /** A file as it is. */
   importFile(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Throws where some of its disk is not to be had: before the first byte is sent, that can be told. */
+  requireDisk(digest: string): Promise<void>
   /** Where what is not zero goes on, at or after `offset`. */
   nextData(digest: string, offset: number): Promise<number>
   /** The same disk as a qcow2 file: always the same bytes. */
@@ -108,6 +111,12 @@ export function openImageContents(store: ContentStore): ImageContents {
 
     async *read(digest, { start, end }, signal) {
       yield* readRange(await readManifest(store, digest, signal), store, start, end - start, signal)
+    },
+
+    async requireDisk(digest) {
+      if (!store.requireAll) return
+      const { layers } = await readManifest(store, digest)
+      await store.requireAll(new Set(resolveLayers(layers).flatMap(({ chunk }) => chunk?.digest ?? [])))
     },
 
     nextData: async (digest, offset) => nextData(await readManifest(store, digest), offset),

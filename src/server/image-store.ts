@@ -215,7 +215,7 @@ export class ImageStore {
       })
     if (isHeld || (await hold(content))) return made
     await takeBack()
-    throw this.#conflict(from, 'was deleted while it was being copied', 'copy another one')
+    throw this.#conflict(from, 'was deleted meanwhile, or some of it is lost', 'delete it and upload it again')
   }
 
   describe(name: string, description: string, now: Date): Promise<Entry<ImageRecord>> {
@@ -256,14 +256,16 @@ export class ImageStore {
         'is made by the nodes themselves, and is not on the server',
         'save a VM of it as an image of its own, and download that',
       )
+    const requireAll = (): Promise<void> => contents.requireDisk(content)
     if (format === 'qcow2') {
       const { bytes, range } = await contents.openQcow2(content)
       const file = name.endsWith('.qcow2') ? name : `${name}.qcow2`
-      return { name: file, bytes, tag: `${content}-qcow2`, read: (from, to, signal) => range(from, to - from, signal) }
+      const read: Download['read'] = (from, to, signal) => range(from, to - from, signal)
+      return { name: file, bytes, tag: `${content}-qcow2`, read, requireAll }
     }
     const read: Download['read'] = (start, end, signal) => contents.read(content, { start, end }, signal)
     const nextData = (offset: number): Promise<number> => contents.nextData(content, offset)
-    return { name, bytes: sizeBytes, tag: content, read, nextData }
+    return { name, bytes: sizeBytes, tag: content, read, requireAll, nextData }
   }
 
   /** Changes a record until it succeeds, as long as it is the same one. */

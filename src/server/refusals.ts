@@ -2,7 +2,7 @@
 // below, everything else a 500 that tells the log everything and the caller only the request id.
 import type { FastifyError } from 'fastify'
 import { ApiError, badRequest, type Cause, invalid, type Reason } from '../api/errors.ts'
-import { ContentAwayError, ContentTooLargeError, ContentUnavailableError } from '../images/content.ts'
+import { ContentAwayError, ContentTooLargeError, ContentUnavailableError, NoContentError } from '../images/content.ts'
 import { isOutOfSpace } from '../store/faults.ts'
 import { StoreError, type StoreFault } from '../store/store.ts'
 
@@ -75,6 +75,11 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
     return new ApiError('ServiceUnavailable', `some of it is not ${error.where}`, {
       hint: 'repeat it when that server is back',
       retryAfterSeconds: 5,
+      cause: error,
+    })
+  if (error instanceof NoContentError)
+    return new ApiError('Conflict', 'some of it is lost: its content is nowhere any more', {
+      hint: 'delete it and upload it again',
       cause: error,
     })
   if (error instanceof ContentTooLargeError)

@@ -18,9 +18,12 @@ export interface ServersOptions {
 
 const defaultLeaseMs = 8_000
 /** Clocks run differently by far less. */
-const graceFactor = 1.25
+export const graceFactor = 1.25
 /** A dead server's record is removed after so many leases: by then its nodes are elsewhere. */
 const forgetLeases = 15
+
+/** What people know a server by. */
+export const hostOf = ({ internalUrl }: KnownServerRecord): string => new URL(internalUrl).host
 
 export class Servers {
   readonly id: string
@@ -161,9 +164,9 @@ export class Servers {
     if (!this.#own) return
     const { id, internalUrl } = this.#own
     const own = knownServers.get('', id)
-    if (own?.value.internalUrl === internalUrl && own.value.goneAt === undefined) return
     const record = { id, internalUrl }
-    await (own ? knownServers.update(own, record) : knownServers.create('', id, record)).catch(ignoreLost)
+    if (own?.value.internalUrl !== internalUrl || own.value.goneAt !== undefined)
+      await (own ? knownServers.update(own, record) : knownServers.create('', id, record)).catch(ignoreLost)
     for (const entry of knownServers.list())
       if (entry.value.internalUrl === internalUrl && entry.value.id !== id && !servers.get('', entry.value.id))
         await knownServers.delete(entry).catch(ignoreLost)

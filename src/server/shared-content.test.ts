@@ -6,6 +6,9 @@ import os from 'node:os'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { eventually } from '../../test/support/eventually.ts'
+import { forgetServer } from '../bin/forget-server.ts'
 import { present, replicasIn } from '../bin/sharing.ts'
 import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
 import { replicateImages } from '../controllers/replicate-images.ts'
@@ -15,7 +18,7 @@ import { formatVersion } from '../images/format.ts'
 import { openStore } from '../images/store.ts'
 import { putManifest } from '../images/stored-manifests.ts'
 import { silentLog } from '../platform/log.ts'
-import { openCollections } from '../store/collections.ts'
+import { type Collections, openCollections } from '../store/collections.ts'
 import { openMemory } from '../store/memory.ts'
 import type { ServerRecord } from '../store/server-records.ts'
 import { openImageContents } from './image-contents.ts'
@@ -126,6 +129,7 @@ describe('content of several servers', () => {
         size: () => shared.size(missing),
         open: () => shared.open(missing).next(),
         hold: () => openImageContents(shared).hold(missing),
+        requireAll: async () => shared.requireAll?.([missing]),
       }
       for (const [name, call] of Object.entries(calls)) {
         const error = await call().then(() => undefined, refusalOf)
@@ -139,6 +143,17 @@ describe('content of several servers', () => {
     const { shared } = await among({ far })
     assert.equal(await shared.size(missing), undefined)
     assert.equal(await openImageContents(shared).hold(missing), false)
+    const lost = await shared.requireAll?.([missing]).then(() => undefined, refusalOf)
+    assert.deepEqual([lost?.code, lost?.options.hint], [409, 'delete it and upload it again'])
+  })
+
+  it('is looked for without being brought, all of it in one question', async () => {
+    const far = await newStore()
+    const digests = await Promise.all([1, 2, 3].map(async (n) => (await far.put(Buffer.from(`chunk ${n}`))).digest))
+    const { own, shared, asked } = await among({ far }, { size: async () => undefined })
+    await shared.requireAll?.(digests)
+    assert.deepEqual(asked, ['3 of far'])
+    assert.deepEqual(await Promise.all(digests.map((digest) => own.has(digest))), [false, false, false])
   })
 
   it('that breaks off on its way from another server is there still', async () => {
@@ -183,12 +198,13 @@ describe('servers that have been there', () => {
     for (const each of stores) await each[Symbol.asyncDispose]()
   })
   const clock = { nowMs: Date.parse('2026-11-16T08:00:00Z'), now: () => new Date(clock.nowMs) }
-  async function records() {
-    const store = openMemory()
+  async function records(store = openMemory()) {
     const collections = await openCollections(store)
     stores.push(collections, { [Symbol.asyncDispose]: () => store.close() })
     return collections
   }
+
+  const knownIn = ({ knownServers }: Collections): string[] => knownServers.list().map(({ value }) => value.id)
 
   it('are known as away until they are back, or another one is in their place, or a month is over', async () => {
     const collections = await records()
@@ -237,6 +253,58 @@ describe('servers that have been there', () => {
     assert.deepEqual(away(), [])
     assert.ok(collections.knownServers.get('', 'b'), 'one that is there is never forgotten')
     await stop(b)
+  })
+
+  it('are not waited for once they are forgotten, which those that are alive cannot be', async () => {
+    const store = openMemory()
+    const collections = await records(store)
+    const { servers, knownServers } = collections
+    // One was stopped; one was killed, and another one runs in its place, whose lease outlasts this test.
+    for (const [id, host] of Object.entries({ stopped: 'one:8443', killed: 'two:8443', runs: 'two:8443' }))
+      await knownServers.create('', id, { id, internalUrl: `https://${host}` })
+    await servers.create('', 'killed', serverOf('killed'))
+    let running = await servers.create('', 'runs', { ...serverOf('runs'), leaseMs: 600_000 })
+    const whileItRuns = async (work: Promise<unknown>): Promise<void> => {
+      let isOver = false
+      const ended = work.finally(() => {
+        isOver = true
+      })
+      ended.catch(() => undefined)
+      while (!isOver) {
+        running = await servers.update(running, { ...running.value, beat: running.value.beat + 1 })
+        await setTimeout(5)
+      }
+      await ended
+    }
+    const problem = async (work: Promise<unknown>): Promise<string> =>
+      work.then(
+        () => 'none',
+        (error: Error) => error.message,
+      )
+
+    assert.match(
+      await problem(forgetServer(store, 'three:8443')),
+      /no server "three:8443" .* known are two:8443, one:8443$/,
+    )
+    await forgetServer(store, 'one:8443')
+    await whileItRuns(forgetServer(store, 'https://two:8443'))
+    assert.match(await problem(whileItRuns(forgetServer(store, 'two:8443'))), /two:8443 is alive.*: stop it for good/)
+    await eventually(() => assert.deepEqual(knownIn(collections), ['runs']))
+  })
+
+  it('are not known any more once another one has their place, though it came before they counted as gone', async () => {
+    const collections = await records()
+    const { servers, knownServers } = collections
+    const internalUrl = 'https://one:8443'
+    await knownServers.create('', 'killed', { id: 'killed', internalUrl })
+    const killed = await servers.create('', 'killed', serverOf('killed'))
+    const self = { id: 'own', run: 'own', version: '' }
+    const own = new Servers({ collections, self, clock, log: silentLog, leaseMs: 20, nowMs: () => 0 })
+    await own.start({ internalUrl, apiUrl: internalUrl }, async () => undefined)
+    assert.deepEqual(knownIn(collections), ['killed', 'own'])
+    await servers.delete(killed)
+    await eventually(() => assert.deepEqual(knownIn(collections), ['own']))
+    await own.stop()
   })
 
   it('are followed by the others: what a new image is made of is fetched at once, and tried again with every server', async () => {

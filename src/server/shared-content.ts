@@ -2,9 +2,11 @@
 // what it lacks it takes from another one. Content is named by its digest, so that a copy is as good as any other.
 import { findServerBlobs, getServerBlob } from '../api/servers.ts'
 import { ContentAwayError, type ContentStore, NoContentError } from '../images/content.ts'
+import { eachAtOnce } from '../images/parallel.ts'
 import type { Log } from '../platform/log.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/server-records.ts'
 import type { ServerCalls } from './server-calls.ts'
+import { hostOf } from './servers.ts'
 
 export interface SharedContentOptions {
   readonly own: ContentStore
@@ -24,6 +26,8 @@ const askMs = 10_000
 /** A chunk that does not come in this time is asked for again by whoever needs it. */
 const fetchMs = 5 * 60_000
 const mostAsked = 5_000
+/** So many questions about what is not here go out together. */
+const looksAtOnce = 500
 
 export function shareContent({ own, others, away, calls, log }: SharedContentOptions): ContentStore {
   const fetching = new Map<string, Promise<boolean>>()
@@ -117,6 +121,10 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     async size(digest) {
       return (await own.size(digest)) ?? ((await bring(digest)) ? own.size(digest) : undefined)
     },
+    requireAll: (digests) =>
+      eachAtOnce(digests, looksAtOnce, async (digest) => {
+        if ((await own.size(digest)) === undefined && !(await find(digest))) throw new NoContentError(digest)
+      }),
     async *open(digest, part) {
       if ((await own.size(digest)) === undefined) await bring(digest)
       yield* own.open(digest, part)
@@ -127,15 +135,16 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
   }
 }
 
-const hostOf = ({ internalUrl }: KnownServerRecord): string => new URL(internalUrl).host
-
 const mostNamed = 5
 
 function toComeBack(hosts: readonly string[]): string {
   const [first = '', ...more] = new Set(hosts)
   if (more.length === 0)
-    return `the server ${first} may have it and cannot be reached; start it again, or upload what is lost with it`
+    return `the server ${first} may have it and cannot be reached; start it again, or ${toGiveUp(first)}`
   const rest = more.length < mostNamed ? '' : ` and ${more.length + 1 - mostNamed} more`
   const named = [first, ...more].slice(0, mostNamed).join(', ')
-  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or upload what is lost with it`
+  return `one of the servers ${named}${rest} may have it and cannot be reached; start them again, or ${toGiveUp('SERVER')}`
 }
+
+const toGiveUp = (host: string): string =>
+  `have whoever runs it give it up ("svc3 server forget ${host}") and upload what is lost`

@@ -2,6 +2,7 @@
 import { type EtcdCalls, repeatable } from './etcd-calls.ts'
 import { encodeCreate, type Header, type KeyValue } from './etcd-protocol.ts'
 import { etcdFormat, type Meta, shimFormat } from './etcd-records.ts'
+import { StoreError } from './store.ts'
 
 /** A shim has no cluster, and so no identifier of one. */
 const isShim = ({ clusterId }: Header): boolean => clusterId === 0
@@ -24,4 +25,15 @@ export async function readMeta(calls: EtcdCalls, startRev: number): Promise<Foun
     // Whoever comes first makes it; the loop reads what there is.
     await calls.txn(encodeCreate(metaKey, value), repeatable)
   }
+}
+
+/** What the record says. Throws Newer where this program does not know the format. */
+export function knownMeta({ value }: KeyValue, prefix: string): Meta {
+  const { format, startRev } = JSON.parse(value.toString()) as Meta
+  if (format <= shimFormat) return { format, startRev }
+  throw new StoreError(
+    'Newer',
+    `the data below /${prefix}/ in etcd has format ${format}, this program knows up to ${shimFormat}: ` +
+      'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
+  )
 }

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import http2 from 'node:http2'
 import type net from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { rejectsWith } from '../../test/contract/store.ts'
 import { collect, collectTo } from '../../test/contract/store-watch.ts'
 import { type EtcdCluster, startEtcd } from '../../test/support/etcd.ts'
@@ -12,6 +13,7 @@ import { eventually } from '../../test/support/eventually.ts'
 import { startTcpProxy, type TcpProxy } from '../../test/support/tcp-proxy.ts'
 import { Collection } from './collection.ts'
 import { type EtcdOptions, openEtcd } from './etcd.ts'
+import { EtcdCalls, paging } from './etcd-calls.ts'
 import { bytesField, message, messageField, presentNumber } from './etcd-wire.ts'
 import { changeRev, compareRevs, ignoreLost, type Store } from './store.ts'
 import { View } from './view.ts'
@@ -144,6 +146,24 @@ describe('compaction', () => {
     await Promise.all([store.close(), other.close()])
   })
 
+  it('in the middle of a list begins it anew, and what is listed is of one revision', async (t) => {
+    const store = await direct(newPrefix())
+    const made = await Promise.all(Array.from({ length: 201 }, (_, n) => store.create(`/l/${1_000 + n}`, n)))
+    const last = made.at(-1)
+    assert.ok(last)
+    const { range } = EtcdCalls.prototype
+    let pages = 0
+    t.mock.method(EtcdCalls.prototype, 'range', async function (this: EtcdCalls, ...asked: Parameters<typeof range>) {
+      const found = await range.apply(this, asked)
+      if (asked[1] === paging && ++pages === 1) await store.compact((await store.update(last.key, 'new', last.rev)).rev)
+      return found
+    })
+    const { entries, rev } = await store.list('/l/')
+    assert.deepEqual([pages, entries.length, entries.at(-1)?.value], [3, 201, 'new'])
+    assert.ok(compareRevs(rev, entries.at(-1)?.rev ?? '') >= 0)
+    await store.close()
+  })
+
   it('does not disturb a watch that keeps up', async () => {
     const store = await direct(newPrefix(), { recentChanges: 5 })
     const begun = Promise.withResolvers<void>()
@@ -215,6 +235,42 @@ it('what somebody else put below the prefix is passed over, and told', async () 
   )
   assert.deepEqual((await collectTo(store, '/', '0', rev)).length, 1)
   assert.match(notices.join('\n'), /strange" has a value that svc3 did not write/)
+  await store.close()
+})
+
+it('a store gives up when revisions go back, and not while they stay', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const store = await direct(newPrefix())
+  const { rev } = await store.create('/a', 1)
+  await collectTo(store, '/', '0', rev)
+  const looks: Promise<number>[] = []
+  const { newest } = EtcdCalls.prototype
+  let isBehind = false
+  t.mock.method(EtcdCalls.prototype, 'newest', function (this: EtcdCalls, ...asked: Parameters<typeof newest>) {
+    const look = isBehind ? Promise.resolve(1) : newest.apply(this, asked)
+    looks.push(look)
+    return look
+  })
+  const problem = Promise.race([
+    store.failed.then(({ message }) => message),
+    setTimeout(60_000, 'none', { ref: false }),
+  ])
+  const beat = async (): Promise<void> => {
+    const before = looks.length
+    t.mock.timers.tick(2_000)
+    await eventually(() => assert.ok(looks.length > before))
+    await looks.at(-1)?.catch(() => undefined)
+  }
+  await beat()
+  assert.equal((await store.health()).ok, true)
+  assert.equal(await Promise.race([problem, 'none yet']), 'none yet')
+  isBehind = true
+  await beat()
+  assert.match(await problem, /its history went back.*restart svc3/)
+  await rejectsWith(
+    'Unavailable',
+    collect(store, '/', rev, () => false),
+  )
   await store.close()
 })
 

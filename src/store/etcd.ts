@@ -4,12 +4,12 @@ import { checking, EtcdCalls, once, repeatable } from './etcd-calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './etcd-client.ts'
 import { alarmAdvice, storeFault, unknown, wronglyRefused } from './etcd-faults.ts'
 import { Follower } from './etcd-follower.ts'
-import { type FoundMeta, readMeta } from './etcd-meta.ts'
+import { type FoundMeta, knownMeta, readMeta } from './etcd-meta.ts'
 import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
 import { listEntries, readPast } from './etcd-read.ts'
 import { RecentChanges } from './etcd-recent.ts'
 import { judgeDelete, recogniseCreate, recogniseUpdate } from './etcd-recognise.ts'
-import { Layout, type Meta, newOperationId, seal, shimFormat } from './etcd-records.ts'
+import { Layout, newOperationId, seal } from './etcd-records.ts'
 import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
 import { readBack } from './json.ts'
@@ -51,14 +51,7 @@ export async function openEtcd(options: EtcdOptions): Promise<Store> {
   try {
     const calls = new EtcdCalls(client, layout)
     const found = await readMeta(calls, options.startRev ?? 0)
-    const { format, startRev } = JSON.parse(found.meta.value.toString()) as Meta
-    if (!(format <= shimFormat))
-      throw new StoreError(
-        'Newer',
-        `the data below /${options.prefix}/ in etcd has format ${format}, this program knows up to ${shimFormat}: ` +
-          'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
-      )
-    layout.adopt(found, { format, startRev })
+    layout.adopt(found, knownMeta(found.meta, options.prefix))
     if (found.isShim) await client.meet()
     const store = new EtcdStore(calls, found, options)
     if (found.isShim) await store.begun()
@@ -260,8 +253,7 @@ class EtcdStore implements Store {
 
   /** The revision of etcd that an entry must have. Text that is none can be nobody's: the answer is the same. */
   async #expected(key: string, expect: Rev): Promise<number> {
-    const rev = revNumber(expect)
-    const revision = this.#layout.revision(rev)
+    const revision = this.#layout.revision(revNumber(expect))
     if (isKey(key) && revision > 0) return revision
     const found = isKey(key) ? await this.#calls.find(key) : undefined
     throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)

@@ -75,6 +75,22 @@ describe('a cluster of etcd with users and certificates', () => {
     await store.close()
   })
 
+  it('takes up a password that is changed while it is in use', async () => {
+    const store = await plain(`user=svc3&password-file=${inFolder('password')}`)
+    const { rev } = await store.create('/n/a', 1)
+    const root = await etcd.post('/v3/auth/authenticate', { name: 'root', password: 'rooted' })
+    place('password', 'renewed\n')
+    // etcd forgets the tokens of whoever gets another password.
+    const changed = await fetch(`${etcd.urls[0]}/v3/auth/user/changepw`, {
+      method: 'POST',
+      headers: { authorization: String(root.token) },
+      body: JSON.stringify({ name: 'svc3', password: 'renewed' }),
+    })
+    assert.equal(changed.status, 200)
+    assert.equal((await store.update('/n/a', 2, rev)).value, 2)
+    await store.close()
+  })
+
   it('says what is wrong: no user, a wrong password, no permission', async () => {
     await rejectsWith('Unavailable', plain('tls=false'), /refuses the login.*password-file/)
     await rejectsWith(
@@ -128,11 +144,19 @@ it('whoever is refused for want of space has written nothing, and whoever is not
   )
 })
 
-it('a quota of space that is used up is told; reads go on; it recovers', async () => {
-  await using etcd = await startEtcd({ args: ['--quota-backend-bytes=4000000'] })
+it('too large a request is told, and so is a quota of space that is used up; reads go on; it recovers', async () => {
+  await using etcd = await startEtcd({ args: ['--quota-backend-bytes=4000000', '--max-request-bytes=310000'] })
   await using cleanup = new AsyncDisposableStack()
   const store = await openStore(`etcd://${new URL(etcd.urls[0] ?? '').host}/full`)
   cleanup.defer(() => store.close())
+  // Refused by etcd, and by what it takes requests with.
+  for (const length of [320_000, 900_000])
+    await rejectsWith(
+      'TooLarge',
+      store.create('/q/large', 'x'.repeat(length)),
+      /max-request-bytes; nothing was written/,
+    )
+  assert.equal(await store.get('/q/large'), undefined)
   const padding = 'x'.repeat(300_000)
   let entry = await store.create('/q/a', padding)
   await rejectsWith(

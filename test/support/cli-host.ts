@@ -74,6 +74,7 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
       backup: start,
       restore: start,
       migrateStore: start,
+      forgetServer: start,
       users: start,
       agent: start,
       service: start,

@@ -225,6 +225,10 @@ export const commands: CommandTable = {
         summary: 'Move the records from SQLite to etcd',
         load: () => import('./server/migrate-store.ts'),
       },
+      forget: {
+        summary: 'Wait no longer for a server that is gone',
+        load: () => import('./server/forget.ts'),
+      },
       users: {
         summary: 'Users of the built-in identity provider, on this machine',
         commands: {

@@ -8,7 +8,9 @@ import { addImage, startNode, startScheduler } from '../../../test/support/node-
 import { type Answer, type CallOptions, startService, type TestService } from '../../../test/support/service.ts'
 import { collectOnce } from '../../controllers/collect-images.ts'
 import { collect } from '../../images/collect.ts'
-import { ContentAwayError } from '../../images/content.ts'
+import { ContentAwayError, NoContentError } from '../../images/content.ts'
+import { chunksOf } from '../../images/manifest.ts'
+import { readManifest } from '../../images/stored-manifests.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 const stream = { 'content-type': 'application/octet-stream' }
@@ -281,6 +283,39 @@ describe('upload and download', () => {
       for (const header of ['etag', 'content-range', 'content-disposition'])
         assert.equal(answer.headers[header], undefined, header)
     }
+  })
+
+  it('says so before the first byte though only later ones are away, and not to who goes on with what is there', async (t) => {
+    const disk = Buffer.concat([Buffer.alloc(2 * 2 ** 20), makeDisk(200_192)])
+    const { body } = await upload('name=later-away', disk)
+    const { content } = service.services
+    let isLost = false
+    const asked: string[] = []
+    content.requireAll = async (digests) => {
+      asked.push(...digests)
+      throw isLost
+        ? new NoContentError(asked[0] ?? '')
+        : new ContentAwayError(asked[0] ?? '', 'on any server that answers: the server one:8443 may have it')
+    }
+    t.after(() => Reflect.deleteProperty(content, 'requireAll'))
+    const ranged = { range: 'bytes=0-1023', 'want-content-digest': 'sha-256=1' }
+    for (const [query, headers] of [
+      ['', {}],
+      ['', ranged],
+      ['?format=qcow2', {}],
+    ] as const) {
+      const answer = await service.call('GET', `${base}/images/later-away/download${query}`, { headers })
+      assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '5'], query)
+      for (const header of ['content-range', 'svc3-next-data']) assert.equal(answer.headers[header], undefined, header)
+    }
+    const chunks = [...chunksOf(await readManifest(content, body.checksum))].map(({ digest }) => digest)
+    assert.deepEqual(new Set(asked), new Set(chunks))
+    assert.equal((await bytesOf('/images/later-away/download', { range: 'bytes=2097152-2097160' })).status, 206)
+    isLost = true
+    const lost = await service.call('GET', `${base}/images/later-away/download`)
+    assert.deepEqual([lost.status, lost.body.hint], [409, 'delete it and upload it again'])
+    const isLogged = (line: string): boolean => line.includes('a request failed') && line.includes('"status":409')
+    assert.ok(service.logLines.some(isLogged))
   })
 
   it('refuses a name that is taken before it asks for the body', async () => {

@@ -63,8 +63,11 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
     await fs.rename(part, file)
     await syncFolder(path.dirname(file))
   } catch (error) {
-    if ((await handle.stat()).size === 0) await fs.rm(part, { force: true })
+    meter?.end()
+    const { size } = await handle.stat()
+    if (size === 0) await fs.rm(part, { force: true })
     if (signal.aborted) throw new Interrupted('interrupted', 'the same command goes on from here')
+    if (size > 0) context.note(`what has come is in ${part}: the same command goes on from there`)
     throw error
   } finally {
     meter?.end()
