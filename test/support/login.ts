@@ -13,13 +13,7 @@ const patienceMs = 150_000
 export async function launchBrowser(): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: '/usr/bin/chromium-headless-shell',
-    args: [
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-    ],
+    args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
     timeout: patienceMs,
   })
   const newContext = browser.newContext.bind(browser)
