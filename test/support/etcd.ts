@@ -8,6 +8,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { eventually } from './eventually.ts'
 import { freePort } from './free-port.ts'
+import { pauseProcess } from './pause-process.ts'
 
 export interface EtcdMember {
   readonly url: string
@@ -143,7 +144,7 @@ function member(url: string, args: readonly string[]): EtcdMember {
     },
     kill: () => signal('SIGKILL'),
     stop: () => signal('SIGTERM'),
-    pause: () => void child?.kill('SIGSTOP'),
+    pause: () => void (child?.pid !== undefined && pauseProcess(child.pid)),
     resume: () => void child?.kill('SIGCONT'),
     start,
   }
