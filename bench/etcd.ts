@@ -10,6 +10,8 @@ import { type BenchRow, median, printRows } from './row.ts'
 export const writers = 32
 const rounds = 21
 const roundMs = 250
+/** Rounds of each that do not count: Node compiles and compiles again in the first seconds. */
+const warmUp = 40
 const value = { username: 'robot', sealed: 'x'.repeat(950), updatedBy: 'admin@example.com' }
 
 /** Writes by so many writers for a while; returns the rate. */
@@ -58,10 +60,9 @@ export async function etcdBench(): Promise<BenchRow[]> {
   const bare = await openBare(url)
   const rates = { ours: [] as number[], reference: [] as number[], ratio: [] as number[] }
   let number = 0
-  for (let i = -2; i < rounds; i++) {
+  for (let i = -warmUp; i < rounds; i++) {
     const reference = await round(bare.put)
     const ours = await round(() => store.create(`/ours/${++number}`, value))
-    // The first rounds of each warm up and do not count.
     if (i < 0) continue
     rates.ours.push(ours)
     rates.reference.push(reference)
