@@ -90,9 +90,8 @@ export class NodeAuthority {
           ? collections.certificates.update(before, record)
           : collections.certificates.create('', recordName, record)
       })
-      log.info(`${before ? 'renewed' : 'made'} the certificate that vouches for nodes`, {
-        reason: `valid until ${timestamp(validity.notAfter)}`,
-      })
+      const reason = `valid until ${timestamp(validity.notAfter)}`
+      if (before) log.info('renewed the certificate that vouches for nodes, with the same key', { reason })
       return pair
     } catch (error) {
       // Of servers that need it at once, one makes it.
