@@ -97,8 +97,13 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
       secrets = given
       trustedUntilMs = nowMs() + trustMs
       if (!credentials || credentials.certificate === shown?.certificate) return
-      shown = credentials
-      server.setSecureContext(peerTls(credentials))
+      try {
+        server.setSecureContext(peerTls(credentials))
+        shown = credentials
+      } catch (error) {
+        // Whoever told it goes on: the node has more to do than to serve others.
+        log.error('other nodes cannot be served with the certificate that the server gave', {}, error)
+      }
     },
     async stop() {
       server.closeAllConnections()

@@ -11,7 +11,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import tls from 'node:tls'
-import { startAuthority, validFor } from '../../test/support/node-credentials.ts'
+import { forge, startAuthority, validFor } from '../../test/support/node-credentials.ts'
 import type { Peer } from '../api/agent.ts'
 import { openStore } from '../images/store.ts'
 import { createLog, silentLog } from '../platform/log.ts'
@@ -129,6 +129,7 @@ describe('content of a peer', () => {
     const strangers: Record<string, tls.SecureContextOptions> = {
       'no certificate': {},
       'one of another authority': showing(foreign),
+      'one that a node of the cluster signed': showing(await forge(three, 'uid-2')),
       'one that has ended': showing(ended),
       'one that is not valid yet': showing(coming),
       'TLS 1.2': { ...showing(two), maxVersion: 'TLSv1.2' },
@@ -168,7 +169,16 @@ describe('content of a peer', () => {
     server.trust(tickets.secretsFor('uid-1'), next)
     assert.equal((await shown())?.trim(), next.certificate.trim())
     assert.ok((await ask()).equals(bytes))
-    server.trust(tickets.secretsFor('uid-1'), one)
+    for (const useless of [
+      { ...one, certificate: 'none' },
+      { ...one, key: three.key },
+    ]) {
+      server.trust(tickets.secretsFor('uid-1'), useless)
+      assert.equal((await shown())?.trim(), next.certificate.trim())
+    }
+    assert.match(logLines.join(''), /cannot be served with the certificate/)
+    server.trust(tickets.secretsFor('uid-1'), { ...one })
+    assert.equal((await shown())?.trim(), one.certificate.trim())
   })
 
   it('is given on no session that was judged before', async () => {

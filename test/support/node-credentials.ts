@@ -1,5 +1,6 @@
 // An authority for nodes without a cluster around it, and nodes with its certificates, good or wrong in a chosen way.
-import { generateKeyPairSync } from 'node:crypto'
+import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
+import { SubjectAlternativeNameExtension, X509Certificate, X509CertificateGenerator } from '@peculiar/x509'
 import type { NodeCredentials } from '../../src/agent/peer-tls.ts'
 import { makeNodeAuthority, signNode } from '../../src/server/node-certificates.ts'
 
@@ -24,4 +25,19 @@ export async function startAuthority() {
       }
     },
   }
+}
+
+/** What a node makes of its own key and certificate that wants to be another one, too. */
+export async function forge(by: NodeCredentials, uid: string): Promise<NodeCredentials> {
+  const [key, signingAlgorithm] = [createPrivateKey(by.key), { name: 'Ed25519' }]
+  const forged = await X509CertificateGenerator.create({
+    ...validFor(-1, 1),
+    subject: [{ CN: ['another'] }],
+    issuer: new X509Certificate(by.certificate).subjectName,
+    publicKey: createPublicKey(by.key).export({ type: 'spki', format: 'der' }),
+    signingKey: key.toCryptoKey(signingAlgorithm, false, ['sign']),
+    signingAlgorithm,
+    extensions: [new SubjectAlternativeNameExtension([{ type: 'url', value: `svc3://node/${uid}` }])],
+  })
+  return { ...by, certificate: `${forged.toString('pem')}\n${by.certificate}` }
 }
