@@ -2,12 +2,16 @@
 // itself. What every engine does is in the contract, whose random sequences create several at once.
 import assert from 'node:assert/strict'
 import { after, before, describe, it, type TestContext } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { rejectsWith } from '../../test/contract/store.ts'
 import { collectTo } from '../../test/contract/store-watch.ts'
 import { type EtcdCluster, startEtcd } from '../../test/support/etcd.ts'
 import { type EtcdOptions, openEtcd } from './etcd.ts'
+import type { EtcdCalls } from './etcd-calls.ts'
 import { CallFailure, Connection } from './etcd-connection.ts'
-import { methods } from './etcd-protocol.ts'
+import { Creates } from './etcd-creates.ts'
+import { type KeyValue, methods } from './etcd-protocol.ts'
+import { Layout, sharedFormat } from './etcd-records.ts'
 import { changeRev, compareRevs, type Entry, type Rev, type Store } from './store.ts'
 
 /** The first byte of a transaction of several, which compares nothing for all of them. */
@@ -146,4 +150,21 @@ it('an etcd that takes no more than two operations at once is given them one by 
   const revs: Rev[] = (await createAll(store, keysOf(30))).map(({ rev }) => rev)
   assert.equal(new Set(revs).size, 30)
   assert.equal((await store.list('/a/')).entries.length, 30)
+})
+
+it('creates that have waited too long for others were not sent, and are told so', async () => {
+  const layout = new Layout('x', () => undefined)
+  layout.adopt({ meta: { modRevision: 1 } as KeyValue, isShim: false }, { format: sharedFormat, startRev: 0 })
+  const sent: (() => void)[] = []
+  const txn = () =>
+    new Promise((resolve) => sent.push(() => resolve({ txn: { succeeded: true, header: { revision: 2 } } })))
+  const creates = new Creates({ layout, txn } as unknown as EtcdCalls, 20)
+  const [first, second, third] = ['/a', '/b', '/c'].map((key) => creates.create(key, '1', 0))
+  const late = assert.rejects(third as Promise<unknown>, { perhaps: false, message: /too many calls are waiting/ })
+  await sleep(30)
+  sent[0]?.()
+  await late
+  sent[1]?.()
+  assert.deepEqual(await Promise.all([first, second]), [{ revision: 2 }, { revision: 2 }])
+  assert.equal(sent.length, 2)
 })

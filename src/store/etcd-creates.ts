@@ -26,7 +26,6 @@ const lanes = 2
 const maxTogether = 64
 /** A third of what etcd takes in one request; one alone may be larger. */
 const maxTogetherBytes = 500_000
-const shortestMs = 100
 /** Answers about the transaction, of which nothing was carried out: each may fare better by itself. */
 const refusals: ReadonlySet<number> = new Set([grpc.invalidArgument, grpc.permissionDenied, grpc.resourceExhausted])
 
@@ -78,12 +77,17 @@ export class Creates {
     return { revision: txn.header.revision }
   }
 
-  /** Of those that wait, the first of each key, as many as may go together. */
+  /** Of those that wait, the first of each key, as many as may go together. Who has waited too long is told. */
   #takeGroup(): Waiting[] {
     const group = new Map<string, Waiting>()
     const left: Waiting[] = []
+    const nowMs = performance.now()
     let bytes = 0
     for (const each of this.#waiting) {
+      if (each.untilMs <= nowMs) {
+        each.settle.reject(new EtcdFailure('too many calls are waiting for it', grpc.unavailable, false))
+        continue
+      }
       const isFull = group.size >= maxTogether || (group.size > 0 && bytes + each.text.length * 3 > maxTogetherBytes)
       if (isFull || group.has(each.key)) left.push(each)
       else {
@@ -97,9 +101,8 @@ export class Creates {
 
   /** Never rejects: each of those who wait is told. */
   async #together(group: readonly Waiting[]): Promise<void> {
-    const [first] = group
     // Who has waited longest has the least patience left.
-    const patienceMs = Math.max(shortestMs, (first?.untilMs ?? 0) - performance.now())
+    const patienceMs = (group[0]?.untilMs ?? 0) - performance.now()
     const eachAlone = (): Promise<unknown> =>
       Promise.all(group.map((each) => this.#alone(each, patienceMs).then(each.settle.resolve, each.settle.reject)))
     if (group.length === 1) return void (await eachAlone())
@@ -108,6 +111,7 @@ export class Creates {
     try {
       const { bytes } = await client.call(methods.txn, encodeTogether(txns), { ...once, patienceMs })
       const { header, succeeded } = decodeTogether(bytes)
+      if (succeeded.length !== group.length) throw new EtcdFailure('its answer lacks some of them', grpc.unknown, true)
       for (const [place, { key, settle }] of group.entries()) {
         if (succeeded[place]) settle.resolve({ revision: header.revision, place })
         else settle.reject(alreadyExists(key))
