@@ -25,6 +25,7 @@ import { reasonOf } from './messages.ts'
 import { createNodeTeller } from './node-teller.ts'
 import { createPacker, createPretendPacker } from './pack.ts'
 import { startPeerServer } from './peer-server.ts'
+import type { NodeCredentials } from './peer-tls.ts'
 import { createPeers, type PeersOptions } from './peers.ts'
 import { type Recipe, recipes } from './recipes.ts'
 import { createReports } from './reports.ts'
@@ -101,7 +102,7 @@ export async function startAgent(options: AgentOptions, signal = new AbortContro
         options.log.warn('cannot write down where servers are', { folder: options.folder, problem: reasonOf(error) })
       })
     }
-    const agent = await runAgent(options, connection, content, learn)
+    const agent = await runAgent(options, connection, content, learn, () => identity.credentials)
     return { ...agent, stop: () => agent.stop().finally(release) }
   } catch (error) {
     await release()
@@ -144,6 +145,7 @@ async function runAgent(
   connection: Connection,
   content: Connection,
   learn: (urls: readonly string[]) => void,
+  credentials: () => NodeCredentials | undefined,
 ): Promise<Agent> {
   const { name, driver, folder, imageFolder, version, log } = options
   const durability = options.durability ?? 'synced'
@@ -169,7 +171,7 @@ async function runAgent(
     peers:
       options.peerPort === undefined
         ? undefined
-        : createPeers({ find: peersOf(content), log, silenceMs: options.peerSilenceMs }),
+        : createPeers({ find: peersOf(content), credentials, log, silenceMs: options.peerSilenceMs }),
     ...(!isPretended && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,
     added: nodeChanged,
@@ -227,7 +229,7 @@ async function runAgent(
     }
     const body = await capacity.report({ apiUrl, images: images.names(), cache, ownPorts: roster.ports() }, signal)
     const answer = await teller.tell(body, signal)
-    if (answer?.peerSecrets) peerServer?.trust(answer.peerSecrets)
+    if (answer?.peerSecrets) peerServer?.trust(answer.peerSecrets, credentials())
   }
 
   const tunnels = createTunnels({

@@ -1,5 +1,5 @@
 // Who this node is: an Ed25519 key of its own, made here and never sent, with which it joined the cluster once and gets
-// tokens for an hour since.
+// tokens for an hour since, each with a certificate for that key.
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -9,11 +9,14 @@ import { replaceNodeKey } from '../api/node-key.ts'
 import type { Client } from '../client/client.ts'
 import { timestamp } from '../platform/clock.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import type { NodeCredentials } from './peer-tls.ts'
 
 export interface Identity {
   readonly name: string
   /** Given by the cluster; missing until it was joined. */
   readonly uid: string | undefined
+  /** What it shows to other nodes: of the last token, and kept in memory only. Missing until a server gave one. */
+  readonly credentials: NodeCredentials | undefined
   /** Takes up the node's place in the cluster. Again with the same key: fine. */
   join(client: Client, token: string, signal: AbortSignal): Promise<void>
   /** The node gets another key; the one that it had is refused from then on. */
@@ -63,20 +66,26 @@ export async function openIdentity(folder: string, wantedName: string, pin?: str
     throw new IdentityError(
       `${folder} belongs to the node "${node.name}", not to "${wantedName}"; start it under that name, or with another folder`,
     )
+  let credentials: NodeCredentials | undefined
   const takeNextKey = async (): Promise<void> => {
     const { nextKey, ...others } = node
     if (nextKey !== undefined) node = await keep(file, { ...others, privateKey: nextKey })
   }
-  const tokenBy = (key: string, client: Client, signal: AbortSignal) => {
+  const tokenBy = async (key: string, client: Client, signal: AbortSignal) => {
     const at = timestamp(new Date())
-    const signature = signed(key, `svc3-agent\n${node.name}\n${at}`)
-    return client.call(issueAgentToken, { body: { name: node.name, at, signature }, signal, timeoutMs: callTimeoutMs })
+    const body = { name: node.name, at, signature: signed(key, `svc3-agent\n${node.name}\n${at}`) }
+    const issued = await client.call(issueAgentToken, { body, signal, timeoutMs: callTimeoutMs })
+    if (issued.certificate) credentials = { ...issued.certificate, key: pemOf(key) }
+    return issued
   }
 
   return {
     name: node.name,
     get uid() {
       return node.uid
+    },
+    get credentials() {
+      return credentials
     },
     async join(client, token, signal) {
       const body = { token, name: node.name, publicKey: publicKeyOf(node.privateKey) }
@@ -119,6 +128,7 @@ const newKey = (): string =>
   generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64')
 const opened = (key: string): KeyObject =>
   createPrivateKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'pkcs8' })
+const pemOf = (key: string): string => opened(key).export({ type: 'pkcs8', format: 'pem' }).toString()
 const publicKeyOf = (key: string): string =>
   createPublicKey(opened(key)).export({ type: 'spki', format: 'der' }).toString('base64')
 const signed = (key: string, text: string): string => sign(null, Buffer.from(text), opened(key)).toString('base64')

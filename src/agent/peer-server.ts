@@ -1,22 +1,25 @@
-// Serves content of this node to other nodes of the cluster, and to nobody else: who comes needs a key that the server has
-// made for exactly that pair of nodes, or the handshake fails before a byte of HTTP is read.
-import { createHmac } from 'node:crypto'
+// Serves content of this node to other nodes of the cluster, and to nobody else: who comes needs a certificate of the
+// cluster's authority, or the handshake fails before a byte of HTTP is read; and a ticket that the server has made for
+// exactly that pair of nodes.
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import type { TLSSocket } from 'node:tls'
 import type { ContentStore } from '../images/content.ts'
 import { digestPattern } from '../images/format.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import type { Log } from '../platform/log.ts'
-import { pskTls } from './peers.ts'
+import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from './peer-tls.ts'
 
 export interface PeerServer {
   readonly port: number
-  /** By epoch, in base64; from now on, until a while after the last ones came. */
-  trust(secrets: Readonly<Record<string, string>>): void
+  /** Secrets by epoch, in base64; from now on, until a while after the last ones came. Without credentials of its own, it
+   * goes on with those that it had. */
+  trust(secrets: Readonly<Record<string, string>>, credentials: NodeCredentials | undefined): void
   stop(): Promise<void>
 }
 
@@ -38,17 +41,23 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
   const { port, store, log, nowMs = () => performance.now() } = options
   let secrets: Readonly<Record<string, string>> = {}
   let trustedUntilMs = 0
+  let shown: NodeCredentials | undefined
 
-  const keyFor = (identity: string): Buffer | null => {
-    const [epoch = ''] = identity.split('.', 1)
+  /** Whether the ticket is good, and for the node that shows this certificate. */
+  const isWelcome = ({ headers, socket }: IncomingMessage): boolean => {
+    const { identity, key } = readTicket(headers.authorization)
+    const [epoch = '', uid = ''] = identity.split('.', 2)
     const secret = Object.hasOwn(secrets, epoch) ? secrets[epoch] : undefined
-    if (secret === undefined || nowMs() > trustedUntilMs) return null
-    return createHmac('sha256', Buffer.from(secret, 'base64')).update(identity).digest()
+    const certificate = (socket as TLSSocket).getPeerX509Certificate()
+    if (secret === undefined || nowMs() > trustedUntilMs || !namesNode(certificate?.subjectAltName, uid)) return false
+    const wanted = createHmac('sha256', Buffer.from(secret, 'base64')).update(`${epoch}.${uid}`).digest()
+    return key.length === wanted.length && timingSafeEqual(key, wanted)
   }
   const server = https.createServer(
     {
-      ...pskTls,
-      pskCallback: (_socket, identity) => keyFor(identity),
+      // Until the server has given some: nobody gets through the handshake.
+      ...peerTls(undefined),
+      requestCert: true,
       handshakeTimeout: 5_000,
       headersTimeout: 5_000,
       requestTimeout: 10_000,
@@ -63,6 +72,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
   )
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     request.resume()
+    if (!isWelcome(request)) return void response.writeHead(401, { 'content-length': 0, connection: 'close' }).end()
     const digest = /^\/blobs\/(.+)$/.exec(request.url ?? '')?.[1] ?? ''
     const content = request.method === 'GET' && digestPattern.test(digest) ? await store() : undefined
     const bytes = await content?.size(digest)
@@ -71,17 +81,29 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
     await pipeline(Readable.from(sent(content.open(digest)), { objectMode: false }), response)
   }
   server.maxConnections = mostConnections
-  server.on('tlsClientError', (error) =>
-    log.debug('somebody without a key came for content', { problem: error.message }),
-  )
+  server.on('tlsClientError', (error, { authorizationError }) => {
+    // A code, whatever the types say; and nothing where there was no certificate at all.
+    const problem = String(authorizationError ?? error.message)
+    if (outOfTime.has(problem))
+      log.info('a node came for content with a certificate that is not valid at this time: are the clocks right?')
+    else log.debug('somebody without a certificate of this cluster came for content', { problem })
+  })
   server.on('clientError', (_error, socket) => socket.destroy())
   server.listen(port)
   await once(server, 'listening')
   return {
     port: (server.address() as AddressInfo).port,
-    trust(given) {
+    trust(given, credentials) {
       secrets = given
       trustedUntilMs = nowMs() + trustMs
+      if (!credentials || credentials.certificate === shown?.certificate) return
+      try {
+        server.setSecureContext(peerTls(credentials))
+        shown = credentials
+      } catch (error) {
+        // Whoever told it goes on: the node has more to do than to serve others.
+        log.error('other nodes cannot be served with the certificate that the server gave', {}, error)
+      }
     },
     async stop() {
       server.closeAllConnections()

@@ -1,5 +1,6 @@
-// Content from other nodes that have it: by TLS with a key that the server gives to the two of them. Whatever goes wrong,
-// and whatever is not what its digest says, the server is asked instead, within seconds.
+// Content from other nodes that have it: from the very nodes that the server named, by their certificates, with a ticket
+// that it made for the two of them. Whatever goes wrong, and whatever is not what its digest says, the server is asked
+// instead, within seconds.
 import https from 'node:https'
 import type { Peer } from '../api/agent.ts'
 import { digestOfBuffer } from '../images/content.ts'
@@ -7,6 +8,7 @@ import { chunkBytes, largestManifestBytes } from '../images/format.ts'
 import type { Log } from '../platform/log.ts'
 import type { NearContent } from './image-content-source.ts'
 import { reasonOf } from './messages.ts'
+import { type NodeCredentials, namesNode, outOfTime, peerTls, ticketHeader } from './peer-tls.ts'
 
 export interface PeerContent {
   /** Peers that have the image of this manifest; undefined where there are none. */
@@ -16,6 +18,8 @@ export interface PeerContent {
 export interface PeersOptions {
   /** Those that the server knows of. */
   find(content: string, signal: AbortSignal): Promise<readonly Peer[]>
+  /** Of this node, as they are now; without any, no peer is asked. */
+  credentials(): NodeCredentials | undefined
   readonly log: Log
   /** Tests only. */
   readonly silenceMs?: number | undefined
@@ -23,17 +27,12 @@ export interface PeersOptions {
   readonly nowMs?: () => number
 }
 
-/** As strong as TLS 1.3's, and of the ones that know pre-shared keys by name the one that hides the past. */
-export const pskTls = {
-  ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
-  minVersion: 'TLSv1.2',
-  maxVersion: 'TLSv1.2',
-} as const
-
 const defaultSilenceMs = 3_000
 /** For a whole chunk: one that comes more slowly had better come from the server. */
 const defaultChunkMs = 10_000
 const avoidedMs = 5 * 60_000
+/** Tickets are good for ten minutes at least, and some images take longer. */
+const ticketMs = 5 * 60_000
 /** A peer that lacks more than this of an image has evicted it. */
 const mostMisses = 3
 const mostBytes = Math.max(largestManifestBytes, chunkBytes) + 2 ** 16
@@ -43,16 +42,19 @@ class Missing extends Error {
 }
 
 export function createPeers(options: PeersOptions): PeerContent {
-  const { find, log, silenceMs = defaultSilenceMs, chunkMs = defaultChunkMs } = options
+  const { find, credentials, log, silenceMs = defaultSilenceMs, chunkMs = defaultChunkMs } = options
   const { nowMs = () => performance.now() } = options
   /** By address: until when nobody asks it. */
   const avoided = new Map<string, number>()
 
   return {
     async near(content, signal) {
+      if (!credentials()) return undefined
       // Without peers it goes as well: no failure here is one.
-      const known = await find(content, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
-      const peers = new Map(known.map((peer) => [addressOf(peer), { ...peer, misses: 0, agent: agentFor(peer) }]))
+      const ask = (): Promise<readonly Peer[]> =>
+        find(content, AbortSignal.any([signal, AbortSignal.timeout(silenceMs)])).catch(() => [])
+      let askedMs = nowMs()
+      const peers = new Map((await ask()).filter(isNamed).map((peer) => [addressOf(peer), reachable(peer)]))
       for (const [address, untilMs] of avoided) {
         if (untilMs < nowMs()) avoided.delete(address)
         else peers.delete(address)
@@ -64,17 +66,26 @@ export function createPeers(options: PeersOptions): PeerContent {
       }
       signal.addEventListener('abort', close, { once: true })
 
+      const renewTickets = async (): Promise<void> => {
+        askedMs = nowMs()
+        for (const peer of await ask()) {
+          const known = peers.get(addressOf(peer))
+          if (known) Object.assign(known, peer)
+        }
+      }
+
       return async (digest, during) => {
+        if (nowMs() - askedMs > ticketMs) await renewTickets()
         const [address = '', peer] = [...peers][Math.floor(Math.random() * peers.size)] ?? []
         if (!peer) return undefined
         try {
-          const bytes = await read(peer, digest, { silenceMs, chunkMs }, during)
+          const bytes = await read(peer, credentials(), digest, { silenceMs, chunkMs }, during)
           if ((await digestOfBuffer(bytes)) === digest) return bytes
           throw new Error('what it sent is something else')
         } catch (error) {
           during.throwIfAborted()
           if (error instanceof Missing && ++peer.misses < mostMisses) return undefined
-          log.info('a peer is not asked any more', { node: peer.node, address, problem: reasonOf(error) })
+          log.info('a peer is not asked any more', { node: peer.node, address, problem: problemOf(error) })
           peers.delete(address)
           if (!(error instanceof Missing)) avoided.set(address, nowMs() + avoidedMs)
           return undefined
@@ -86,19 +97,26 @@ export function createPeers(options: PeersOptions): PeerContent {
 
 const addressOf = ({ ip, port }: Peer): string => `${ip}:${port}`
 
-const agentFor = ({ identity, key }: Peer): https.Agent =>
-  new https.Agent({
-    keepAlive: true,
-    maxSockets: 4,
-    timeout: 30_000,
-    ...pskTls,
-    pskCallback: () => ({ identity, psk: Buffer.from(key, 'base64') }),
-    // Who has the key is the peer: there is no certificate.
-    checkServerIdentity: () => undefined,
-  })
+type NamedPeer = Peer & { readonly uid: string }
+
+/** An older server does not say whom to look for. */
+const isNamed = (peer: Peer): peer is NamedPeer => peer.uid !== undefined
+
+/** Each has connections of its own: what was judged for one is never used for another. */
+const reachable = (peer: NamedPeer) => ({
+  ...peer,
+  misses: 0,
+  agent: new https.Agent({ keepAlive: true, maxSockets: 4, timeout: 30_000, maxCachedSessions: 0 }),
+})
+
+const problemOf = (error: unknown): string =>
+  outOfTime.has((error as NodeJS.ErrnoException).code ?? '')
+    ? 'its certificate is not valid at this time: is the clock of this host right?'
+    : reasonOf(error)
 
 async function read(
-  { ip, port, agent }: Peer & { readonly agent: https.Agent },
+  peer: NamedPeer & { readonly agent: https.Agent },
+  credentials: NodeCredentials | undefined,
   digest: string,
   { silenceMs, chunkMs }: { readonly silenceMs: number; readonly chunkMs: number },
   signal: AbortSignal,
@@ -109,7 +127,19 @@ async function read(
   const stop = AbortSignal.any([signal, late.signal])
   try {
     const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
-    const request = https.get({ host: ip, port, path: `/blobs/${digest}`, agent, servername: '', signal: stop })
+    const request = https.get({
+      ...peerTls(credentials),
+      host: peer.ip,
+      port: peer.port,
+      path: `/blobs/${digest}`,
+      headers: { authorization: ticketHeader(peer) },
+      agent: peer.agent,
+      servername: '',
+      // Nothing is sent before; that its authority is ours, TLS has judged already.
+      checkServerIdentity: (_, { subjectaltname }) =>
+        namesNode(subjectaltname, peer.uid) ? undefined : new Error('it is another node than the server said'),
+      signal: stop,
+    })
     request.on('error', reject)
     request.on('response', (response) => {
       const pieces: Buffer[] = []

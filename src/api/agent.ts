@@ -3,6 +3,7 @@
 import * as t from 'typebox'
 import { WantedCapture } from './captures.ts'
 import { WantedCache, WantedImage } from './image-cache.ts'
+import { NodeCertificate } from './node-key.ts'
 import { NodeReport } from './node-report.ts'
 import { base, operation } from './operation.ts'
 import { Architecture, Timestamp } from './records.ts'
@@ -186,7 +187,12 @@ export const issueAgentToken = operation({
     }),
   }),
   secretAnswer: true,
-  response: t.Object({ token: t.String(), expiresAt: Timestamp }),
+  response: t.Object({
+    token: t.String(),
+    expiresAt: Timestamp,
+    /** Absent: an older server, or one that cannot make any now. */
+    certificate: t.Optional(NodeCertificate),
+  }),
   refuses: ['Unauthorized'],
   example: {
     body: { name: 'mini-arm-13', at: '2026-11-15T09:00:00Z', signature: 'c2lnbmF0dXJl' },
@@ -292,9 +298,11 @@ export const openTunnel = operation({
   example: { params: { tunnel: 'b3c1f0a2' }, response: '' },
 })
 
-/** How a peer is reached: by TLS with a pre-shared key, good for a few minutes and for this one pair of nodes. */
+/** How a peer is reached: by TLS, with a ticket that is good for a few minutes and for this one pair of nodes. */
 export const Peer = t.Object({
   node: t.String(),
+  /** Whom its certificate has to name. Absent: an older server. */
+  uid: t.Optional(t.String()),
   ip: t.String(),
   port: Port,
   identity: t.String(),

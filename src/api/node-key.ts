@@ -1,7 +1,16 @@
-// How a node gets another key: its agent asks, by the word of the key that it has. Not in the API document.
+// How a node gets another key: its agent asks, by the word of the key that it has; and what it gets for the one that it
+// has. Not in the API document.
 import * as t from 'typebox'
 import { base, operation } from './operation.ts'
 import { Timestamp } from './records.ts'
+
+/** With every token, for the key that asked for it: what the node shows to other nodes, and judges theirs by. PEM. */
+export const NodeCertificate = t.Object({
+  certificate: t.String(),
+  /** The cluster's own, which vouches for all of its nodes. */
+  authority: t.String(),
+})
+export type NodeCertificate = t.Static<typeof NodeCertificate>
 
 export const replaceNodeKey = operation({
   id: 'replaceNodeKey',

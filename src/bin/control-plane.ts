@@ -33,6 +33,7 @@ import { LegacyUsage } from '../server/legacy/usage.ts'
 import { createLimits } from '../server/limits.ts'
 import { createMetrics } from '../server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../server/namespace.ts'
+import { NodeAuthority } from '../server/node-authority.ts'
 import { ownNames } from '../server/own-names.ts'
 import { PartialUploads } from '../server/partial-uploads.ts'
 import { createPeerTickets } from '../server/peer-tickets.ts'
@@ -192,6 +193,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     partialFolder,
     partialUploads,
     nodeKeys: createNodeKeys(signingKeys, clock),
+    nodeAuthority: new NodeAuthority({ collections, secrets, clock, log }),
     requestSecret: () => signingKeys.derive('requests'),
     peerTickets: createPeerTickets(() => signingKeys.derive('peers'), clock),
     legacyUsage: new LegacyUsage(collections, clock),

@@ -57,6 +57,8 @@ export function vmNameProblem(name: string, isPrefix: boolean): string | undefin
 const labelForm = /^[a-z0-9]([a-z0-9-]*[a-z0-9])?$/
 export const isVmConfigName = (name: string): boolean => name.length <= 50 && labelForm.test(name)
 export const isNodeName = (name: string): boolean => name.length <= 63 && dnsName.test(name)
+/** What the certificate of a node is for: by its uid, because another host may get its name one day. */
+export const nodeUri = (uid: string): string => `svc3://node/${uid}`
 
 const tagForm = /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/
 export const isTag = (tag: string): boolean => tag.length <= 63 && tagForm.test(tag)

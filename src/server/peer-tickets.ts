@@ -1,11 +1,11 @@
-// What nodes that serve each other content trust each other by. A node that serves has a secret for every epoch; one that
-// fetches gets the key that this secret makes of its own name. Nothing is stored: keys follow from one secret and the time,
-// and a node that was removed gets no new ones.
+// By what nodes serve each other content, besides their certificates, which only say who they are. A node that serves has a
+// secret for every epoch; one that fetches gets the key that this secret makes of its own uid. Nothing is stored: keys
+// follow from one secret and the time, and a node that was removed gets no new ones.
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../platform/clock.ts'
 
 export interface PeerTicket {
-  /** Said in clear by who comes: the epoch and the name of its node. */
+  /** The epoch and the uid of the node that comes. */
   readonly identity: string
   /** Known to the two of them and to the server, in base64. */
   readonly key: string
@@ -15,7 +15,7 @@ export interface PeerTickets {
   /** For the node that serves, by epoch, in base64: the last, this and the next one. */
   secretsFor(nodeUid: string): Record<string, string>
   /** For a node that fetches from another one. */
-  issue(servingUid: string, fetchingNode: string): PeerTicket
+  issue(servingUid: string, fetchingUid: string): PeerTicket
 }
 
 const epochMs = 10 * 60_000
@@ -28,9 +28,9 @@ export function createPeerTickets(secret: () => Buffer, clock: Clock): PeerTicke
       const now = epoch()
       return Object.fromEntries([now - 1, now, now + 1].map((at) => [at, secretOf(uid, at).toString('base64')]))
     },
-    issue(servingUid, fetchingNode) {
+    issue(servingUid, fetchingUid) {
       const now = epoch()
-      const identity = `${now}.${fetchingNode}`
+      const identity = `${now}.${fetchingUid}`
       const key = createHmac('sha256', secretOf(servingUid, now)).update(identity).digest('base64')
       return { identity, key }
     },

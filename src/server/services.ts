@@ -24,6 +24,7 @@ import type { ImageUses } from './image-uses.ts'
 import type { LegacyUsage } from './legacy/usage.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import type { NodeAuthority } from './node-authority.ts'
 import type { PartialUploads } from './partial-uploads.ts'
 import type { PeerTickets } from './peer-tickets.ts'
 import type { Presence } from './presence.ts'
@@ -60,6 +61,8 @@ export interface Services {
   readonly localIssuer?: LocalIssuer
   readonly certificates: Certificates
   readonly nodeKeys: NodeKeys
+  /** Vouches for the nodes of the cluster. */
+  readonly nodeAuthority: NodeAuthority
   /** The agents that are connected to this server. */
   readonly fleet: Fleet
   /** Those that are connected to any. */

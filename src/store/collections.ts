@@ -102,9 +102,9 @@ export interface SigningKeyRecord {
   readonly sealed: string
 }
 
-/** The certificate that HTTPS is served with: one record, `api`. */
+/** The certificate that HTTPS is served with: `api`; the one that vouches for the nodes: `node-authority`. */
 export interface CertificateRecord {
-  /** PEM, the server's own first. */
+  /** PEM, that of the key first. */
   readonly certificate: string
   /** made: by the service itself, which renews it. */
   readonly origin: 'made' | 'uploaded'

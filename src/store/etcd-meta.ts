@@ -1,7 +1,7 @@
 // The record by which data in etcd say whose they are, in which format, and where their revisions begin.
 import { type EtcdCalls, repeatable } from './etcd-calls.ts'
 import { encodeCreate, type Header, type KeyValue } from './etcd-protocol.ts'
-import { etcdFormat, type Meta, shimFormat } from './etcd-records.ts'
+import { type Meta, sharedFormat, shimFormat } from './etcd-records.ts'
 import { StoreError } from './store.ts'
 
 /** A shim has no cluster, and so no identifier of one. */
@@ -20,7 +20,7 @@ export async function readMeta(calls: EtcdCalls, startRev: number): Promise<Foun
   for (;;) {
     const { kvs, header } = await calls.range({ key: metaKey })
     if (kvs[0]) return { meta: kvs[0], revision: header.revision, isShim: isShim(header) }
-    const format = isShim(header) ? shimFormat : etcdFormat
+    const format = isShim(header) ? shimFormat : sharedFormat
     const value = Buffer.from(JSON.stringify({ format, startRev } satisfies Meta))
     // Whoever comes first makes it; the loop reads what there is.
     await calls.txn(encodeCreate(metaKey, value), repeatable)
@@ -30,10 +30,10 @@ export async function readMeta(calls: EtcdCalls, startRev: number): Promise<Foun
 /** What the record says. Throws Newer where this program does not know the format. */
 export function knownMeta({ value }: KeyValue, prefix: string): Meta {
   const { format, startRev } = JSON.parse(value.toString()) as Meta
-  if (format <= shimFormat) return { format, startRev }
+  if (format <= sharedFormat) return { format, startRev }
   throw new StoreError(
     'Newer',
-    `the data below /${prefix}/ in etcd has format ${format}, this program knows up to ${shimFormat}: ` +
+    `the data below /${prefix}/ in etcd has format ${format}, this program knows up to ${sharedFormat}: ` +
       'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
   )
 }

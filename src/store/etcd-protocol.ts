@@ -1,5 +1,5 @@
-// The part of etcd's protocol (version 3) that the store speaks. Only transactions of one comparison on one key: those
-// that shims over SQL databases understand as well.
+// The part of etcd's protocol (version 3) that the store speaks. Only transactions of one comparison on one key, those that
+// shims over SQL databases understand as well; to etcd itself, several of them in one.
 import {
   bytesField,
   type FieldValue,
@@ -86,6 +86,10 @@ export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number): B
 
 export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
   message(comparison(key, modRevision), messageField(2, remove(key)), look(key))
+
+/** Each by itself, whatever becomes of the others. etcd refuses two that write the same key. */
+export const encodeTogether = (txns: readonly Buffer[]): Buffer =>
+  message(...txns.map((txn) => messageField(2, messageField(4, txn))))
 
 export const encodeCompact = (revision: number): Buffer => numberField(1, revision)
 
@@ -179,6 +183,20 @@ export function decodeTxn(bytes: Buffer): TxnResponse {
       })
   })
   return { header, succeeded: succeeded && !isNothing, found }
+}
+
+/** Of each of them, in order, whether its comparison held. */
+export function decodeTogether(bytes: Buffer): { readonly header: Header; readonly succeeded: readonly boolean[] } {
+  let header = noHeader
+  const succeeded: boolean[] = []
+  readFields(bytes, (field, value) => {
+    if (field === 1) header = decodeHeader(asBytes(value))
+    else if (field === 3)
+      readFields(asBytes(value), (kind, answer) => {
+        if (kind === 4) succeeded.push(decodeTxn(asBytes(answer)).succeeded)
+      })
+  })
+  return { header, succeeded }
 }
 
 export interface WatchEvent {

@@ -1,7 +1,7 @@
 // Reading much from etcd: lists in pages of one revision, and the past of a watcher.
 import { type EtcdCalls, isOutOfRange, paging } from './etcd-calls.ts'
 import { readWatch } from './etcd-watch.ts'
-import { compacted, revNumber } from './faults.ts'
+import { compacted } from './faults.ts'
 import type { LogPage } from './feed.ts'
 import { type Change, changeKey, type Entry, type Page, type Rev, StoreError } from './store.ts'
 
@@ -81,7 +81,7 @@ export interface PastOptions {
 /** The changes after a revision, a page of them. */
 export async function readPast(calls: EtcdCalls, { prefix, after, target, ceiling }: PastOptions): Promise<LogPage> {
   const { client, layout } = calls
-  const from = layout.revision(revNumber(after))
+  const from = layout.passed(after)
   const enough = new AbortController()
   const signal = AbortSignal.any([enough.signal, AbortSignal.timeout(logMs)])
   const changes: Change[] = []

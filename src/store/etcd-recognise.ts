@@ -3,6 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type EtcdCalls, looking } from './etcd-calls.ts'
 import { EtcdFailure } from './etcd-client.ts'
+import type { Standing } from './etcd-records.ts'
 import { alreadyExists } from './faults.ts'
 
 export interface LostWrite {
@@ -16,8 +17,8 @@ export interface LostWrite {
 const looks = 5
 const lookEveryMs = 100
 
-/** Its revision; throws when it cannot be told, or was not it. */
-export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<number> {
+/** Where it stands; throws when it cannot be told, or was not it. */
+export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<Standing> {
   const { layout } = calls
   // When nobody answers now either, it stays open.
   const giveUp = (): never => {
@@ -25,11 +26,11 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
   }
   for (let look = 1; ; look++) {
     const found = await calls.find(key, undefined, looking).catch(giveUp)
-    if (found && layout.isWrittenBy(op, found)) return found.modRevision
+    if (found && layout.isWrittenBy(op, found)) return layout.standing(found)
     if (found && found.createRevision <= before) throw alreadyExists(key)
     // Created by us, and changed by somebody since?
     const first = found && (await calls.find(key, found.createRevision, looking).catch(giveUp))
-    if (first && layout.isWrittenBy(op, first)) return first.modRevision
+    if (first && layout.isWrittenBy(op, first)) return layout.standing(first)
     if (!found && failure.settled) throw undone(failure)
     if (found || look >= looks) throw failure
     await sleep(lookEveryMs)
@@ -37,9 +38,9 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
 }
 
 /** The same of an update. */
-export async function recogniseUpdate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<number> {
+export async function recogniseUpdate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<Standing> {
   const found = await calls.find(key, undefined, looking).catch(() => undefined)
-  if (found && calls.layout.isWrittenBy(op, found)) return found.modRevision
+  if (found && calls.layout.isWrittenBy(op, found)) return calls.layout.standing(found)
   throw found?.modRevision === before && failure.settled ? undone(failure) : failure
 }
 

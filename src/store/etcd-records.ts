@@ -2,12 +2,20 @@
 // revisions counted from the record that says whose data this is.
 import { randomBytes } from 'node:crypto'
 import { type KeyValue, prefixRange, type Range, type WatchEvent } from './etcd-protocol.ts'
+import { revNumber } from './faults.ts'
 import type { Change, Entry, Json, Rev } from './store.ts'
 
-/** Of the layout below. A program that knows only smaller numbers refuses the data. */
-export const etcdFormat = 1
+/**
+ * Of the layout below. A program that knows only smaller numbers refuses the data. Data that were begun with the first one
+ * keep it: each of their writes is a revision of etcd.
+ */
+export const firstFormat = 1
 /** The same behind a shim over an SQL database: keys have none of the characters that mean something to LIKE. */
 export const shimFormat = 2
+/** A revision of etcd may hold several writes, and stands for as many of ours as there are places in it. */
+export const sharedFormat = 3
+/** More than are ever written together; the last is for what is written alone. */
+const sharedPlaces = 100
 
 /** Each stands for one character, and sorts like it. The underscore is seen to by shims themselves. */
 const escapes: Readonly<Record<string, string>> = { $: '$1', '%': '$2', ']': ']1', '^': ']2' }
@@ -19,7 +27,15 @@ const asIs = (text: string): string => text
 interface Envelope {
   /** Whose write it is: a writer that lost the answer recognises it. */
   readonly op: string
+  /** Among those that were written together; without it, it was written alone. */
+  readonly place?: number
   readonly value: Json
+}
+
+/** Where a write stands: a revision of etcd, and a place in it where it shares that with others. */
+export interface Standing {
+  readonly revision: number
+  readonly place?: number | undefined
 }
 
 /** `startRev` is the revision of the store at the write of this record: data that moved here go on counting. */
@@ -33,7 +49,8 @@ let writes = 0
 /** No two writes of any process have the same. */
 export const newOperationId = (): string => `${writer}-${(++writes).toString(36)}`
 
-export const seal = (op: string, text: string): Buffer => Buffer.from(`{"op":"${op}","value":${text}}`)
+export const seal = (op: string, text: string, place?: number): Buffer =>
+  Buffer.from(`{"op":"${op}",${place === undefined ? '' : `"place":${place},`}"value":${text}}`)
 
 function unseal(value: Buffer): Envelope | undefined {
   try {
@@ -54,8 +71,11 @@ export class Layout {
   readonly all: Range
   readonly #data: string
   readonly #notice: (text: string) => void
-  /** Revisions of etcd minus revisions of the store. */
-  #base = 0
+  /** The revision of etcd that made the record of what this is, and the one of the store that it stands for. */
+  #first = 0
+  #startRev = 0
+  /** In every revision of etcd. */
+  #places = 1
   #isShim = false
   #escape = asIs
   #unescape = asIs
@@ -73,21 +93,35 @@ export class Layout {
     return this.#isShim
   }
 
+  /** Several writes may share a revision of etcd. */
+  get isShared(): boolean {
+    return this.#places > 1
+  }
+
   /** What the data say of themselves, and where they are. */
   adopt({ meta, isShim }: { readonly meta: KeyValue; readonly isShim: boolean }, { format, startRev }: Meta): void {
-    this.#base = meta.modRevision - startRev
+    this.#first = meta.modRevision
+    this.#startRev = startRev
     this.#isShim = isShim
+    if (format === sharedFormat) this.#places = sharedPlaces
     if (format !== shimFormat) return
     this.#escape = escapeKey
     this.#unescape = unescapeKey
   }
 
-  rev(revision: number): Rev {
-    return String(revision - this.#base)
+  /** Of a write; without a place, of everything up to this revision of etcd. */
+  rev(revision: number, place = this.#places - 1): Rev {
+    return String((revision - this.#first - 1) * this.#places + 1 + place + this.#startRev)
   }
 
-  revision(rev: number): number {
-    return rev + this.#base
+  /** The last revision of etcd of which nothing is later. */
+  passed(rev: Rev): number {
+    return this.#first + Math.floor((revNumber(rev) - this.#startRev) / this.#places)
+  }
+
+  /** The revision of etcd that it is a part of. */
+  holding(rev: Rev): number {
+    return this.#first + Math.ceil((revNumber(rev) - this.#startRev) / this.#places)
   }
 
   key(key: string): Buffer {
@@ -109,7 +143,16 @@ export class Layout {
     const envelope = unseal(kv.value)
     if (!envelope) this.#notice(`etcd's key "${kv.key}" has a value that svc3 did not write: it is passed over`)
     const key = this.#unescape(kv.key.slice(this.#data.length))
-    return envelope && { key, value: envelope.value, rev: this.rev(kv.modRevision) }
+    return envelope && { key, value: envelope.value, rev: this.rev(kv.modRevision, envelope.place) }
+  }
+
+  /** Where what is there was written. */
+  standing({ value, modRevision }: KeyValue): Standing {
+    return { revision: modRevision, place: unseal(value)?.place }
+  }
+
+  revOf(kv: KeyValue): Rev {
+    return this.rev(kv.modRevision, unseal(kv.value)?.place)
   }
 
   isWrittenBy(op: string, kv: KeyValue): boolean {

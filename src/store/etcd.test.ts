@@ -288,8 +288,8 @@ it('data of a newer program is refused, and a store whose data was restored give
   const again = await direct(prefix)
   assert.equal((await again.create('/a', 1)).rev, '5001')
   await again.close()
-  await meta(3)
-  await rejectsWith('Newer', direct(prefix), /format 3/)
+  await meta(4)
+  await rejectsWith('Newer', direct(prefix), /format 4/)
 })
 
 /** Says that it is some version of etcd, and nothing else. */

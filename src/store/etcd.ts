@@ -1,16 +1,17 @@
 // The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
-import { checking, EtcdCalls, once, repeatable } from './etcd-calls.ts'
+import { checking, EtcdCalls, repeatable } from './etcd-calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './etcd-client.ts'
+import { Creates } from './etcd-creates.ts'
 import { alarmAdvice, storeFault, unknown, wronglyRefused } from './etcd-faults.ts'
 import { Follower } from './etcd-follower.ts'
 import { type FoundMeta, knownMeta, readMeta } from './etcd-meta.ts'
-import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
+import { encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './etcd-protocol.ts'
 import { listEntries, readPast } from './etcd-read.ts'
 import { RecentChanges } from './etcd-recent.ts'
-import { judgeDelete, recogniseCreate, recogniseUpdate } from './etcd-recognise.ts'
-import { Layout, newOperationId, seal } from './etcd-records.ts'
-import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from './faults.ts'
+import { judgeDelete, recogniseUpdate } from './etcd-recognise.ts'
+import { Layout, newOperationId, type Standing, seal } from './etcd-records.ts'
+import { closed, compacted, conflict, notFound, textOf } from './faults.ts'
 import { Feed, type FeedOptions, type LogPage } from './feed.ts'
 import { readBack } from './json.ts'
 import { assertKey, isKey } from './keys.ts'
@@ -68,6 +69,7 @@ class EtcdStore implements Store {
   readonly #options: EtcdOptions
   readonly #feed: Feed
   readonly #follower: Follower
+  readonly #creates: Creates
   readonly #recent: RecentChanges
   readonly #meta: KeyValue
   readonly #underWay = new Set<Promise<unknown>>()
@@ -96,6 +98,7 @@ class EtcdStore implements Store {
       newest: () => this.#calls.newest(),
       sync: layout.isShim ? () => this.#calls.sync() : undefined,
     })
+    this.#creates = new Creates(calls, options.patienceMs ?? defaultPatienceMs)
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref()
   }
 
@@ -129,17 +132,8 @@ class EtcdStore implements Store {
     return this.#work(key, true, async () => {
       assertKey(key)
       const text = textOf(key, value)
-      const op = newOperationId()
-      const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
-      const before = this.#follower.revision
-      try {
-        const { txn } = await this.#calls.txn(encodeCreate(this.#layout.key(key), seal(op, text)), once)
-        if (!txn.succeeded) throw alreadyExists(key)
-        return entryAt(txn.header.revision)
-      } catch (error) {
-        if (!(error instanceof EtcdFailure && error.perhaps)) throw error
-        return entryAt(await recogniseCreate(this.#calls, { key, op, before, failure: error }))
-      }
+      const made = await this.#creates.create(key, text, this.#follower.revision)
+      return this.#written(key, readBack(value, text), made)
     })
   }
 
@@ -149,16 +143,16 @@ class EtcdStore implements Store {
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
       const request = encodeUpdate(this.#layout.key(key), seal(op, text), wanted)
-      const entryAt = (revision: number): Entry => this.#written(key, readBack(value, text), revision)
+      const entryAt = (standing: Standing): Entry => this.#written(key, readBack(value, text), standing)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
         const { succeeded, found, header } = txn
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
-        if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
+        if (succeeded || isOurs) return entryAt({ revision: found?.modRevision ?? header.revision })
         // An earlier try may have won, and somebody changed or removed it since.
         if (perhapsBefore) throw unknown(key, 'somebody else has written it since')
         if (found?.modRevision === wanted) throw wronglyRefused(key)
-        throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+        throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
         return entryAt(await recogniseUpdate(this.#calls, { key, op, before: wanted, failure: error }))
@@ -184,7 +178,7 @@ class EtcdStore implements Store {
       const found = txn.found && this.#layout.isShim ? await this.#calls.find(key) : txn.found
       // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
       if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it is gone now')
-      throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+      throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
     })
   }
 
@@ -201,11 +195,9 @@ class EtcdStore implements Store {
   }
 
   async compact(rev: Rev): Promise<void> {
-    const target = revNumber(rev)
+    const target = this.#layout.passed(rev)
     if (Number.isNaN(target)) throw new TypeError(`"${rev}" is not a revision`)
-    await this.#work('the past', true, async () =>
-      this.#forget(Math.min(this.#layout.revision(target), await this.#calls.newest())),
-    )
+    await this.#work('the past', true, async () => this.#forget(Math.min(target, await this.#calls.newest())))
   }
 
   async health(): Promise<Health> {
@@ -251,17 +243,20 @@ class EtcdStore implements Store {
     }
   }
 
-  /** The revision of etcd that an entry must have. Text that is none can be nobody's: the answer is the same. */
+  /**
+   * The revision of etcd that an entry must have; those that share one are all creates, of which nothing can be lost by naming
+   * a neighbour's. Text that is no revision can be nobody's: the answer is the same.
+   */
   async #expected(key: string, expect: Rev): Promise<number> {
-    const revision = this.#layout.revision(revNumber(expect))
+    const revision = this.#layout.holding(expect)
     if (isKey(key) && revision > 0) return revision
     const found = isKey(key) ? await this.#calls.find(key) : undefined
-    throw found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+    throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
   }
 
-  #written(key: string, value: Json, revision: number): Entry {
+  #written(key: string, value: Json, { revision, place }: Standing): Entry {
     this.#acknowledge(revision)
-    return { key, value, rev: this.#layout.rev(revision) }
+    return { key, value, rev: this.#layout.rev(revision, place) }
   }
 
   #acknowledge(revision: number): void {
@@ -304,7 +299,7 @@ class EtcdStore implements Store {
 
   /** The past of a watcher: from memory, or from etcd itself. */
   async #readLog(prefix: string, after: Rev): Promise<LogPage> {
-    const from = this.#layout.revision(revNumber(after))
+    const from = this.#layout.passed(after)
     if (!(from >= this.#compacted)) throw compacted(after)
     if (from < this.#recent.since) {
       await this.#calls.assertKept(from, after)
@@ -322,7 +317,7 @@ class EtcdStore implements Store {
 
   /** A watch begins after everything that was acknowledged before, and after the revision that its reader has seen. */
   async #catchUp(after: Rev, signal: AbortSignal): Promise<void> {
-    const asked = this.#layout.revision(revNumber(after))
+    const asked = this.#layout.holding(after)
     const wanted = Math.max(this.#acknowledged, Number.isNaN(asked) ? 0 : asked)
     if (wanted <= this.#follower.revision || signal.aborted) return
     if (asked > this.#acknowledged) await this.#calls.assertKept(asked, after)

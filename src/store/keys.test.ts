@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { KeyValue } from './etcd-protocol.ts'
-import { etcdFormat, Layout, seal, shimFormat } from './etcd-records.ts'
+import { Layout, seal, sharedFormat, shimFormat } from './etcd-records.ts'
 import { compareKeys, prefixEnd } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
 
@@ -79,7 +79,7 @@ test('keys behind a shim mean nothing to LIKE, come back, and keep their order a
 })
 
 test('keys in etcd are as they are; a range ends where its folder does', () => {
-  const layout = layoutOf(etcdFormat)
+  const layout = layoutOf(sharedFormat)
   assert.equal(layout.key('/a%b').toString(), '/p/data/a%b')
   const ends = ['/a/', '/a/b', '/a', ''].map((prefix) => layout.prefix(prefix).end.toString())
   assert.deepEqual(ends, ['/p/data/a0', '/p/data/a0', '/p/data0', '/p0'])

@@ -37,6 +37,7 @@ const rules: Readonly<Record<string, Rule>> = {
       fastify: everywhere,
       '@fastify/multipart': 'multipart.ts',
       selfsigned: 'self-signed.ts',
+      '@peculiar/x509': 'node-certificates.ts',
       ajv: /^(validate|settings)\.ts$/,
       'fast-json-stringify': 'render.ts',
       'prom-client': 'metrics.ts',

@@ -75,6 +75,13 @@ describe('a cluster of etcd with users and certificates', () => {
     await store.close()
   })
 
+  it('takes creates of one moment from a user whose role is for our keys only', async () => {
+    const store = await plain(`user=svc3&password-file=${inFolder('password')}`)
+    const made = await Promise.all(Array.from({ length: 20 }, (_, n) => store.create(`/at-once/${n}`, n)))
+    assert.equal(new Set(made.map(({ rev }) => rev)).size, 20)
+    await store.close()
+  })
+
   it('takes up a password that is changed while it is in use', async () => {
     const store = await plain(`user=svc3&password-file=${inFolder('password')}`)
     const { rev } = await store.create('/n/a', 1)

@@ -1,23 +1,26 @@
-// The store's contract on etcd: one member, each store below a prefix of its own. SVC3_TEST_ETCD_URL names one that runs
-// already, or a shim (see CONTRIBUTING.md). Whatever is asked of it has a form that shims know.
+// The store's contract on etcd: one member, each store below a prefix of its own; once as it is, once with data of the first
+// format, of which whatever is asked has a form that shims know. SVC3_TEST_ETCD_URL names one that runs already, or a shim
+// (see CONTRIBUTING.md).
 import assert from 'node:assert/strict'
 import { after, before, mock } from 'node:test'
 import { openEtcd } from '../../src/store/etcd.ts'
 import { Connection } from '../../src/store/etcd-connection.ts'
-import { newOperationId } from '../../src/store/etcd-records.ts'
+import { encodeCreate, methods } from '../../src/store/etcd-protocol.ts'
+import { firstFormat, type Meta, newOperationId } from '../../src/store/etcd-records.ts'
 import type { Store } from '../../src/store/store.ts'
 import { startEtcd } from '../support/etcd.ts'
 import { assertKnownToShims, transactionsSeen } from '../support/etcd-shapes.ts'
-import { type EngineOptions, storeContract } from './store.ts'
+import { type Engine, type EngineOptions, storeContract } from './store.ts'
 
 const given = process.env.SVC3_TEST_ETCD_URL
 let urls: readonly string[] = []
 let end = async (): Promise<void> => undefined
+let mayShare = false
 
 before(async () => {
   const { unary } = Connection.prototype
   mock.method(Connection.prototype, 'unary', function (this: Connection, ...call: Parameters<typeof unary>) {
-    assertKnownToShims(call[0], call[1])
+    assertKnownToShims(call[0], call[1], mayShare)
     return unary.apply(this, call)
   })
   const etcd = given === undefined ? await startEtcd() : { urls: [given], end }
@@ -27,7 +30,10 @@ before(async () => {
 after(async () => {
   mock.restoreAll()
   await end()
-  assert.deepEqual([...transactionsSeen].sort(), ['create', 'delete', 'update'])
+  assert.deepEqual(
+    [...transactionsSeen].sort(),
+    given === undefined ? ['create', 'delete', 'together', 'update'] : ['create', 'delete', 'update'],
+  )
 })
 
 const places = new WeakMap<Store, { readonly prefix: string; readonly options: EngineOptions | undefined }>()
@@ -42,15 +48,32 @@ async function open(prefix: string, options: EngineOptions | undefined): Promise
   return store
 }
 
-storeContract({
-  name: 'etcd',
-  open: (options) => open(`contract-${run}-${++stores}`, options),
+/** As a program that knew no other format would have begun it. */
+async function beginFirst(prefix: string): Promise<void> {
+  const connection = await Connection.open({ url: urls[0] ?? '' })
+  const meta = Buffer.from(JSON.stringify({ format: firstFormat, startRev: 0 } satisfies Meta))
+  await connection.unary(methods.txn, encodeCreate(Buffer.from(`/${prefix}/meta`), meta), {}, 5_000)
+  connection.close()
+}
+
+const engine = (name: string, isFirst: boolean): Engine => ({
+  name,
+  async open(options) {
+    mayShare = !isFirst && given === undefined
+    const prefix = `contract-${run}-${++stores}`
+    if (isFirst) await beginFirst(prefix)
+    return open(prefix, options)
+  },
   async reopen(store) {
     const place = places.get(store)
     if (!place) throw new Error('only what was opened here can be reopened')
     await store.close()
     return open(place.prefix, place.options)
   },
+  ...(!isFirst && given === undefined && { revStep: 100 }),
   // As shims make it necessary.
   mayWriteAtOpen: given !== undefined,
 })
+
+storeContract(engine('etcd', false))
+if (given === undefined) storeContract(engine('etcd, in the forms that shims know', true))

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import {
   type Change,
   changeKey,
+  compareRevs,
   type Entry,
   type Json,
   type Rev,
@@ -17,6 +18,7 @@ import { collectTo } from './store-watch.ts'
 
 type Command =
   | { readonly do: 'create'; readonly name: string; readonly value: Json }
+  | { readonly do: 'createAtOnce'; readonly names: readonly string[]; readonly value: Json }
   | { readonly do: 'update' | 'delete'; readonly name: string; readonly value: Json; readonly isRight: boolean }
   | { readonly do: 'get'; readonly name: string }
   | { readonly do: 'list'; readonly after: string; readonly limit: number }
@@ -30,6 +32,7 @@ const point = fc.double({ min: 0, max: 1, noNaN: true })
 const usual: fc.Arbitrary<Command>[] = [
   fc.record({ do: fc.constant('create' as const), name, value }),
   fc.record({ do: fc.constant('create' as const), name, value }),
+  fc.record({ do: fc.constant('createAtOnce' as const), names: fc.uniqueArray(name, { minLength: 2 }), value }),
   fc.record({ do: fc.constantFrom('update' as const, 'delete' as const), name, value, isRight: fc.boolean() }),
   fc.record({ do: fc.constantFrom('update' as const, 'delete' as const), name, value, isRight: fc.constant(true) }),
   fc.record({ do: fc.constant('get' as const), name }),
@@ -39,28 +42,32 @@ const usual: fc.Arbitrary<Command>[] = [
 const compaction: fc.Arbitrary<Command> = fc.record({ do: fc.constant('compact' as const), to: point })
 const reopening: fc.Arbitrary<Command> = fc.record({ do: fc.constant('reopen' as const) })
 
-/** What the store must look like; it is told the revisions, and checks that they increase by one. */
+/** What the store must look like: writes one after the other have revisions that increase by `step`. */
 class Model {
   readonly entries = new Map<string, Entry>()
   readonly log: { readonly rev: number; readonly change: Change }[] = []
   compacted = 0
   rev: number
   readonly firstRev: number
+  readonly step: number
 
-  constructor(rev: Rev) {
+  constructor(rev: Rev, step = 1) {
     this.rev = this.firstRev = Number(rev)
+    this.step = step
   }
 
-  put(key: string, value: Json): Entry {
-    const entry = { key, value: JSON.parse(JSON.stringify(value)), rev: String(++this.rev) }
+  put(key: string, value: Json, rev = this.rev + this.step): Entry {
+    const entry = { key, value: JSON.parse(JSON.stringify(value)), rev: String(rev) }
     const previous = this.entries.get(key)
     this.entries.set(key, entry)
-    this.log.push({ rev: this.rev, change: { type: 'put', entry, ...(previous && { previous }) } })
+    this.log.push({ rev, change: { type: 'put', entry, ...(previous && { previous }) } })
+    this.rev = Math.ceil(rev / this.step) * this.step
     return entry
   }
 
   delete(previous: Entry): Rev {
-    const rev = String(++this.rev)
+    this.rev += this.step
+    const rev = String(this.rev)
     this.entries.delete(previous.key)
     this.log.push({ rev: this.rev, change: { type: 'delete', key: previous.key, rev, previous } })
     return rev
@@ -94,6 +101,24 @@ async function step(store: Store, model: Model, prefix: string, command: Command
         entry ? 'AlreadyExists' : model.put(key, command.value),
       )
       return store
+    case 'createAtOnce': {
+      const keys = command.names.map((each) => prefix + each)
+      const expected = keys.map((each) => (model.entries.has(each) ? 'AlreadyExists' : 'created'))
+      const done = await Promise.all(keys.map((each) => outcome(store.create(each, command.value))))
+      assert.deepEqual(
+        done.map((result) => (typeof result === 'string' ? result : 'created')),
+        expected,
+      )
+      // In the order that the store gave them: each has its own.
+      const made = done.filter((result) => typeof result !== 'string').map((result) => result as Entry)
+      let latest = model.rev
+      for (const one of made.sort((a, b) => compareRevs(a.rev, b.rev))) {
+        assert.ok(Number(one.rev) > latest, `${one.rev} comes after ${latest}`)
+        latest = Number(one.rev)
+        assert.deepEqual(one, model.put(one.key, command.value, latest))
+      }
+      return store
+    }
     case 'update':
     case 'delete': {
       const expect = entry && command.isRight ? entry.rev : '0'
@@ -120,7 +145,8 @@ async function step(store: Store, model: Model, prefix: string, command: Command
       return store
     }
     case 'compact':
-      model.compacted = Math.max(model.compacted, model.revAt(command.to))
+      // What shares a revision of the engine goes together.
+      model.compacted = Math.max(model.compacted, Math.floor(model.revAt(command.to) / model.step) * model.step)
       await store.compact(String(model.revAt(command.to)))
       return store
     case 'reopen': {
@@ -133,7 +159,7 @@ async function step(store: Store, model: Model, prefix: string, command: Command
 
 async function runSequence(store: Store, prefix: string, commands: readonly Command[], engine: Engine): Promise<Store> {
   let current = store
-  const model = new Model((await store.list(prefix)).rev)
+  const model = new Model((await store.list(prefix)).rev, engine.revStep)
   for (const command of commands) current = await step(current, model, prefix, command, engine)
   assert.deepEqual((await current.list(prefix)).entries, model.list(prefix, '', 1_000))
   const past = await outcome(

@@ -19,6 +19,8 @@ export interface Engine {
   open(options?: EngineOptions): Promise<Store>
   /** Closes the store and opens the same data again; engines that keep nothing have none. */
   readonly reopen?: (store: Store) => Promise<Store>
+  /** From one write that comes alone to the next; 1 where it is not given. */
+  readonly revStep?: number
   /** Opening may make revisions. */
   readonly mayWriteAtOpen?: boolean
 }

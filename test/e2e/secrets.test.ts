@@ -73,8 +73,9 @@ describe('svc3 server rotate-key', () => {
     const before = await keyFile()
     const { code, stdout, stderr } = await rotate()
     assert.equal(code, 0, stderr)
-    // Twenty credentials, the key that signs tokens and the one that others follow from, the keys of the built-in identity provider.
-    assert.match(stdout, /Master key rotated: 23 sealed records are now under key [0-9a-f]{12}\./)
+    // Twenty credentials, the key that signs tokens and the one that others follow from, the keys of the built-in identity
+    // provider, the key of the authority for nodes.
+    assert.match(stdout, /Master key rotated: 24 sealed records are now under key [0-9a-f]{12}\./)
     const after = await keyFile()
     assert.equal(after.trim().split('\n').length, 1)
     assert.notEqual(after, before)
@@ -125,7 +126,7 @@ describe('svc3 server rotate-key', () => {
     const before = sealed()
     const { code, stdout } = await rotate()
     assert.equal(code, 0)
-    assert.match(stdout, /4 sealed records/)
+    assert.match(stdout, /5 sealed records/)
     assert.notDeepEqual(sealed(), before)
     await using again = await startDev(data)
     assert.equal((await again.call('GET', credentialsPath)).status, 200)

@@ -5,14 +5,14 @@ import { methods } from '../../src/store/etcd-protocol.ts'
 import { type FieldValue, readFields } from '../../src/store/etcd-wire.ts'
 
 /** The forms that were sent so far. */
-export const transactionsSeen = new Set<'create' | 'update' | 'delete'>()
+export const transactionsSeen = new Set<'create' | 'update' | 'delete' | 'together'>()
 
 const asked: ReadonlySet<string> = new Set(Object.values(methods))
 
-/** Throws for a call that a shim does not know. */
-export function assertKnownToShims(method: string, body: Buffer): void {
+/** Throws for a call that a shim does not know; with `mayShare`, several that it knows may come in one. */
+export function assertKnownToShims(method: string, body: Buffer, mayShare = false): void {
   assert.ok(asked.has(method), `${method} is not one of the methods that shims know`)
-  if (method === methods.txn) assertCompareAndSet(body)
+  if (method === methods.txn) for (const txn of mayShare ? unshared(body) : [body]) assertCompareAndSet(txn)
   if (method === methods.range) assertPlainRange(body)
 }
 
@@ -33,6 +33,14 @@ function only(body: FieldValue | undefined, field: number, what: string): FieldV
   assert.deepEqual(numbersOf(fields), [field], what)
   assert.equal(fields.get(field)?.length, 1, what)
   return fields.get(field)?.[0]
+}
+
+function unshared(body: Buffer): Buffer[] {
+  const txn = fieldsOf(body)
+  if (txn.has(1)) return [body]
+  transactionsSeen.add('together')
+  assert.deepEqual(numbersOf(txn), [2], 'nothing is compared for all of them')
+  return (txn.get(2) ?? []).map((each) => only(each, 4, 'each is a transaction') as Buffer)
 }
 
 const [target, mod, key, value, modRevision] = [2, 2, 3, 2, 6]

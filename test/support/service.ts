@@ -32,6 +32,7 @@ import { LegacyUsage } from '../../src/server/legacy/usage.ts'
 import { createLimits } from '../../src/server/limits.ts'
 import { createMetrics } from '../../src/server/metrics.ts'
 import { beginEra, ensureDefaultNamespace } from '../../src/server/namespace.ts'
+import { NodeAuthority } from '../../src/server/node-authority.ts'
 import { ownNames } from '../../src/server/own-names.ts'
 import { PartialUploads } from '../../src/server/partial-uploads.ts'
 import { createPeerTickets } from '../../src/server/peer-tickets.ts'
@@ -113,6 +114,7 @@ export async function startService(
     partialFolder,
     partialUploads: new PartialUploads(partialFolder, clock),
     nodeKeys: createNodeKeys(signingKeys, clock),
+    nodeAuthority: new NodeAuthority({ collections, secrets, clock, log }),
     store,
     collections,
     secrets,

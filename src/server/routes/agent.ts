@@ -26,8 +26,21 @@ import { wishesFor } from '../wishes.ts'
 const kind = 'nodes'
 
 export function agent(services: Services): HandlersOf<typeof api> {
-  const { collections, content, fleet, farNodes, presence, peers, nodeKeys, peerTickets, tokens, tunnels, clock, log } =
-    services
+  const {
+    collections,
+    content,
+    fleet,
+    farNodes,
+    presence,
+    peers,
+    nodeKeys,
+    nodeAuthority,
+    peerTickets,
+    tokens,
+    tunnels,
+    clock,
+    log,
+  } = services
 
   /** Nothing new: undefined. `removed` ends the record. */
   async function take(node: string, report: VmReport): Promise<boolean> {
@@ -102,8 +115,9 @@ export function agent(services: Services): HandlersOf<typeof api> {
         throw new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
           hint: 'was it removed? join again with a new token; is its clock right?',
         })
-      const { token, expiresAt } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
-      return { token, expiresAt: timestamp(expiresAt ?? clock.now()) }
+      const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
+      const certificate = await nodeAuthority.certify(node, expiresAt)
+      return { token, expiresAt: timestamp(expiresAt), ...(certificate && { certificate }) }
     },
 
     async openAgentStream({ principal: { name }, signal, now }) {
@@ -157,11 +171,11 @@ export function agent(services: Services): HandlersOf<typeof api> {
       return { unknown: vms.filter((_, index) => !known[index]).map(({ uid }) => uid) }
     },
 
-    findPeers({ principal: { name }, body }) {
+    findPeers({ principal, body }) {
       const found = collections.nodes.view.range().flatMap(({ value: { name: node, uid, report } }) => {
         const hasIt = report?.cache?.some(({ key, state }) => key === body.content && state === 'Ready')
-        if (!hasIt || report?.peerPort === undefined || node === name || !presence.isOpen(node)) return []
-        return [{ node, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, name) }]
+        if (!hasIt || report?.peerPort === undefined || node === principal.name || !presence.isOpen(node)) return []
+        return [{ node, uid, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, principal.uid) }]
       })
       return { peers: shuffled(found).slice(0, mostPeers) }
     },

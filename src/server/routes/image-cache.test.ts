@@ -189,7 +189,9 @@ describe('peers', () => {
     await one.report(serving)
     const [peer, ...more] = await find()
     assert.deepEqual([more, peer.node, peer.ip, peer.port], [[], 'other', '10.0.0.9', 4_711])
-    assert.match(peer.identity, /^\d+\.one$/)
+    const uidOf = (name: string) => service.services.collections.nodes.get('', name)?.value.uid
+    assert.equal(peer.uid, uidOf('other'))
+    assert.equal(peer.identity.replace(/^\d+\./, ''), uidOf('one'))
     other.disconnect()
     await eventually(async () => assert.deepEqual(await find(), []))
     const body = { ...service.services.collections.nodes.get('', 'one')?.value.report }
