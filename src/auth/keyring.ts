@@ -2,10 +2,9 @@
 // space or commas; the first one seals, all of them open. From a file (made at first start), an environment variable
 // or a credential file of the service manager.
 import { createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
-import { lstatSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { writeFileAtomically } from '../platform/files.ts'
+import { mayBeThere, whyUnreadable, writeFileAtomically } from '../platform/files.ts'
 
 export interface MasterKey {
   /** Names the key in what it sealed; tells nothing about it. */
@@ -88,6 +87,7 @@ export async function loadKeyring(found: { source: KeySource; text?: string }, i
   const { source, text } = found
   if (source.kind === 'variable') return parseKeyring(text ?? '', `the variable ${source.name}`)
   const file = source.kind === 'file' ? source.file : source.name
+  // A key of our own in place of one that cannot be read would open nothing.
   const content = mayBeThere(file) ? await readKeys(file) : undefined
   if (source.kind === 'file' && content !== undefined) await refuseIfOpen(file)
   if (content !== undefined) return parseKeyring(content, `the master key ${file}`)
@@ -101,28 +101,11 @@ export async function loadKeyring(found: { source: KeySource; text?: string }, i
   return ring
 }
 
-/** Not only of files that can be read: a key of our own in place of one that cannot would open nothing. */
-function mayBeThere(file: string): boolean {
-  try {
-    return lstatSync(file) !== undefined
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ENOENT'
-  }
-}
-
-const unreadable: Readonly<Record<string, string>> = {
-  EACCES: 'the user of this process may not read it: give it to that user, with mode 0600',
-  EISDIR: 'it is a folder: put the file with the keys in its place',
-  ENOENT: 'it is a link to what is not there: restore that',
-  ENOTDIR: 'what it should be in is not a folder: correct the path',
-}
-
 async function readKeys(file: string): Promise<string> {
   try {
     return await fs.readFile(file, 'utf8')
   } catch (error) {
-    const { code = '', message } = error as NodeJS.ErrnoException
-    throw new KeyringError(`the master key ${file} cannot be read (${code}): ${unreadable[code] ?? message}`)
+    throw new KeyringError(`the master key ${file} ${whyUnreadable(error)}`)
   }
 }
 

@@ -7,10 +7,12 @@ import path from 'node:path'
 import { after, before, it } from 'node:test'
 import { type RegistryProcess, registryUser, startRegistry } from '../../test/support/registry.ts'
 import { adminToken, ask } from '../../test/support/shared-servers.ts'
+import { silentLog } from '../platform/log.ts'
+import { SettingsError } from '../server/settings.ts'
 import { openStore } from '../store/open.ts'
 import { writeBackup } from './backup.ts'
 import { startControlPlane } from './control-plane.ts'
-import { collectableIn, openKnownPlace } from './image-place.ts'
+import { collectableIn, openImagePlace, openKnownPlace } from './image-place.ts'
 import { restoreBackup } from './restore.ts'
 
 let root: string
@@ -83,6 +85,45 @@ it('a registry is claimed and mended before anything in it is collected', async 
     ['claimed', 'uid'],
     ['mended', ['sha256:a']],
   ])
+})
+
+it('a password that is there and cannot be read refuses the start, instead of counting as absent', async () => {
+  const folder = await fs.mkdtemp(path.join(root, 'credentials-'))
+  const credential = path.join(folder, 'svc3-images-password')
+  const named = path.join(folder, 'named')
+  await fs.writeFile(named, registryUser.password)
+  const { username } = registryUser
+  const open = (CREDENTIALS_DIRECTORY: string, passwordFile: string) => {
+    const settings = { username, passwordFile, cacheBytes: 1 }
+    const environment = { CREDENTIALS_DIRECTORY }
+    return openImagePlace({ given: `${address}/own`, settings, environment, dataFolder: folder, log: silentLog })
+  }
+  const faults: [() => Promise<unknown>, RegExp][] = [
+    [() => fs.mkdir(credential), /cannot be read \(EISDIR\): it is a folder: put a file/],
+    [() => fs.symlink('missing', credential), /cannot be read \(ENOENT\): it is a link to what is not there/],
+    [() => fs.writeFile(credential, '\n'), /is empty: put the password there/],
+  ]
+  for (const [make, problem] of faults) {
+    await make()
+    // The file of the settings would let us in: it is not what was meant.
+    const refused = await open(folder, named).then(String, (error: Error) => error)
+    assert.ok(refused instanceof SettingsError, `${problem} ${refused}`)
+    assert.ok(refused.message.includes(`, the credential ${credential}, `), refused.message)
+    assert.match(refused.message, problem)
+    await fs.rm(credential, { recursive: true })
+  }
+  await assert.rejects(open(named, named), /named\/svc3-images-password, cannot be read \(ENOTDIR\)/)
+  await assert.rejects(open('', path.join(folder, 'gone')), /images.passwordFile .*gone, is not there: correct config/)
+
+  await fs.writeFile(credential, `${registryUser.password}\n`)
+  for (const [directory, file] of [
+    [folder, path.join(folder, 'gone')],
+    [path.join(folder, 'none'), named],
+  ] as const) {
+    const place = await open(directory, file)
+    await place.registry?.claim('credentials')
+    place.close()
+  }
 })
 
 it('images move from the folder to a registry and back, and no server looks in the wrong place', async () => {

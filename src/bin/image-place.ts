@@ -1,6 +1,5 @@
 // Where the images of a cluster are: in the data folder, or in a registry. Both are opened here, and nobody else asks
 // which it is. What the records were begun with is written down with them, so that no server looks in the wrong place.
-import { existsSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Collectable } from '../controllers/collect-images.ts'
@@ -13,7 +12,7 @@ import { RegistryError } from '../oci/errors.ts'
 import { openRegistry } from '../oci/registry.ts'
 import { openRegistryContent, type RegistryContent } from '../oci/registry-content.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
-import { readFileIfPresent } from '../platform/files.ts'
+import { mayBeThere, readFileIfPresent, whyUnreadable } from '../platform/files.ts'
 import { type Log, silentLog } from '../platform/log.ts'
 import { type ImagesAddress, parseImagesAddress } from '../rules/images-address.ts'
 import { parseSettings, type Settings, SettingsError } from '../server/settings.ts'
@@ -78,7 +77,9 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
     credentials: await credentialsOf(settings, environment, password),
     // The operator has named it, so it may be anywhere; its storage may be beside it, but not on this host.
     policy: (host) => ({ allowPrivate: true, allowLoopback: host === hostname.replace(/^\[|\]$/g, '') }),
-    ...(settings.caFile !== undefined && { ca: await readNamed(settings.caFile, 'images.caFile') }),
+    ...(settings.caFile !== undefined && {
+      ca: await readNamed(settings.caFile, 'the authority of the registry with the images, images.caFile'),
+    }),
     retry,
     idleMs,
   })
@@ -201,10 +202,7 @@ async function credentialsOf(
   given: string | undefined,
 ) {
   const name = environment[usernameVariable] || username
-  const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
-  const isCredential = environment.CREDENTIALS_DIRECTORY !== undefined && existsSync(credential)
-  const file = isCredential ? credential : passwordFile
-  const password = given ?? (file === undefined ? undefined : (await readNamed(file, 'the password')).trimEnd())
+  const password = given ?? (await passwordIn(passwordFile, environment))
   if (name === undefined && password === undefined) return undefined
   if (name !== undefined && password !== undefined) return { username: name, password }
   throw new SettingsError(
@@ -214,8 +212,20 @@ async function credentialsOf(
   )
 }
 
-function readNamed(file: string, what: string): Promise<string> {
-  return fs.readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    throw new SettingsError(`${what} cannot be read from ${file} (${error.code}): correct config.json, or the file`)
-  })
+async function passwordIn(named: string | undefined, environment: NodeJS.ProcessEnv): Promise<string | undefined> {
+  // The service manager sets the folder for any credential: ours is meant unless it is surely not there.
+  const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
+  const isCredential = Boolean(environment.CREDENTIALS_DIRECTORY) && mayBeThere(credential)
+  const file = isCredential ? credential : named
+  if (file === undefined) return undefined
+  const what = `the password for the registry with the images, ${isCredential ? 'the credential' : 'images.passwordFile'}`
+  const password = (await readNamed(file, what)).trimEnd()
+  if (password !== '') return password
+  throw new SettingsError(`${what} ${file}, is empty: put the password there`)
 }
+
+const readNamed = (file: string, what: string): Promise<string> =>
+  fs.readFile(file, 'utf8').catch((error: unknown) => {
+    const why = mayBeThere(file) ? whyUnreadable(error) : 'is not there: correct config.json, or make the file'
+    throw new SettingsError(`${what} ${file}, ${why}`)
+  })

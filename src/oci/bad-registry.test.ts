@@ -222,14 +222,36 @@ describe('pushing to a registry that', () => {
     assert.equal(uploadsOf('PUT').length, bad.blobs.size)
   })
 
-  it('takes only small pieces: gets small ones', async () => {
+  it('takes only small pieces: gets small ones, and from then on at once', async () => {
+    let refusals = 0
     bad.bend = ({ headers }, response, request) => {
       if (Number(headers['content-length'] ?? 0) <= 600_000) return false
+      refusals += 1
       request.resume()
       return reply(response, 413)
     }
     await push()
     assert.ok(bad.manifests.has('v1') && uploadsOf('PATCH').length > 3)
+    assert.ok(refusals > 0)
+    refusals = 0
+    bad.blobs.clear()
+    bad.manifests.clear()
+    await push()
+    assert.ok(bad.manifests.has('v1'))
+    assert.equal(refusals, 0)
+  })
+
+  it('takes no large blob, however small its pieces: nothing is learnt of that', async () => {
+    bad.bend = ({ method, headers }, response, request) => {
+      if (method !== 'PATCH' && Number(headers['content-length'] ?? 0) <= 100_000) return false
+      request.resume()
+      return reply(response, 413)
+    }
+    await fails(push(), 'tooLarge', /does not take uploads as large as this/)
+    bad.bend = () => false
+    bad.seen.length = 0
+    await push()
+    assert.deepEqual([bad.manifests.has('v1'), uploadsOf('PATCH').length], [true, 0])
   })
 
   it('wants pieces of some size: gets none that is smaller, but the last', async () => {

@@ -1,5 +1,6 @@
 // Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
 // refused in the middle of something, and errors in our words.
+import { dockerHubApiHost, dockerHubHosts } from '../rules/registry-server.ts'
 import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { RegistryError } from './errors.ts'
@@ -33,16 +34,10 @@ export interface Exchange {
   close(): void
 }
 
-/** Where a well-known name is not where its registry answers. */
-const apiHosts: Readonly<Record<string, string>> = {
-  'docker.io': 'registry-1.docker.io',
-  'index.docker.io': 'registry-1.docker.io',
-}
-
 export function createExchange(options: RegistryOptions): Exchange {
   const { allowInsecure = false, retry = defaultRetry, idleMs = 60_000 } = options
   const origin = new URL(options.server)
-  origin.hostname = apiHosts[origin.hostname] ?? origin.hostname
+  if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
   const connector: Connector = createConnector(options)
   const redactor = createRedactor()
   const sending: SendOptions = { connector, origin: origin.origin, allowInsecure, idleMs }

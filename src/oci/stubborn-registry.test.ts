@@ -177,8 +177,9 @@ describe('a registry', () => {
       asked.push(name)
       callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
     }
-    await assert.rejects(repository({ server: 'https://docker.io', lookup }).resolve('v1'), { fault: 'notFound' })
-    assert.deepEqual(asked, ['registry-1.docker.io'])
+    for (const host of ['docker.io', 'index.docker.io', 'registry-1.docker.io'])
+      await assert.rejects(repository({ server: `https://${host}`, lookup }).resolve('v1'), { fault: 'notFound' })
+    assert.deepEqual(asked, Array(3).fill('registry-1.docker.io'))
   })
 
   it('that serves manifests as plain JSON is understood by what they say of themselves', async () => {

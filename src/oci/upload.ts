@@ -2,6 +2,7 @@
 // where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
 import { RegistryError } from './errors.ts'
 import type { Exchange } from './exchange.ts'
+import { pieceSizes } from './piece-sizes.ts'
 import { redactUrl } from './redact.ts'
 import { createPatience } from './retry.ts'
 import { type Answer, type Body, discard, locationOf } from './send.ts'
@@ -35,7 +36,10 @@ const octets = { 'content-type': 'application/octet-stream' } as const
 export async function uploadBlob(blob: Descriptor, content: BlobContent, options: UploadOptions): Promise<boolean> {
   const { exchange, signal, onPosition, isThere } = options
   const patience = createPatience(exchange.retry, signal)
-  let pieceBytes = options.pieceBytes ?? defaultPieceBytes
+  const registry = exchange.origin.origin
+  const wantedBytes = options.pieceBytes ?? defaultPieceBytes
+  let pieceBytes = Math.min(wantedBytes, pieceSizes.of(registry) ?? wantedBytes)
+  let isTooMuch = false
   let session: Session | undefined
   let isUncertain = false
   let wrongArrivals = 0
@@ -63,11 +67,14 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
         cameTo(end)
       }
       await sendLast(session, blob, content, options)
+      // Only now: where no size helps, the least of all must not be what is used from then on.
+      if (isTooMuch) pieceSizes.learn(registry, pieceBytes)
       return true
     } catch (error) {
       if (error instanceof WrongArrival && ++wrongArrivals > 1) throw damaged(blob, error)
       const smaller = smallerPieces(error, Math.min(pieceBytes, blob.size))
       if (smaller === undefined) await patience.failed(error)
+      isTooMuch ||= smaller !== undefined
       pieceBytes = smaller ?? pieceBytes
       isUncertain = true
     }

@@ -1,6 +1,8 @@
-// Files that are whole or not there: written to a temporary name, fsynced, renamed, and the folder fsynced.
+// Files that are whole or not there: written to a temporary name, fsynced, renamed, and the folder fsynced. And what is
+// said of one that should be read and cannot be.
 
 // Not by `import`, which the command line's bundle would pay for at every start.
+const { lstatSync } = process.getBuiltinModule('node:fs')
 const fs = process.getBuiltinModule('node:fs/promises')
 const path = process.getBuiltinModule('node:path')
 
@@ -47,4 +49,26 @@ export async function readFileIfPresent(file: string): Promise<string | undefine
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+/** Not only of files that can be read: one that is meant and cannot be read must not count as absent. */
+export function mayBeThere(file: string): boolean {
+  try {
+    return lstatSync(file) !== undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ENOENT'
+  }
+}
+
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: 'the user of this process may not read it: give it to that user, with mode 0600',
+  EISDIR: 'it is a folder: put a file in its place',
+  ENOENT: 'it is a link to what is not there: restore that',
+  ENOTDIR: 'what it should be in is not a folder: correct the path',
+}
+
+/** For people: why a file that may be there cannot be read, and what to do. */
+export function whyUnreadable(error: unknown): string {
+  const { code = '', message } = error as NodeJS.ErrnoException
+  return `cannot be read (${code}): ${reasons[code] ?? message}`
 }

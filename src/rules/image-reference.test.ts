@@ -117,6 +117,40 @@ describe('credentials for a reference', () => {
     it(`of ${registry} are those of ${server ?? 'nobody'}`, () =>
       assert.equal(credentialFor({ registry }, stored)?.server, server))
 
+  describe('on Docker Hub', () => {
+    const hosts = ['docker.io', 'index.docker.io', 'registry-1.docker.io']
+    const at = (host: string, scheme = 'https') => ({ server: `${scheme}://${host}`, allowInsecure: scheme === 'http' })
+    const found = (registry: string, stored: ReturnType<typeof at>[]) => credentialFor({ registry }, stored)?.server
+
+    for (const registry of hosts)
+      it(`are found for ${registry} under each of its names, its own first`, () => {
+        for (const host of hosts) assert.equal(found(registry, [at('ghcr.io'), at(host)]), `https://${host}`)
+        assert.equal(found(`${registry}:443`, [at('docker.io')]), 'https://docker.io')
+        assert.equal(
+          found(
+            registry,
+            hosts.map((host) => at(host)),
+          ),
+          `https://${registry}`,
+        )
+      })
+
+    it("are nobody else's, nor sent in plain text for another name than it was allowed for", () => {
+      for (const registry of ['ghcr.io', 'hub.docker.io', 'docker.io.example', 'docker.io:444'])
+        assert.equal(
+          found(
+            registry,
+            hosts.map((host) => at(host)),
+          ),
+          undefined,
+        )
+      for (const host of ['ghcr.io', 'hub.docker.io', 'docker.io:444'])
+        assert.equal(found('docker.io', [at(host)]), undefined)
+      assert.equal(found('docker.io', [at('index.docker.io', 'http')]), undefined)
+      assert.equal(found('docker.io', [at('docker.io', 'http'), at('index.docker.io')]), 'https://index.docker.io')
+    })
+  })
+
   it('are asked for by name, host and command', () => {
     const parsed = parseImageReference('localhost:5000/team/image', 'push')
     assert.ok(parsed.ok)

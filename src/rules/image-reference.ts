@@ -1,6 +1,6 @@
 // References to images in OCI registries (founding document 4.2, `vm push`): `<registry_host>/<repository>/<image>[:TAG]`,
 // for pulls also `@sha256:…`; and which stored credentials belong to one. Pure.
-import { parseRegistryServer } from './registry-server.ts'
+import { dockerHubHosts, parseRegistryServer } from './registry-server.ts'
 
 export interface ImageReference {
   /** Host and port as somebody wrote them, in normal form: `ghcr.io`, `localhost:5000`, `[::1]:5000`. */
@@ -109,13 +109,18 @@ export function serversOf({ registry }: Pick<ImageReference, 'registry'>): reado
   })
 }
 
-/** https before http, and http only where it was allowed. */
+const dockerHub = dockerHubHosts.map((host) => `https://${host}`)
+
+/** The other addresses of the same registry. Not in plain text: http was allowed for one name, if at all. */
+const sameAs = (server: string): readonly string[] => (dockerHub.includes(server) ? dockerHub : [])
+
+/** https before http, and http only where it was allowed; those of the very name before those of another one. */
 export function credentialFor<T extends StoredServer>(
   reference: Pick<ImageReference, 'registry'>,
   stored: Iterable<T>,
 ): T | undefined {
   const all = [...stored]
-  for (const server of serversOf(reference)) {
+  for (const server of serversOf(reference).flatMap((each) => [each, ...sameAs(each)])) {
     const found = all.find((each) => each.server === server && (server.startsWith('https:') || each.allowInsecure))
     if (found) return found
   }

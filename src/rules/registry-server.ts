@@ -11,6 +11,10 @@ export type RegistryServer =
     }
   | { readonly ok: false; readonly problem: string; readonly hint: string }
 
+/** Docker Hub is one registry with several names, and answers at one of them. */
+export const dockerHubApiHost = 'registry-1.docker.io'
+export const dockerHubHosts: readonly string[] = ['docker.io', 'index.docker.io', dockerHubApiHost]
+
 const defaultPorts = { http: 80, https: 443 } as const
 const form = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<authority>[^/?#\\]*)(?<rest>.*)$/is
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?'

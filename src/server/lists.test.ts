@@ -1,8 +1,14 @@
 // What every list can do: pages, selectors, ETag, watch. Shown on registry credentials.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
+import v8 from 'node:v8'
+import vm from 'node:vm'
 import { eventually } from '../../test/support/eventually.ts'
 import { credentialsPath as path, startService, type TestService } from '../../test/support/service.ts'
+import { getVm, listVms } from '../api/vms.ts'
+import type { Entry } from '../store/store.ts'
+import type { Listing } from './handlers.ts'
+import { Lists } from './lists.ts'
 
 let service: TestService
 beforeEach(async () => {
@@ -42,6 +48,18 @@ describe('paging', () => {
     assert.equal((await service.call('GET', `${path}?limit=1`)).body.continue, undefined)
   })
 
+  it('reads no more records than the page shows, and one, unless a selector may skip some', async (t) => {
+    for (let index = 0; index < 9; index++) await add(index)
+    const { mock } = t.mock.method(service.services.collections.registryCredentials.view, 'range')
+    const readFor = async (query: string): Promise<number> => {
+      mock.resetCalls()
+      assert.equal((await service.call('GET', `${path}?limit=2${query}`)).body.items.length, 2)
+      return mock.calls[0]?.result?.length ?? 0
+    }
+    assert.equal(await readFor(''), 3)
+    assert.equal(await readFor('&fieldSelector=username=u1'), 9)
+  })
+
   for (const query of [
     'limit=0',
     'limit=1001',
@@ -59,6 +77,27 @@ describe('paging', () => {
       assert.ok(answer.body.details.causes.length > 0)
     })
   }
+})
+
+describe('an item that is kept', () => {
+  it('takes not much more than its text', () => {
+    v8.setFlagsFromString('--expose-gc')
+    const collectGarbage: () => void = vm.runInNewContext('gc')
+    const heapBytes = (): number => {
+      collectGarbage()
+      return process.memoryUsage().heapUsed
+    }
+    const lists = new Lists(listVms)
+    const { response } = getVm.example
+    const entries = Array.from({ length: 2_000 }, (_, index) => ({ value: { ...response, name: `vm-${index}` } }))
+    const listing = { item: ({ value }: { value: unknown }) => value } as unknown as Listing<unknown>
+    const textOf = (index: number): string => lists.item(listing, entries[index] as unknown as Entry<never>)
+    textOf(0)
+    const before = heapBytes()
+    const textBytes = entries.reduce((sum, _, index) => sum + textOf(index).length, 0)
+    const keptBytes = heapBytes() - before
+    assert.ok(keptBytes > textBytes / 2 && keptBytes < 2.5 * textBytes, `${keptBytes} for ${textBytes}`)
+  })
 })
 
 describe('selectors', () => {

@@ -48,8 +48,11 @@ export class Lists {
     const known = listing.isDerived ? undefined : this.#items.get(entry)
     if (known !== undefined) return known
     const text = this.#render(listing.item(entry))
-    this.#items.set(entry, text)
-    return text
+    if (listing.isDerived) return text
+    // As rendered it is a tree of its hundred parts: several times as large, and walked again for every page.
+    const whole = Buffer.from(text).toString()
+    this.#items.set(entry, whole)
+    return whole
   }
 
   /** The selectors of a query as a test on an item; undefined when there are none. */
@@ -81,7 +84,9 @@ export class Lists {
     const limit = query.limit ?? Number.POSITIVE_INFINITY
     const texts: string[] = []
     let last = ''
-    for (const entry of this.#from(listing, query.continue)) {
+    // One more than the page, which tells whether there is another. A filter may skip any number of them.
+    const mostRead = test || listing.visible ? Number.POSITIVE_INFINITY : limit + 1
+    for (const entry of this.#from(listing, query.continue, mostRead)) {
       if (!this.shows(listing, test, entry)) continue
       if (texts.length === limit)
         return `{"items":[${texts.join(',')}],"continue":${JSON.stringify(encodeContinue(last))}}`
@@ -91,9 +96,10 @@ export class Lists {
     return `{"items":[${texts.join(',')}]}`
   }
 
-  #from(listing: Listing<unknown>, token: string | undefined): readonly Entry<never>[] {
+  #from(listing: Listing<unknown>, token: string | undefined, limit: number): readonly Entry<never>[] {
     const after = token === undefined ? undefined : decodeContinue(token, listing.collection.prefix)
-    return listing.collection.view.range(encodeURIComponent(listing.scope), after === undefined ? {} : { after })
+    const page = after === undefined ? { limit } : { after, limit }
+    return listing.collection.view.range(encodeURIComponent(listing.scope), page)
   }
 
   /** The newest are kept, within bounds. */

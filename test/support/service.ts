@@ -19,6 +19,7 @@ import { Secrets } from '../../src/auth/secrets.ts'
 import { loadSigningKeys } from '../../src/auth/signing-keys.ts'
 import { createTokens } from '../../src/auth/tokens.ts'
 import { roomsNow } from '../../src/controllers/rooms.ts'
+import type { ContentStore } from '../../src/images/content.ts'
 import { openStore as openContent } from '../../src/images/store.ts'
 import { createLog, type Level } from '../../src/platform/log.ts'
 import { createApp } from '../../src/server/app.ts'
@@ -81,6 +82,8 @@ export async function startService(
     localIssuer?: LocalIssuer
     identity?: Identity
     consoleFolder?: string
+    /** What it is to find content in, over what is in its folder. */
+    content?: (own: ContentStore) => ContentStore
   } = {},
 ): Promise<TestService> {
   const store = options.store ?? openMemory()
@@ -99,12 +102,12 @@ export async function startService(
   const fleetServices = createFleetServices({ collections, secrets, clock, log })
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-service-'))
   const partialFolder = await openPartialFolder(path.join(folder, 'partial'))
-  const content = await openContent(path.join(folder, 'content'))
+  const ownContent = await openContent(path.join(folder, 'content'))
   const history = createHistory({ collections, clock })
   const services: Services = {
     ...fleetServices,
-    content,
-    ownContent: content,
+    content: options.content?.(ownContent) ?? ownContent,
+    ownContent,
     uploads: await Uploads.open(path.join(folder, 'uploads')),
     deliveries: new Deliveries(),
     remotes: await Remotes.open(settings.remotes, folder, 10),
