@@ -26,8 +26,8 @@ const lanes = 2
 const maxTogether = 64
 /** A third of what etcd takes in one request; one alone may be larger. */
 const maxTogetherBytes = 500_000
-/** Answers about the transaction, of which nothing was carried out: each may fare better by itself. */
-const refusals: ReadonlySet<number> = new Set([grpc.invalidArgument, grpc.permissionDenied, grpc.resourceExhausted])
+/** Said of a transaction, of which nothing was carried out: each may fare better by itself. */
+const refusals = /too many operations|too large|larger than max|permission denied|is not (supported|implemented)/
 
 export class Creates {
   readonly #calls: EtcdCalls
@@ -88,11 +88,12 @@ export class Creates {
         each.settle.reject(new EtcdFailure('too many calls are waiting for it', grpc.unavailable, false))
         continue
       }
-      const isFull = group.size >= maxTogether || (group.size > 0 && bytes + each.text.length * 3 > maxTogetherBytes)
+      const ownBytes = Buffer.byteLength(each.text)
+      const isFull = group.size >= maxTogether || (group.size > 0 && bytes + ownBytes > maxTogetherBytes)
       if (isFull || group.has(each.key)) left.push(each)
       else {
         group.set(each.key, each)
-        bytes += each.text.length * 3
+        bytes += ownBytes
       }
     }
     this.#waiting = left
@@ -101,15 +102,16 @@ export class Creates {
 
   /** Never rejects: each of those who wait is told. */
   async #together(group: readonly Waiting[]): Promise<void> {
-    // Who has waited longest has the least patience left.
-    const patienceMs = (group[0]?.untilMs ?? 0) - performance.now()
+    const leftMs = ({ untilMs }: Waiting): number => untilMs - performance.now()
     const eachAlone = (): Promise<unknown> =>
-      Promise.all(group.map((each) => this.#alone(each, patienceMs).then(each.settle.resolve, each.settle.reject)))
+      Promise.all(group.map((each) => this.#alone(each, leftMs(each)).then(each.settle.resolve, each.settle.reject)))
     if (group.length === 1) return void (await eachAlone())
     const { client, layout } = this.#calls
+    // Of who has waited least: one that is near its end must not cut short what is done for the others.
+    const patienceMs = Math.max(...group.map(leftMs))
     const txns = group.map(({ key, op, text }, place) => encodeCreate(layout.key(key), seal(op, text, place)))
     try {
-      const { bytes } = await client.call(methods.txn, encodeTogether(txns), { ...once, patienceMs })
+      const { bytes } = await client.call(methods.txn, encodeTogether(txns, layout.syncKey), { ...once, patienceMs })
       const { header, succeeded } = decodeTogether(bytes)
       if (succeeded.length !== group.length) throw new EtcdFailure('its answer lacks some of them', grpc.unknown, true)
       for (const [place, { key, settle }] of group.entries()) {
@@ -117,7 +119,7 @@ export class Creates {
         else settle.reject(alreadyExists(key))
       }
     } catch (error) {
-      if (error instanceof EtcdFailure && !error.perhaps && refusals.has(error.code)) await eachAlone()
+      if (error instanceof EtcdFailure && !error.perhaps && refusals.test(error.message)) await eachAlone()
       else for (const { settle } of group) settle.reject(error)
     }
   }

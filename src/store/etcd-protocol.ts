@@ -87,9 +87,13 @@ export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number): B
 export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
   message(comparison(key, modRevision), messageField(2, remove(key)), look(key))
 
-/** Each by itself, whatever becomes of the others. etcd refuses two that write the same key. */
-export const encodeTogether = (txns: readonly Buffer[]): Buffer =>
-  message(...txns.map((txn) => messageField(2, messageField(4, txn))))
+/**
+ * Each by itself, whatever becomes of the others. etcd refuses two that write the same key. It counts against its quota only
+ * what a transaction writes itself, and one that writes nothing gets through whatever its alarm says: so this one would write
+ * `spare` if its comparison failed, and has none.
+ */
+export const encodeTogether = (txns: readonly Buffer[], spare: Buffer): Buffer =>
+  message(...txns.map((txn) => messageField(2, messageField(4, txn))), messageField(3, put(spare, noBytes)))
 
 export const encodeCompact = (revision: number): Buffer => numberField(1, revision)
 

@@ -95,7 +95,7 @@ export class Layout {
 
   /** Several writes may share a revision of etcd. */
   get isShared(): boolean {
-    return this.#places > 1
+    return this.#places > 1 && !this.#isShim
   }
 
   /** What the data say of themselves, and where they are. */

@@ -21,43 +21,44 @@ export async function readWatch(
   deliver: Deliver,
 ): Promise<WatchEnd> {
   if (signal.aborted) return { kind: 'stopped' }
-  const end = Promise.withResolvers<WatchEnd>()
-  let fragments: WatchEvent[] = []
+  const ended = Promise.withResolvers<WatchEnd>()
+  /** Of a revision of which more follows. */
+  let begun: readonly WatchEvent[] = []
   let connection: Connection | undefined
   const receive = (body: Buffer): void => {
     const { canceled, compactRevision, cancelReason, events, isFragment, created, header } = decodeWatch(body)
-    if (canceled) end.resolve(compactRevision > 0 ? { kind: 'compacted' } : canceledBy(client, cancelReason))
-    fragments.push(...events)
-    if (canceled || isFragment || signal.aborted) return
-    const whole = fragments
-    fragments = []
+    if (canceled) ended.resolve(compactRevision > 0 ? { kind: 'compacted' } : canceledBy(client, cancelReason))
+    if (canceled || signal.aborted) return
+    const received = [...begun, ...events]
+    const end = isFragment ? firstOfLast(received) : received.length
+    begun = received.slice(end)
     // Beside events the header has the member's own revision, which may be further than what it has sent.
-    const last = whole.at(-1)
-    if (last) deliver(whole, last.kv.modRevision)
-    else if (!created) deliver([], header.revision)
+    const last = received[end - 1]
+    if (last) deliver(received.slice(0, end), last.kv.modRevision)
+    else if (!created && !isFragment) deliver([], header.revision)
   }
-  const stop = (): void => end.resolve({ kind: 'stopped' })
+  const stop = (): void => ended.resolve({ kind: 'stopped' })
   try {
     const opened = await client.stream(methods.watch, {
       message: (body) => {
         try {
           receive(body)
         } catch (error) {
-          end.resolve({ kind: 'failed', text: error instanceof Error ? error.message : String(error) })
+          ended.resolve({ kind: 'failed', text: error instanceof Error ? error.message : String(error) })
         }
       },
       ended: (failure) => {
         client.avoid(connection, failure.message)
-        end.resolve({ kind: 'failed', text: failure.message })
+        ended.resolve({ kind: 'failed', text: failure.message })
       },
     })
     connection = opened.connection
     signal.addEventListener('abort', stop, { once: true })
     if (signal.aborted) stop()
     opened.stream.send(encodeWatch(range, startRevision))
-    const ended = await end.promise
+    const end = await ended.promise
     opened.stream.cancel()
-    return ended
+    return end
   } catch (error) {
     if (error instanceof EtcdFailure) return { kind: 'failed', text: error.message }
     throw error
@@ -70,4 +71,10 @@ export async function readWatch(
 function canceledBy(client: EtcdClient, reason: string): WatchEnd {
   if (/permission denied|auth token/.test(reason)) client.forgetLogin()
   return { kind: 'failed', text: `etcd ended the watch: ${reason || 'it did not say why'}` }
+}
+
+/** Where the last revision of what is there begins: of it more may follow, of no other. */
+function firstOfLast(events: readonly WatchEvent[]): number {
+  const revision = events.at(-1)?.kv.modRevision
+  return events.findIndex(({ kv }) => kv.modRevision === revision)
 }

@@ -292,6 +292,19 @@ it('data of a newer program is refused, and a store whose data was restored give
   await rejectsWith('Newer', direct(prefix), /format 4/)
 })
 
+it('what was there before the data began is no past of theirs', async () => {
+  await using cleanup = new AsyncDisposableStack()
+  const before = await direct(newPrefix())
+  cleanup.defer(() => before.close())
+  for (let n = 0; n < 5; n++) await before.create(`/a/${n}`, n)
+  const moved = await direct(newPrefix(), { startRev: 5_000 })
+  cleanup.defer(() => moved.close())
+  const { rev } = await moved.create('/a', 1)
+  assert.ok(compareRevs(rev, '5000') > 0)
+  for (const after of ['0', '4700', '4999']) await rejectsWith('Compacted', collectTo(moved, '/', after, rev))
+  assert.deepEqual((await collectTo(moved, '/', '5000', rev)).map(changeRev), [rev])
+})
+
 /** Says that it is some version of etcd, and nothing else. */
 async function startStandIn(version: string): Promise<{ url: string; close: () => void }> {
   const header = messageField(1, message(presentNumber(1, 7)))

@@ -78,13 +78,15 @@ class EtcdStore implements Store {
   #closing: Promise<void> | undefined
   /** Of the latest write that was acknowledged here. */
   #acknowledged = 0
-  #compacted = 0
+  /** What was there before the data began is not theirs. */
+  #compacted: number
 
   constructor(calls: EtcdCalls, { meta, revision }: FoundMeta, options: EtcdOptions) {
     const { client, layout } = calls
     this.#calls = calls
     this.#layout = layout
     this.#meta = meta
+    this.#compacted = meta.modRevision
     this.#options = options
     this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), layout.rev(revision), options)
     this.#recent = new RecentChanges(revision, options.recentChanges ?? defaultRecentChanges)

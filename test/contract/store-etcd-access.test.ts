@@ -151,6 +151,23 @@ it('whoever is refused for want of space has written nothing, and whoever is not
   )
 })
 
+it('creates that share transactions are refused as well when the quota is used up', async () => {
+  await using etcd = await startEtcd({ args: ['--quota-backend-bytes=4000000'] })
+  await using cleanup = new AsyncDisposableStack()
+  const store = await openStore(`etcd://${new URL(etcd.urls[0] ?? '').host}/small`)
+  cleanup.defer(() => store.close())
+  const value = 'x'.repeat(4_000)
+  const createMany = (round: number): Promise<PromiseSettledResult<Entry>[]> =>
+    Promise.allSettled(Array.from({ length: 100 }, (_, n) => store.create(`/s/${round}-${n}`, value)))
+  let round = 0
+  while ((await createMany(round)).every(({ status }) => status === 'fulfilled'))
+    assert.ok(++round < 15, 'the quota is not used up')
+  const there = (await store.list('/s/')).entries.length
+  for (const each of await createMany(++round))
+    assert.match(String(each.status === 'rejected' && each.reason), /^StoreError: etcd has used up its quota of space/)
+  assert.equal((await store.list('/s/')).entries.length, there)
+})
+
 it('too large a request is told, and so is a quota of space that is used up; reads go on; it recovers', async () => {
   await using etcd = await startEtcd({ args: ['--quota-backend-bytes=4000000', '--max-request-bytes=310000'] })
   await using cleanup = new AsyncDisposableStack()

@@ -39,7 +39,8 @@ function unshared(body: Buffer): Buffer[] {
   const txn = fieldsOf(body)
   if (txn.has(1)) return [body]
   transactionsSeen.add('together')
-  assert.deepEqual(numbersOf(txn), [2], 'nothing is compared for all of them')
+  assert.deepEqual(numbersOf(txn), [2, 3], 'nothing is compared for all of them')
+  only(txn.get(3)?.[0], 2, 'what is never done is a put')
   return (txn.get(2) ?? []).map((each) => only(each, 4, 'each is a transaction') as Buffer)
 }
 
