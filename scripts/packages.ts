@@ -10,6 +10,7 @@ const packages: readonly DebianProgram[] = [
   { name: 'zsh', program: 'zsh', why: 'the same' },
   { name: 'fish', program: 'fish', why: 'the same' },
   { name: 'groff-base', program: 'groff', why: 'checking the man pages' },
+  { name: 'fdisk', program: 'sfdisk', why: 'looking at the partitions of saved disks' },
   { name: 'procps', program: 'ps', why: 'looking for secrets in the arguments of processes' },
   { name: 'curl', program: 'curl', why: 'the requests of the README' },
   { name: 'etcd-server', program: 'etcd', why: 'the store of several servers' },

@@ -276,6 +276,17 @@ describe('pushing to a registry that', () => {
     assert.equal(bad.manifests.size, 0)
   })
 
+  it('looks at a blob while another push writes it: is asked again', async () => {
+    let refusals = 0
+    bad.bend = ({ method, path: at }, response, request) => {
+      if (method !== 'PUT' || !at.includes('/manifests/') || ++refusals > 2) return false
+      request.resume()
+      return reply(response, 400, {}, Buffer.from('{"errors":[{"code":"DIGEST_INVALID","message":"did not match"}]}'))
+    }
+    await push()
+    assert.ok(refusals === 3 && bad.manifests.has('v1'))
+  })
+
   it('finds that content is damaged here: tells so, after a second try', async () => {
     const [chunk] = image.manifest.layers[0]?.chunks ?? []
     assert.ok(chunk)

@@ -155,7 +155,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
           push,
         )
         if (answer.status !== 201 && answer.status !== 200)
-          throw await exchange.refuse(answer, `finishing ${name} ${reference}`)
+          throw unlessPassing(await exchange.refuse(answer, `finishing ${name} ${reference}`))
         discard(answer)
         const named = answer.headers['docker-content-digest']
         if (named !== undefined && named !== digest)
@@ -163,6 +163,16 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
         return digest
       }),
   }
+}
+
+/**
+ * Of a manifest whose bytes we have just counted, "wrong digest" is said by registries that look at a blob while another push
+ * writes the same one: it is right a moment later.
+ */
+function unlessPassing(refused: RegistryError): RegistryError {
+  const { status, problem } = refused
+  if (status !== 400 || !problem.includes('DIGEST_INVALID')) return refused
+  return new RegistryError('unavailable', problem, { status })
 }
 
 async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
