@@ -152,7 +152,8 @@ export class Layout {
   }
 
   revOf(kv: KeyValue): Rev {
-    return this.rev(kv.modRevision, unseal(kv.value)?.place)
+    const { revision, place } = this.standing(kv)
+    return this.rev(revision, place)
   }
 
   isWrittenBy(op: string, kv: KeyValue): boolean {
