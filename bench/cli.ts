@@ -3,11 +3,11 @@
 // alike; the figures are medians.
 import { spawn } from 'node:child_process'
 import path from 'node:path'
-import { addRegistryCredential, listRegistryCredentials } from '../src/api/registry-credentials.ts'
+import { addRegistryCredential, listRegistryCredentials } from '../src/api/access/registry-credentials.ts'
 import { type Client, createClient } from '../src/client/client.ts'
 import { httpTransport } from '../src/client/http.ts'
-import { recordOf, startFakeService } from '../test/support/api-stand-in.ts'
-import { vmOf } from '../test/support/fleet-stand-in.ts'
+import { recordOf, startFakeService } from '../test/support/stand-ins/api.ts'
+import { vmOf } from '../test/support/stand-ins/fleet.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const root = path.resolve(import.meta.dirname, '..')

@@ -2,10 +2,10 @@
 // thousand VMs scroll. The first two against what was promised (a second), the last against an empty page of that height.
 import fs from 'node:fs/promises'
 import type { Browser, Page } from 'playwright-core'
-import { go, openConsole } from '../test/support/console.ts'
-import { type DevServer, makeFolder, startDev } from '../test/support/dev-server.ts'
-import { launchBrowser } from '../test/support/login.ts'
-import { serveManyVms } from '../test/support/many-vms.ts'
+import { type DevServer, makeFolder, startDev } from '../test/support/processes/dev-server.ts'
+import { go, openConsole } from '../test/support/rigs/console.ts'
+import { launchBrowser } from '../test/support/rigs/login.ts'
+import { serveManyVms } from '../test/support/rigs/many-vms.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const rounds = 9

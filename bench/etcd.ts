@@ -2,9 +2,9 @@
 // looks at no answer and watches nothing. Short rounds of both alternate, and medians count. `node bench/etcd.ts`
 import { once } from 'node:events'
 import http2 from 'node:http2'
-import { openEtcd } from '../src/store/etcd.ts'
-import { encodeCreate, methods } from '../src/store/etcd-protocol.ts'
-import { startEtcd } from '../test/support/etcd.ts'
+import { openEtcd } from '../src/store/etcd/engine.ts'
+import { encodeCreate, methods } from '../src/store/etcd/protocol.ts'
+import { startEtcd } from '../test/support/processes/etcd.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 export const writers = 32

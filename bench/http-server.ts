@@ -1,6 +1,6 @@
 // One of the two servers that bench/http.ts compares, in a process of its own: `node bench/http-server.ts ours|bare`.
 import fastify from 'fastify'
-import { startService } from '../test/support/service.ts'
+import { startService } from '../test/support/rigs/service.ts'
 
 const service = await startService({ settings: { limits: { requestsPerMinute: 1_000_000_000 } }, logLevel: 'info' })
 const one = '/api/v1/namespaces/svc-default'

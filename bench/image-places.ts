@@ -3,10 +3,10 @@
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { ClusterRig } from '../test/support/cluster-rig.ts'
-import { makeFolder } from '../test/support/dev-server.ts'
-import { writeAsGuest } from '../test/support/layered-driver.ts'
-import { startRegistry } from '../test/support/registry.ts'
+import { makeFolder } from '../test/support/processes/dev-server.ts'
+import { startRegistry } from '../test/support/processes/registry.ts'
+import { ClusterRig } from '../test/support/rigs/cluster-rig.ts'
+import { writeAsGuest } from '../test/support/stand-ins/layered-driver.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const mebi = 2 ** 20

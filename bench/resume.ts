@@ -3,13 +3,13 @@
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import { tinyImage } from '../packages/tiny-guests/build.ts'
 import type { Architecture, Capture, VmSpec } from '../src/drivers/driver.ts'
 import { QemuDriver } from '../src/drivers/qemu/driver.ts'
-import { tinyImage } from '../src/images/tiny/build.ts'
 import { exec } from '../src/platform/exec.ts'
 import { captureNode } from '../test/contract/driver-disk.ts'
-import { freePort } from '../test/support/free-port.ts'
-import { greeting, openGuest, seedTiny } from '../test/support/guest.ts'
+import { greeting, openGuest, seedTiny } from '../test/support/guests/guest.ts'
+import { freePort } from '../test/support/tools/free-port.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const rounds = 7

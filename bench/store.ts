@@ -5,7 +5,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { openSqlite } from '../src/store/sqlite.ts'
+import { openSqlite } from '../src/store/sqlite/engine.ts'
 import { type BenchRow, median, printRows } from './row.ts'
 
 const writers = 32

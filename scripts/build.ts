@@ -6,8 +6,8 @@ import path from 'node:path'
 import { type BuildOptions, build, type Plugin, stop, transform } from 'esbuild'
 import * as typebox from 'typebox'
 import { commands } from '../src/cli/commands/index.ts'
-import { programHelp } from '../src/cli/help.ts'
-import { swaggerFiles } from '../src/server/swagger.ts'
+import { programHelp } from '../src/cli/line/help.ts'
+import { swaggerFiles } from '../src/server/http/swagger.ts'
 import { buildConsole } from './build-console.ts'
 import { programStamp, root } from './sources.ts'
 
@@ -20,17 +20,17 @@ const commandLine = inRoot('src/cli/process.ts')
 const programs = [
   'src/bin/dev.ts',
   'src/bin/server.ts',
-  'src/bin/rotate-key.ts',
-  'src/bin/rotate-keys.ts',
-  'src/bin/data-commands.ts',
-  'src/bin/users.ts',
+  'src/operator/rotate-master-key.ts',
+  'src/operator/rotate-signing-keys.ts',
+  'src/operator/data-commands.ts',
+  'src/operator/users.ts',
   'src/bin/agent.ts',
   'src/bin/service.ts',
   'src/bin/doctor.ts',
-  'src/cli/oidc.ts',
-  'src/cli/tunnel.ts',
-  'src/store/sqlite-thread.ts',
-  'src/images/pack-thread.ts',
+  'src/cli/connect/oidc.ts',
+  'src/cli/connect/tunnel.ts',
+  'src/store/sqlite/sqlite-thread.ts',
+  'src/images/pack/pack-thread.ts',
 ].map(inRoot)
 
 /** What has a bundle of its own is loaded from there: the command line by its first file, the programs by import(). */

@@ -2,11 +2,11 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import about from '../package.json' with { type: 'json' }
-import { manPages } from '../src/cli/man-pages.ts'
-import { pagesOf } from '../src/cli/pages.ts'
-import { referencePage } from '../src/cli/reference-page.ts'
+import { manPages } from '../src/cli/reference/man-pages.ts'
+import { pagesOf } from '../src/cli/reference/pages.ts'
+import { referencePage } from '../src/cli/reference/reference-page.ts'
 import { legacyPage } from '../src/legacy/page.ts'
-import { openApiDocument } from '../src/server/openapi.ts'
+import { openApiDocument } from '../src/server/http/openapi.ts'
 import { root } from './build.ts'
 
 export interface GeneratedFile {

@@ -7,7 +7,7 @@ import { buildProgram, root } from './build.ts'
 import { ensurePackages } from './packages.ts'
 
 /** In this order: first those that take minutes, and last many short ones, so that no core is without work at the end. */
-const suites = ['test/e2e/*.test.ts', 'test/contract/*.test.ts', 'test/**/*.test.ts', 'src/**/*.test.ts', 'console/**/*.test.ts'] // biome-ignore format: a list
+const suites = ['test/e2e/*.test.ts', 'test/contract/*.test.ts', 'test/**/*.test.ts', 'src/**/*.test.ts', 'packages/**/*.test.ts', 'console/**/*.test.ts'] // biome-ignore format: a list
 const longSuites = ['test/**/*.long.ts']
 
 const found = (pattern: string): string[] => fs.globSync(pattern, { cwd: root }).sort()

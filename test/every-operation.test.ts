@@ -5,19 +5,19 @@ import { generateKeyPairSync, sign } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { Ajv } from 'ajv'
 import { SignJWT } from 'jose'
-import { issueAgentToken, joinCluster } from '../src/api/agent.ts'
 import { codes } from '../src/api/errors.ts'
+import { beginUpload } from '../src/api/images/uploads.ts'
 import { allOperations } from '../src/api/index.ts'
-import { replaceNodeKey } from '../src/api/node-key.ts'
+import { issueAgentToken, joinCluster } from '../src/api/nodes/agent.ts'
+import { replaceNodeKey } from '../src/api/nodes/node-key.ts'
 import type { Allow, Operation } from '../src/api/operation.ts'
-import { beginUpload } from '../src/api/uploads.ts'
-import { createVmConfig } from '../src/api/vm-configs.ts'
+import { createVmConfig } from '../src/api/vms/vm-configs.ts'
 import { digestOf } from '../src/images/manifest.ts'
 import { putManifest } from '../src/images/stored-manifests.ts'
-import { Remotes } from '../src/server/remotes.ts'
-import { fileForm, makePair } from './support/certificates.ts'
-import { addImage, startNode, startScheduler } from './support/node-stand-in.ts'
-import { type Answer, type CallOptions, startService, type TestService } from './support/service.ts'
+import { Remotes } from '../src/server/remotes/remotes.ts'
+import { type Answer, type CallOptions, startService, type TestService } from './support/rigs/service.ts'
+import { addImage, startNode, startScheduler } from './support/stand-ins/node.ts'
+import { fileForm, makePair } from './support/tools/certificates.ts'
 
 let service: TestService
 before(async () => {
@@ -425,7 +425,7 @@ describe('the example of every operation', () => {
       assert.ok(ajv.validate(operation.response, operation.example.response), ajv.errorsText())
     })
 
-    // What goes on needs a real connection: src/server/tunnels.test.ts.
+    // What goes on needs a real connection: src/server/nodes/tunnels.test.ts.
     if (operation.isStream || operation.isUpgrade) continue
     it(`${operation.id} succeeds, with an answer of its schema`, async () => {
       await using fresh = await startService()

@@ -1,6 +1,6 @@
 // Which namespaces the page shows: one, or all that the person may use. Kept in the browser, because it is no secret.
 import { useSyncExternalStore } from 'react'
-import { listNamespaces } from '../../src/api/namespaces.ts'
+import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import { defaultNamespace, realNamespace } from '../../src/rules/names.ts'
 import { useLiveCluster } from './live.ts'
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { allOperations, operations } from '../../src/api/index.ts'
-import { isLeaf, locate } from '../../src/cli/locate.ts'
-import { parse } from '../../src/cli/parse.ts'
+import { isLeaf, locate } from '../../src/cli/line/locate.ts'
+import { parse } from '../../src/cli/line/parse.ts'
 import { commandLine, commandWords, hasCommand, type Input } from './commands.ts'
 import { curlLine } from './requests.ts'
 

@@ -1,8 +1,8 @@
 // What state something is in, by word and colour; never by colour alone.
-import type { Image } from '../../src/api/images.ts'
-import type { Node } from '../../src/api/nodes.ts'
-import type { PushJob } from '../../src/api/push-jobs.ts'
-import type { Vm } from '../../src/api/vms.ts'
+import type { Image } from '../../src/api/images/images.ts'
+import type { Node } from '../../src/api/nodes/nodes.ts'
+import type { PushJob } from '../../src/api/vms/push-jobs.ts'
+import type { Vm } from '../../src/api/vms/vms.ts'
 import { texts } from '../texts.ts'
 
 export type Tone = 'good' | 'warn' | 'bad' | 'busy' | 'idle'

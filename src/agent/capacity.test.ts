@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import os from 'node:os'
 import { describe, it } from 'node:test'
-import { scriptedDriver, World } from '../../test/support/scripted-driver.ts'
+import { scriptedDriver, World } from '../../test/support/stand-ins/scripted-driver.ts'
 import type { Driver, Probe } from '../drivers/driver.ts'
 import { addressFor, type CapacityOptions, createCapacity, NoAddress, ownAddress } from './capacity.ts'
 

@@ -3,7 +3,7 @@ import dgram from 'node:dgram'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
-import type { NodeReport } from '../api/node-report.ts'
+import type { NodeReport } from '../api/nodes/node-report.ts'
 import type { Architecture, Driver, Probe } from '../drivers/driver.ts'
 import { busyPorts, listeners } from './listening-ports.ts'
 

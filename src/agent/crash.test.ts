@@ -7,15 +7,15 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { AgentServer } from '../../test/support/agent-server.ts'
-import type { VmReport, WantedVm } from '../api/agent.ts'
+import { AgentServer } from '../../test/support/rigs/agent-server.ts'
+import type { VmReport, WantedVm } from '../api/nodes/agent.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
 import { silentLog } from '../platform/log.ts'
 import { startAgent } from './agent.ts'
-import { failPoints, type Kind } from './steps.ts'
+import { failPoints, type Kind } from './vms/steps.ts'
 
-const program = path.resolve(import.meta.dirname, '../../test/support/agent-process.ts')
+const program = path.resolve(import.meta.dirname, '../../test/support/processes/agent-process.ts')
 
 /** Wishes that lead to each kind of work: those before it are fulfilled first. */
 const wishes: Readonly<Record<Kind, readonly Partial<WantedVm>[]>> = {

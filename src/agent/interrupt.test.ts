@@ -1,8 +1,8 @@
 // Who deletes a VM does not wait for its guest to shut down, and neither does an agent that stops.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { AgentRig } from '../../test/support/agent-rig.ts'
-import { scriptedDriver, type World } from '../../test/support/scripted-driver.ts'
+import { AgentRig } from '../../test/support/rigs/agent-rig.ts'
+import { scriptedDriver, type World } from '../../test/support/stand-ins/scripted-driver.ts'
 import type { Driver } from '../drivers/driver.ts'
 
 /** Longer than any test may take. */

@@ -1,5 +1,5 @@
 // Whether the account behind a token still exists: deleting it, or making it again, ends all of its tokens.
-import type { Collections } from '../store/collections.ts'
+import type { Collections } from '../store/records/collections.ts'
 import type { Principal } from './principal.ts'
 
 export interface Accounts {

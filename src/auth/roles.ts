@@ -1,7 +1,7 @@
 // What a caller is in a namespace: from the role bindings, kept in memory by the collection.
 import { defaultNamespace, devRole } from '../rules/names.ts'
 import type { Role } from '../rules/permissions.ts'
-import type { Collections } from '../store/collections.ts'
+import type { Collections } from '../store/records/collections.ts'
 import type { AgentPrincipal, Principal, ServerPrincipal } from './principal.ts'
 
 export interface Roles {

@@ -1,6 +1,6 @@
 // One key that signs tokens, as its record says: from when it signs, and until when what it has signed may count.
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
-import type { SigningKeyRecord } from '../store/collections.ts'
+import type { SigningKeyRecord } from '../store/records/collections.ts'
 import { compareRevs, type Entry, type Rev } from '../store/store.ts'
 import type { Secrets } from './secrets.ts'
 

@@ -4,7 +4,7 @@ import { generateKeyPairSync, hkdfSync, type KeyObject, randomBytes } from 'node
 import { errors } from 'jose'
 import { type Clock, timestamp } from '../platform/clock.ts'
 import type { Collection } from '../store/collection.ts'
-import type { SigningKeyRecord } from '../store/collections.ts'
+import type { SigningKeyRecord } from '../store/records/collections.ts'
 import { type Entry, ignoreLost, isFault } from '../store/store.ts'
 import type { Secrets } from './secrets.ts'
 import { endOf, forEver, isOver, openKeys, type SigningKey, shortTokenMs } from './signing-key.ts'

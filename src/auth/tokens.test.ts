@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose'
-import { startService, type TestService } from '../../test/support/service.ts'
+import { startService, type TestService } from '../../test/support/rigs/service.ts'
 import { loadSigningKeys, type SigningKeys } from './signing-keys.ts'
 import { createTokens, userTokenSeconds } from './tokens.ts'
 

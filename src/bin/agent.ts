@@ -2,10 +2,11 @@
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import { NoAddress } from '../agent/capacity.ts'
-import { IdentityError } from '../agent/identity.ts'
+import { IdentityError } from '../agent/link/identity.ts'
 import { ApiError } from '../api/errors.ts'
 import type { AgentOptions } from '../cli/programs.ts'
 import { ConnectionError } from '../client/transport.ts'
+import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
 import { LockedError } from '../platform/lock-file.ts'
@@ -20,7 +21,6 @@ import {
   readAgentSettings,
 } from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
-import { version } from './version.ts'
 
 /** Returns the exit code, once the agent has stopped or could not start. */
 export async function runAgent(options: AgentOptions): Promise<number> {

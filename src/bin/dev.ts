@@ -1,14 +1,14 @@
 // `svc3 dev`: the whole service in one process, for a laptop or a single host. Its connection file carries a token of the
 // administrator, so that the command line beside it needs no login.
 import { randomBytes } from 'node:crypto'
-import { accountIdOf } from '../auth/local-users.ts'
 import type { User } from '../auth/principal.ts'
+import { accountIdOf } from '../auth/provider/local-users.ts'
 import type { DevOptions } from '../cli/programs.ts'
-import { administrator, type Connection } from './connection.ts'
-import type { ControlPlane } from './control-plane.ts'
-import { nextSteps } from './next-steps.ts'
+import { administrator, type Connection } from '../control-plane/connection.ts'
+import type { ControlPlane } from '../control-plane/control-plane.ts'
+import { nextSteps } from '../control-plane/next-steps.ts'
+import { serve } from '../control-plane/serve.ts'
 import { startNodes } from './nodes.ts'
-import { serve } from './serve.ts'
 
 export const runDev = ({
   dataDir,

@@ -14,17 +14,17 @@ import {
   sizeCheck,
   spaceCheck,
   virtualisationCheck,
-} from '../agent/doctor.ts'
-import { type Ask, macCheck, sleepCheck, softnetCheck } from '../agent/doctor-mac.ts'
-import { serverChecks } from '../agent/doctor-server.ts'
+} from '../agent/doctor/doctor.ts'
+import { type Ask, macCheck, sleepCheck, softnetCheck } from '../agent/doctor/mac.ts'
+import { serverChecks } from '../agent/doctor/server.ts'
 import type { DoctorCheck, DoctorOptions, DriverName } from '../cli/programs.ts'
+import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
 import { findProgram } from '../drivers/qemu/probe.ts'
 import { exec } from '../platform/exec.ts'
 import { type AgentSettings, agentSettingsFile, appleNetwork, readAgentSettings } from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
-import { version } from './version.ts'
 
 const settingsOf = ({ configFile, dataDir }: DoctorOptions): Promise<AgentSettings> =>
   readAgentSettings(configFile ?? path.join(dataDir, agentSettingsFile), configFile !== undefined)

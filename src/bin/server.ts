@@ -1,9 +1,9 @@
 // `svc3 server`: the control plane alone, by HTTPS. Nobody is logged in by it: users come from the identity provider.
 import path from 'node:path'
 import type { ServerOptions } from '../cli/programs.ts'
-import type { ControlPlane } from './control-plane.ts'
-import { programLine } from './next-steps.ts'
-import { serve } from './serve.ts'
+import type { ControlPlane } from '../control-plane/control-plane.ts'
+import { programLine } from '../control-plane/next-steps.ts'
+import { serve } from '../control-plane/serve.ts'
 
 /** Several times as long as load balancers usually take to ask again. */
 const noticeSeconds = 5

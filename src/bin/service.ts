@@ -2,12 +2,12 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { ServicePlace, ServiceRequest, ServiceStatus } from '../cli/programs.ts'
+import { checkoutFolder } from '../control-plane/checkout.ts'
 import { isUserName } from '../host/accounts.ts'
 import { type Installation, installedAs, installSteps, type Step, uninstallSteps, upgrade } from '../host/install.ts'
 import { NotBuilt } from '../host/program.ts'
 import { defaultUsers, type ServiceKind, serviceNames } from '../host/service.ts'
 import { runProgram, type Supervisor, supervisors } from '../host/supervisors.ts'
-import { checkoutFolder } from './checkout.ts'
 
 /** In the data folder; the agent removes it when it has joined. */
 export const joinTokenFile = 'join-token'

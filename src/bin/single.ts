@@ -1,8 +1,9 @@
 // The command line as one file, for machines that only talk to a service: no folder of its own, no service inside.
+
+import { Failure } from '../cli/line/usage.ts'
 import { runProcess } from '../cli/process.ts'
 import type { Programs } from '../cli/programs.ts'
-import { Failure } from '../cli/usage.ts'
-import { version } from './version.ts'
+import { version } from '../control-plane/version.ts'
 
 const absent = async (): Promise<never> => {
   throw new Failure(

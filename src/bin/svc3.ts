@@ -3,7 +3,7 @@
 import './first-help.ts'
 
 import { runProcess } from '../cli/process.ts'
-import { version } from './version.ts'
+import { version } from '../control-plane/version.ts'
 
 const { join } = process.getBuiltinModule('node:path')
 const here = import.meta.dirname
@@ -16,16 +16,16 @@ void runProcess({
   programs: {
     dev: async (options) => (await import('./dev.ts')).runDev(options),
     server: async (options) => (await import('./server.ts')).runServer(options),
-    rotateKey: async (options) => (await import('./rotate-key.ts')).runRotateKey(options),
-    rotateKeys: async (options) => (await import('./rotate-keys.ts')).runRotateKeys(options),
-    backup: async (options) => (await import('./data-commands.ts')).runBackup(options),
-    restore: async (options) => (await import('./data-commands.ts')).runRestore(options),
-    migrateStore: async (options) => (await import('./data-commands.ts')).runMigrateStore(options),
-    forgetServer: async (options) => (await import('./data-commands.ts')).runForgetServer(options),
+    rotateKey: async (options) => (await import('../operator/rotate-master-key.ts')).runRotateKey(options),
+    rotateKeys: async (options) => (await import('../operator/rotate-signing-keys.ts')).runRotateKeys(options),
+    backup: async (options) => (await import('../operator/data-commands.ts')).runBackup(options),
+    restore: async (options) => (await import('../operator/data-commands.ts')).runRestore(options),
+    migrateStore: async (options) => (await import('../operator/data-commands.ts')).runMigrateStore(options),
+    forgetServer: async (options) => (await import('../operator/data-commands.ts')).runForgetServer(options),
     agent: async (options) => (await import('./agent.ts')).runAgent(options),
     service: async (request) => (await import('./service.ts')).runService(request),
     serviceStatus: async (place) => (await import('./service.ts')).serviceStatus(place),
     doctor: async (options) => (await import('./doctor.ts')).runDoctor(options),
-    users: async (options) => (await import('./users.ts')).runUsers(options),
+    users: async (options) => (await import('../operator/users.ts')).runUsers(options),
   },
 })

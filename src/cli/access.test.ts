@@ -1,8 +1,8 @@
 // The access commands against a real API: let a user and a CI system into a namespace, and take it away again.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { run } from '../../test/support/cli-host.ts'
-import { startService, type TestService } from '../../test/support/service.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { startService, type TestService } from '../../test/support/rigs/service.ts'
 
 let service: TestService
 before(async () => {

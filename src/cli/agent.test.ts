@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
 import { encodeJoinString } from '../rules/join-string.ts'
 import type { AgentOptions } from './programs.ts'
 

@@ -22,7 +22,7 @@ export type Names =
 
 interface OptionText {
   readonly description: string
-  /** Where `value` does not say it already (src/cli/complete.ts). */
+  /** Where `value` does not say it already (src/cli/line/complete.ts). */
   readonly names?: Names
   /** One letter. */
   readonly short?: string

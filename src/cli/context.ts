@@ -2,10 +2,10 @@
 import type { Client } from '../client/client.ts'
 import { isLoopback } from '../client/transport.ts'
 import type { Format } from './command.ts'
-import { type Connection, chooseNamespace, findConnection } from './connection.ts'
+import { type Connection, chooseNamespace, findConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
-import type { Column, Rendering } from './output.ts'
-import type { Parsed } from './parse.ts'
+import type { Parsed } from './line/parse.ts'
+import type { Column, Rendering } from './output/output.ts'
 
 export interface Session {
   readonly client: Client
@@ -76,21 +76,21 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
       const { token, tokenExpiresAt, renewal } = found
       for (const secret of [token, renewal?.refreshToken]) if (secret) secrets.add(secret)
       if (!renewal || Date.parse(tokenExpiresAt ?? '') - host.now().getTime() > renewBeforeMs) return found
-      const { renewToken } = await import('./renew.ts')
+      const { renewToken } = await import('./connect/renew.ts')
       return renewToken(this, found)
     },
     async connect(limits = {}) {
       const connection = await this.connection()
-      const { openClient } = await import('./session.ts')
+      const { openClient } = await import('./connect/session.ts')
       if (connection.apiUrl.startsWith('https:'))
-        await (await import('./trust.ts')).meetServer(host, connection, signal)
+        await (await import('./connect/trust.ts')).meetServer(host, connection, signal)
       else warnOfClearText(connection)
       const namespace = chooseNamespace(host, options.namespace as string | undefined, connection)
       return { client: openClient(host, connection, { ...limits, secrets }), namespace, apiUrl: connection.apiUrl }
     },
     async print(items, columns, none) {
       if (format === 'table' && items.length === 0 && host.stdout.isTerminal) return note(none)
-      const { render } = await import('./output.ts')
+      const { render } = await import('./output/output.ts')
       host.stdout.write(await render(items, columns, rendering()))
     },
     rendering,

@@ -1,9 +1,9 @@
 // What scripts rely on, byte for byte: texts that public CI integrations look for, columns, arrays, exit codes, names.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FakeService, send, startFakeService } from '../../test/support/api-stand-in.ts'
-import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
-import { changes, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, send, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { changes, serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
 import { ApiError, codes, notFound, type Reason, success } from '../api/errors.ts'
 import { isImageName } from '../rules/image-names.ts'
 import {
@@ -14,7 +14,7 @@ import {
   isVmName,
   realNamespace,
 } from '../rules/names.ts'
-import { pagesOf } from './pages.ts'
+import { pagesOf } from './reference/pages.ts'
 
 let service: FakeService
 before(async () => {

@@ -3,7 +3,7 @@
 import { ApiError, type Status } from '../api/errors.ts'
 import type { Context } from './context.ts'
 import { exitCodes, reportFailure } from './failure.ts'
-import { Interrupted } from './usage.ts'
+import { Interrupted } from './line/usage.ts'
 
 export interface Deletion {
   readonly names: readonly string[]

@@ -5,9 +5,9 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, it } from 'node:test'
-import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
-import { run } from '../../test/support/cli-host.ts'
-import { type Answer, serve } from '../../test/support/fleet-stand-in.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { type Answer, serve } from '../../test/support/stand-ins/fleet.ts'
 import { ApiError } from '../api/errors.ts'
 
 const content = Buffer.from('a disk')

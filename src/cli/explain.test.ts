@@ -1,13 +1,13 @@
 // What a refusal is told beside its own words: the name that was meant, and versions that do not fit.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FakeService, send, startFakeService } from '../../test/support/api-stand-in.ts'
-import { run } from '../../test/support/cli-host.ts'
-import { serve, vmOf } from '../../test/support/fleet-stand-in.ts'
-import { type Patience, withoutLimit } from '../../test/support/patience.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, send, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
+import { type Patience, withoutLimit } from '../../test/support/tools/patience.ts'
 import { ApiError, notFound } from '../api/errors.ts'
 import { patienceMs } from './explain.ts'
-import { nearestName } from './suggest.ts'
+import { nearestName } from './line/suggest.ts'
 
 let service: FakeService
 let patience: Patience

@@ -1,13 +1,13 @@
 // What a refusal does not say by itself: the name that was probably meant, or that client and server are too far apart.
 // A courtesy with little patience: where the service does not answer at once, the refusal is told as it is.
 import { ApiError } from '../api/errors.ts'
-import { getClusterInfo } from '../api/service.ts'
+import { getClusterInfo } from '../api/service/service.ts'
 import { versionAdvice } from '../rules/versions.ts'
-import { findConnection } from './connection.ts'
+import { findConnection } from './connect/connection.ts'
+import { openClient } from './connect/session.ts'
 import type { Host } from './host.ts'
-import { type LiveNames, liveNames } from './names.ts'
-import { openClient } from './session.ts'
-import { nearestName } from './suggest.ts'
+import { type LiveNames, liveNames } from './line/names.ts'
+import { nearestName } from './line/suggest.ts'
 
 export const patienceMs = 700
 

@@ -3,10 +3,10 @@ import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { hintHere, isAboutMissing, messageOf } from './causes.ts'
 import { commands } from './commands/index.ts'
+import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
-import { visible } from './output.ts'
-import { withoutSecrets } from './redact.ts'
-import { Failure, Interrupted, TimedOut, UsageError } from './usage.ts'
+import { Failure, Interrupted, TimedOut, UsageError } from './line/usage.ts'
+import { visible } from './output/output.ts'
 
 export const exitCodes = {
   done: 0,

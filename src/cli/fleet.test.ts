@@ -1,12 +1,12 @@
 // The node, image and vm-config commands against a stand-in service.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
-import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
-import { type Answer, type Asked, change, changes, nodeOf, serve } from '../../test/support/fleet-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { type Answer, type Asked, change, changes, nodeOf, serve } from '../../test/support/stand-ins/fleet.ts'
 import { ApiError, success } from '../api/errors.ts'
-import type { Image } from '../api/images.ts'
-import type { VmConfig } from '../api/vm-configs.ts'
+import type { Image } from '../api/images/images.ts'
+import type { VmConfig } from '../api/vms/vm-configs.ts'
 
 let service: FakeService
 before(async () => {

@@ -1,9 +1,9 @@
 // The imagecache commands against the real API, on a node that says what a test lets it say.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { run } from '../../test/support/cli-host.ts'
-import { addImage, type NodeStandIn, startNode } from '../../test/support/node-stand-in.ts'
-import { startService, type TestService } from '../../test/support/service.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { startService, type TestService } from '../../test/support/rigs/service.ts'
+import { addImage, type NodeStandIn, startNode } from '../../test/support/stand-ins/node.ts'
 
 let service: TestService
 let node: NodeStandIn

@@ -1,6 +1,6 @@
 // What copies of images may take of a disk, as it is typed.
 import { diskSizeRule, parseDiskSize } from '../rules/sizes.ts'
-import { UsageError } from './usage.ts'
+import { UsageError } from './line/usage.ts'
 
 export function imageQuota(text: string | undefined): number | undefined {
   if (text === undefined) return undefined

@@ -1,8 +1,8 @@
 // Dispatch, usage errors, and the commands that need no service.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { startFakeService } from '../../test/support/api-stand-in.ts'
-import { run } from '../../test/support/cli-host.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { startFakeService } from '../../test/support/stand-ins/api.ts'
 
 const lines = (text: string): string[] => text.split('\n').slice(0, -1)
 

@@ -1,8 +1,8 @@
 // The command line from its first word to its exit code: find the command, parse, run, tell what went wrong.
 import type { Host } from './host.ts'
-import { asksForHelpEarly, isLeaf, locate } from './locate.ts'
-import type { Parsed } from './parse.ts'
-import { showHelp } from './show-help.ts'
+import { asksForHelpEarly, isLeaf, locate } from './line/locate.ts'
+import type { Parsed } from './line/parse.ts'
+import { showHelp } from './line/show-help.ts'
 
 export async function main(words: readonly string[], world: Host): Promise<number> {
   const secrets = new Set<string>()
@@ -20,7 +20,7 @@ export async function main(words: readonly string[], world: Host): Promise<numbe
       return 0
     }
     usage = `"${name} --help" shows how it is used`
-    const [{ command }, { parse, asksForHelp, usageOf }] = await Promise.all([found.load(), import('./parse.ts')])
+    const [{ command }, { parse, asksForHelp, usageOf }] = await Promise.all([found.load(), import('./line/parse.ts')])
     if (asksForHelp(command, rest)) {
       await showHelp(host, located)
       return 0

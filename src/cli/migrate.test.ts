@@ -5,13 +5,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { startFakeService } from '../../test/support/api-stand-in.ts'
-import { run } from '../../test/support/cli-host.ts'
-import { getLegacyUsage } from '../api/legacy-usage.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { startFakeService } from '../../test/support/stand-ins/api.ts'
+import { getLegacyUsage } from '../api/service/legacy-usage.ts'
 import { commandsFor } from '../legacy/advice.ts'
 import { legacyRows } from '../legacy/map.ts'
-import { isLeaf, locate } from './locate.ts'
-import { parse } from './parse.ts'
+import { isLeaf, locate } from './line/locate.ts'
+import { parse } from './line/parse.ts'
 
 const fixtures = path.resolve(import.meta.dirname, '../../test/fixtures')
 let folder: string

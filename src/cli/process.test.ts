@@ -6,7 +6,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type FakeService, recordOf, startFakeService } from '../../test/support/api-stand-in.ts'
+import { type FakeService, recordOf, startFakeService } from '../../test/support/stand-ins/api.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 const entry = path.join(root, 'src/bin/svc3.ts')

@@ -1,9 +1,9 @@
 // What the service refuses, told in the words of the command line; and the exit codes that scripts go by.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
-import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
-import { change, changes, nodeOf, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { change, changes, nodeOf, serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
 import { ApiError, invalid, notFound } from '../api/errors.ts'
 
 let service: FakeService

@@ -1,8 +1,8 @@
 // The regcred commands against a stand-in service: answers in each format, passwords, refusals and exit codes.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FakeService, recordOf, send, startFakeService } from '../../test/support/api-stand-in.ts'
-import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, recordOf, send, startFakeService } from '../../test/support/stand-ins/api.ts'
 
 let service: FakeService
 let env: Record<string, string>

@@ -1,7 +1,7 @@
 // svc3 agent install and its like: the words that a service is started with, and the secrets that are not among them.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { run } from '../../test/support/cli-host.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
 import type { DoctorCheck, ServiceRequest } from './programs.ts'
 
 type Install = Extract<ServiceRequest, { action: 'install' }>

@@ -1,7 +1,7 @@
 // --simulate: how nodes that only pretend behave, as KNOB=VALUE pairs.
 import { parseDuration } from '../rules/durations.ts'
+import { UsageError } from './line/usage.ts'
 import type { Simulation } from './programs.ts'
-import { UsageError } from './usage.ts'
 
 const steps = ['create', 'start', 'stop', 'destroy', 'suspend', 'resume', 'grow', 'revert'] as const
 

@@ -4,9 +4,9 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
-import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
-import { type Answer, type Asked, change, changes, pendingVm, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { type Answer, type Asked, change, changes, pendingVm, serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
 import { ApiError } from '../api/errors.ts'
 
 let service: FakeService

@@ -1,9 +1,9 @@
 // The vm and node commands against the real API, on a node that says it did what it was told.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { run } from '../../test/support/cli-host.ts'
-import { addImage, startNode, startScheduler } from '../../test/support/node-stand-in.ts'
-import { startService, type TestService } from '../../test/support/service.ts'
+import { run } from '../../test/support/rigs/cli-host.ts'
+import { startService, type TestService } from '../../test/support/rigs/service.ts'
+import { addImage, startNode, startScheduler } from '../../test/support/stand-ins/node.ts'
 
 let service: TestService
 let scheduler: AsyncDisposable

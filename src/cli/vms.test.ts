@@ -1,9 +1,9 @@
 // The vm commands against a stand-in service: what is sent, answers in each format, several at once, exit codes.
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FakeService, startFakeService } from '../../test/support/api-stand-in.ts'
-import { type FakeHostOptions, run } from '../../test/support/cli-host.ts'
-import { type Asked, change, changes, pendingVm, serve, vmOf } from '../../test/support/fleet-stand-in.ts'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../test/support/stand-ins/api.ts'
+import { type Asked, change, changes, pendingVm, serve, vmOf } from '../../test/support/stand-ins/fleet.ts'
 import { ApiError, notFound, success } from '../api/errors.ts'
 
 let service: FakeService

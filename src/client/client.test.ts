@@ -3,13 +3,13 @@ import assert from 'node:assert/strict'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, it } from 'node:test'
-import { ApiError } from '../api/errors.ts'
 import {
   addRegistryCredential,
   listRegistryCredentials,
   removeRegistryCredential,
-} from '../api/registry-credentials.ts'
-import { getClusterInfo, getMetrics, getReadiness } from '../api/service.ts'
+} from '../api/access/registry-credentials.ts'
+import { ApiError } from '../api/errors.ts'
+import { getClusterInfo, getMetrics, getReadiness } from '../api/service/service.ts'
 import { type ClientOptions, createClient } from './client.ts'
 import { httpTransport } from './http.ts'
 import { ConnectionError } from './transport.ts'

@@ -1,6 +1,6 @@
 // Goes on with namespaces whose deletion was cut off, and removes what was left behind in those that are gone.
 import { type Loop, startLoop } from '../platform/loop.ts'
-import { removeNamespace, removeStrays } from '../store/namespaces.ts'
+import { removeNamespace, removeStrays } from '../store/records/namespaces.ts'
 import { ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 

@@ -1,7 +1,7 @@
 // What every controller works with: records and time. It accepts no input; it looks at what is there.
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
-import type { Collections } from '../store/collections.ts'
+import type { Collections } from '../store/records/collections.ts'
 
 export interface Controller {
   readonly collections: Collections

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { type EventRecord, openCollections } from '../store/collections.ts'
 import { openMemory } from '../store/memory.ts'
+import { type EventRecord, openCollections } from '../store/records/collections.ts'
 import { expireEvents } from './expire-events.ts'
 
 const event = (name: string): EventRecord => ({

@@ -1,9 +1,9 @@
 // Ends VMs whose time is over: a ttl that has passed, or a deployment that somebody waited for and that took too long. Also
 // sweeps secrets of VMs that never came to be. Sleeps until the next one is due.
 import { type Loop, startLoop } from '../platform/loop.ts'
-import type { VmRecord } from '../store/fleet-records.ts'
+import type { VmRecord } from '../store/records/fleet-records.ts'
+import { isDeleted, removeVm } from '../store/records/vms.ts'
 import { type Entry, ignoreLost } from '../store/store.ts'
-import { isDeleted, removeVm } from '../store/vms.ts'
 import type { Controller } from './controller.ts'
 
 const sweepMs = 60_000

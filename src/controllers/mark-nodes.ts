@@ -2,8 +2,8 @@
 // (Of one that looks open and is silent for so long, the server that has it says so.)
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
-import type { NodeRecord } from '../store/fleet-records.ts'
-import { markNode } from '../store/node-states.ts'
+import type { NodeRecord } from '../store/records/fleet-records.ts'
+import { markNode } from '../store/records/node-states.ts'
 import type { Controller } from './controller.ts'
 import type { Presence } from './rooms.ts'
 

@@ -1,9 +1,9 @@
 // A port that another program of the host took first: the VM gets others, on the same node. A port that somebody reserved
 // cannot be another one: a VM that never ran goes to look for another node, one that did says what is wrong.
 import { allocatePorts } from '../rules/placement.ts'
-import type { VmRecord } from '../store/fleet-records.ts'
+import type { VmRecord } from '../store/records/fleet-records.ts'
+import { changeNode, changeVm, isDeleted, release, withWish } from '../store/records/vms.ts'
 import type { Entry } from '../store/store.ts'
-import { changeNode, changeVm, isDeleted, release, withWish } from '../store/vms.ts'
 import type { Controller } from './controller.ts'
 import { portsIn, type Rooms } from './rooms.ts'
 

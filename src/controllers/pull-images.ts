@@ -1,7 +1,7 @@
 // Pulls what records want from remotes, a few at a time. A record that is Updating with a `pull` is the wish; when it goes,
 // the pull ends. After a restart the same records are found, and go on.
 import { type Loop, startLoop } from '../platform/loop.ts'
-import type { ImageRecord } from '../store/fleet-records.ts'
+import type { ImageRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 

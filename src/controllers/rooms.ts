@@ -2,7 +2,7 @@
 // of that run is taken off before the next one is decided.
 import { type Allocation, type Candidate, mayBeMacos } from '../rules/placement.ts'
 import type { ReservedPort } from '../rules/ports.ts'
-import type { NodeRecord } from '../store/fleet-records.ts'
+import type { NodeRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
 
 /** Which agents have their stream open: a node without one gets nothing. */

@@ -1,12 +1,12 @@
 // Captures whose node does not answer: the image says so, and how to give it up; after an hour it is given up.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { addImage, type NodeStandIn, startNode, startScheduler } from '../../test/support/node-stand-in.ts'
-import { startService, type TestService } from '../../test/support/service.ts'
+import { startService, type TestService } from '../../test/support/rigs/service.ts'
+import { addImage, type NodeStandIn, startNode, startScheduler } from '../../test/support/stand-ins/node.ts'
 import { timestamp } from '../platform/clock.ts'
 import { lostNodeSeconds } from '../rules/retention.ts'
-import type { ImageRecord } from '../store/fleet-records.ts'
-import { changeNode } from '../store/vms.ts'
+import type { ImageRecord } from '../store/records/fleet-records.ts'
+import { changeNode } from '../store/records/vms.ts'
 import { settleOnce } from './settle-captures.ts'
 
 const here = '/api/v1/namespaces/svc-default'

@@ -4,9 +4,9 @@
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { lostNodeSeconds } from '../rules/retention.ts'
-import { changeCaptured, dropCapture, failImage, isWaitedFor } from '../store/captures.ts'
-import type { ImageRecord, NodeRecord } from '../store/fleet-records.ts'
-import { changePushJob, isOver } from '../store/push-jobs.ts'
+import { changeCaptured, dropCapture, failImage, isWaitedFor } from '../store/records/captures.ts'
+import type { ImageRecord, NodeRecord } from '../store/records/fleet-records.ts'
+import { changePushJob, isOver } from '../store/records/push-jobs.ts'
 import type { Controller } from './controller.ts'
 
 const everyMs = 20_000

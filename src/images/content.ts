@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import type { Manifest } from './format.ts'
-import type { Syncing } from './syncing.ts'
+import type { Syncing } from './pack/syncing.ts'
 
 export type Content = Uint8Array | AsyncIterable<Uint8Array>
 

@@ -6,8 +6,8 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { packDisk } from './chunks.ts'
 import type { Manifest } from './format.ts'
+import { packDisk } from './pack/chunks.ts'
 import { openStore } from './store.ts'
 import { putManifest } from './stored-manifests.ts'
 import { removeUnfinished } from './temporary-files.ts'
@@ -39,7 +39,7 @@ function start(code: string, env: Record<string, string> = {}, wrap: readonly st
   const module = (name: string) => JSON.stringify(path.join(import.meta.dirname, name))
   const text = `import fs from 'node:fs/promises'
     import { openStore } from ${module('store.ts')}
-    import { packDisk } from ${module('chunks.ts')}
+    import { packDisk } from ${module('pack/chunks.ts')}
     import { restoreDisk } from ${module('restore.ts')}
     import { readManifest } from ${module('stored-manifests.ts')}
     const root = ${JSON.stringify(root)}

@@ -1,11 +1,12 @@
 // The bytes of a disk straight from the store, any part of it, without making the disk: for downloads, and for folding.
-import type { BlockSource } from './chunks.ts'
+
 import type { ContentSource } from './content.ts'
 import type { Segment } from './extents.ts'
 import { firstBeyond, resolveLayers } from './extents.ts'
 import type { Chunk, Layer, Manifest } from './format.ts'
 import { blockBytes } from './format.ts'
-import { layOutQcow2 } from './qcow2-layout.ts'
+import type { BlockSource } from './pack/chunks.ts'
+import { layOutQcow2 } from './qcow2/layout.ts'
 import { unpackChunk } from './unpack.ts'
 
 const zeroPiece = Buffer.alloc(2 ** 20)

@@ -1,11 +1,12 @@
 // Manifests in a store: written last, when everything that they name is there, and read with all their checks.
-import { boundLayers } from './bounded.ts'
+
 import type { ContentSource, ContentStore } from './content.ts'
 import { NoContentError } from './content.ts'
 import type { Manifest } from './format.ts'
 import { largestManifestBytes } from './format.ts'
 import { chunksOf, decodeManifest, encodeManifest } from './manifest.ts'
-import { defaultParallel, eachAtOnce } from './parallel.ts'
+import { boundLayers } from './pack/bounded.ts'
+import { defaultParallel, eachAtOnce } from './pack/parallel.ts'
 
 /**
  * Returns the digest, once all content of the image is there and counts as new for the collector. The record that names

@@ -5,8 +5,8 @@ import { zstdDecompress } from 'node:zlib'
 import type { ContentSource } from './content.ts'
 import { WrongContentError } from './content.ts'
 import type { Chunk } from './format.ts'
-import { unpackInThread } from './pack-threads.ts'
-import { decompressParams } from './zstd.ts'
+import { unpackInThread } from './pack/threads.ts'
+import { decompressParams } from './pack/zstd.ts'
 
 const decompress = promisify(zstdDecompress)
 

@@ -8,8 +8,8 @@ import { after, before, describe, it } from 'node:test'
 import { gzipSync, zstdCompressSync } from 'node:zlib'
 import { exec } from '../platform/exec.ts'
 import { normaliseDisk } from './normalise.ts'
-import { BadDiskError, recogniseDisk } from './qcow2.ts'
-import { zstdFrameBytes } from './qcow2-read.ts'
+import { BadDiskError, recogniseDisk } from './qcow2/header.ts'
+import { zstdFrameBytes } from './qcow2/read.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-uploads-'))
 after(() => fs.rm(root, { recursive: true, force: true }))

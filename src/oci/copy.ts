@@ -1,7 +1,7 @@
 // Push and pull: one copy between two targets. Blobs go several at once, those that are there are skipped, and the
 // manifest comes last, so that nothing is visible before all of it is there. Can be done again at any time: it goes on.
 import { setMaxListeners } from 'node:events'
-import { eachAtOnce } from '../images/parallel.ts'
+import { eachAtOnce } from '../images/pack/parallel.ts'
 import { failpoint } from '../platform/failpoint.ts'
 import { RegistryError } from './errors.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'

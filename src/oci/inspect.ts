@@ -5,7 +5,7 @@ import { type ImageLimits, openResolvedImage, type RemoteImage } from './image-t
 import { parseOciManifest } from './oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'
 import type { RawManifest, Source } from './target.ts'
-import { inspectTart, isTart } from './tart.ts'
+import { inspectTart, isTart } from './tart/read.ts'
 
 export interface Inspected {
   /** What the reference meant when it was looked at; of an index, the manifest that was chosen. */

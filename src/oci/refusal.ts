@@ -2,9 +2,9 @@
 import { RegistryError, type RegistryFault } from './errors.ts'
 import type { Redactor } from './redact.ts'
 import { redactUrl } from './redact.ts'
-import { retryAfterMs } from './retry.ts'
-import type { Answer } from './send.ts'
-import { readBounded } from './send.ts'
+import { retryAfterMs } from './registry/retry.ts'
+import type { Answer } from './registry/send.ts'
+import { readBounded } from './registry/send.ts'
 
 const faultsByStatus: Readonly<Record<number, RegistryFault>> = {
   401: 'unauthorized',

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { eventually } from '../../test/support/eventually.ts'
+import { eventually } from '../../test/support/tools/eventually.ts'
 import { ExecError, exec } from './exec.ts'
 import { startTimeOf, waitForEnd } from './processes.ts'
 

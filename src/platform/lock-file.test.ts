@@ -7,7 +7,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { LockedError, withLockFile } from './lock-file.ts'
 
-const here = new URL('../../test/support/lock-taker.ts', import.meta.url)
+const here = new URL('../../test/support/processes/lock-taker.ts', import.meta.url)
 
 describe('withLockFile', () => {
   it('lets one of several processes in at a time', async () => {

@@ -1,7 +1,7 @@
 // Every action in every state on both architectures: the table of the founding document, section 3.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { powerStates } from '../api/vms.ts'
+import { powerStates } from '../api/vms/vms.ts'
 import { refuseAction, type VmAction, wantedAfter } from './vm-actions.ts'
 
 const allowed: Readonly<Record<VmAction, readonly string[]>> = {

@@ -2,7 +2,7 @@
 // it, and the command line and the console show the same words.
 import { ApiError } from '../api/errors.ts'
 import type { Architecture } from '../api/records.ts'
-import type { Vm } from '../api/vms.ts'
+import type { Vm } from '../api/vms/vms.ts'
 
 export type PowerState = Vm['powerState']
 export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize' | 'save' | 'commit' | 'push'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { credentialsPath as path, startService, type TestService } from '../../test/support/service.ts'
+import { credentialsPath as path, startService, type TestService } from '../../test/support/rigs/service.ts'
 
 let service: TestService
 beforeEach(async () => {

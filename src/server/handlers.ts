@@ -7,10 +7,10 @@ import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '.
 import type { AgentPrincipal, Principal, ServerPrincipal } from '../auth/principal.ts'
 import type { Collection } from '../store/collection.ts'
 import type { Entry } from '../store/store.ts'
-import type { Download } from './downloads.ts'
-import type { Beside } from './touched-items.ts'
-import type { Accept } from './tunnels.ts'
-import type { Upload } from './uploads.ts'
+import type { Beside } from './lists/derived-changes.ts'
+import type { Accept } from './nodes/tunnels.ts'
+import type { Download } from './transfer/downloads.ts'
+import type { Upload } from './transfer/uploads.ts'
 
 export interface Call<O extends Operation> {
   readonly params: ParamsOf<O>

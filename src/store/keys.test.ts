@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { KeyValue } from './etcd-protocol.ts'
-import { Layout, seal, sharedFormat, shimFormat } from './etcd-records.ts'
+import type { KeyValue } from './etcd/protocol.ts'
+import { Layout, seal, sharedFormat, shimFormat } from './etcd/records.ts'
 import { compareKeys, prefixEnd } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
 

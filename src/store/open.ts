@@ -1,9 +1,10 @@
 // Which engine an address means: `memory:`, `sqlite:<folder>`, `etcd://…`. A new engine is a file here and a line in the
 // table.
-import { openEtcd } from './etcd.ts'
-import { parseEtcdAddress } from './etcd-address.ts'
+
+import { parseEtcdAddress } from './etcd/address.ts'
+import { openEtcd } from './etcd/engine.ts'
 import { openMemory } from './memory.ts'
-import { openSqlite } from './sqlite.ts'
+import { openSqlite } from './sqlite/engine.ts'
 import { type Store, StoreError } from './store.ts'
 
 /** Hears what an operator should know about the engine, though it works. */

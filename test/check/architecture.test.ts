@@ -18,10 +18,10 @@ const rules: Readonly<Record<string, Rule>> = {
   rules: { ours: ['api'], packages: {} },
   legacy: { ours: ['api'], packages: {} },
   platform: { ours: [], packages: { pino: 'log.ts' } },
-  store: { ours: ['api', 'platform'], packages: { 'node:sqlite': 'sqlite-thread.ts' } },
+  store: { ours: ['api', 'platform'], packages: { 'node:sqlite': 'sqlite/sqlite-thread.ts' } },
   auth: {
     ours: ['api', 'rules', 'store', 'platform'],
-    packages: { jose: everywhere, 'oidc-provider': /^(local-provider|local-issuer|login-adapter)\.ts$/ },
+    packages: { jose: everywhere, 'oidc-provider': /^provider\/(provider|issuer|login-adapter)\.ts$/ },
   },
   client: { ours: ['api'], packages: { ws: 'tunnel.ts' } },
   images: { ours: ['api', 'rules', 'platform'], packages: { typebox: 'format.ts' } },
@@ -29,29 +29,41 @@ const rules: Readonly<Record<string, Rule>> = {
   drivers: { ours: ['api', 'platform'], packages: {} },
   agent: {
     ours: ['api', 'rules', 'client', 'drivers', 'images', 'oci', 'platform'],
-    packages: { ssh2: /^grow/, typebox: everywhere },
+    packages: { ssh2: /^vms\/grow/, typebox: everywhere },
   },
   server: {
     ours: ['api', 'rules', 'store', 'auth', 'oci', 'images', 'legacy', 'platform'],
     packages: {
       fastify: everywhere,
-      '@fastify/multipart': 'multipart.ts',
-      selfsigned: 'self-signed.ts',
-      '@peculiar/x509': 'node-certificates.ts',
-      ajv: /^(validate|settings)\.ts$/,
-      'fast-json-stringify': 'render.ts',
-      'prom-client': 'metrics.ts',
-      ssh2: 'terminals.ts',
+      '@fastify/multipart': 'transfer/multipart.ts',
+      selfsigned: 'tls/self-signed.ts',
+      '@peculiar/x509': 'nodes/certificates.ts',
+      ajv: /^(http\/validate|settings)\.ts$/,
+      'fast-json-stringify': 'http/render.ts',
+      'prom-client': 'http/metrics.ts',
+      ssh2: 'nodes/terminals.ts',
       typebox: everywhere,
-      ws: 'upgrades.ts',
+      ws: 'transfer/upgrades.ts',
     },
   },
   host: { ours: ['platform'], packages: {} },
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
-  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'oidc.ts' } },
+  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'connect/oidc.ts' } },
+  'control-plane': {
+    ours: [
+      'api', 'rules', 'platform', 'store', 'auth', 'server', 'controllers', 'cli', 'images', 'oci', 'operator', 'bin', 'client', 'agent', 'drivers',
+    ], // biome-ignore format: a list to read
+    packages: {},
+  },
+  operator: {
+    ours: [
+      'api', 'rules', 'platform', 'store', 'auth', 'server', 'cli', 'images', 'oci', 'control-plane', 'bin', 'client',
+    ], // biome-ignore format: a list to read
+    packages: {},
+  },
   bin: {
     ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci', 'host',
+      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci', 'host', 'control-plane', 'operator',
     ], // biome-ignore format: a list to read
     packages: {},
   },
@@ -62,13 +74,13 @@ const consoleRule: Rule = {
   ours: ['src/api', 'src/rules', 'src/client', 'src/legacy'],
   packages: {
     react: everywhere,
-    'react-dom': /^(main\.tsx|menu\.tsx|rows-in-sight\.ts)$/,
+    'react-dom': /^(main\.tsx|ui\/menu\.tsx|ui\/rows-in-sight\.ts)$/,
     wouter: everywhere,
     '@tanstack/react-query': everywhere,
-    '@novnc/novnc': /^(screen\.tsx|novnc\.d\.ts)$/,
-    '@xterm/xterm': 'terminal.tsx',
-    '@xterm/addon-fit': 'terminal.tsx',
-    uplot: 'chart.tsx',
+    '@novnc/novnc': /^(pages\/vms\/screen\.tsx|novnc\.d\.ts)$/,
+    '@xterm/xterm': 'pages/vms/terminal.tsx',
+    '@xterm/addon-fit': 'pages/vms/terminal.tsx',
+    uplot: 'pages/service/chart.tsx',
   },
 }
 const consoleFolder = path.join(root, 'console')
@@ -86,7 +98,7 @@ function consoleViolation(file: string, imported: string): string | undefined {
   }
   const name = imported.startsWith('@') ? imported.split('/').slice(0, 2).join('/') : (imported.split('/')[0] ?? '')
   const where = consoleRule.packages[name]
-  const isAllowed = typeof where === 'string' ? path.basename(file) === where : where?.test(path.basename(file))
+  const isAllowed = typeof where === 'string' ? file === where : where?.test(file)
   return isAllowed ? undefined : `console/${file} imports the package ${name}`
 }
 
@@ -112,8 +124,9 @@ function violation(file: string, imported: string): string | undefined {
   if (!rule) return `${file}: the folder ${folder} has no import rule`
   if (imported.startsWith('.')) {
     const target = path.relative(src, path.resolve(src, path.dirname(file), imported))
+    if (target.startsWith('../packages/')) return folder === 'agent' ? undefined : `${file} imports ${target}`
     if (target === '../package.json')
-      return folder === 'bin' || folder === 'cli' ? undefined : `${file} reads package.json`
+      return folder === 'control-plane' || folder === 'cli' ? undefined : `${file} reads package.json`
     const [other = ''] = target.split('/')
     return other === folder || rule.ours.includes(other)
       ? undefined
@@ -123,7 +136,8 @@ function violation(file: string, imported: string): string | undefined {
   const isRestricted = name === 'node:sqlite'
   if (name.startsWith('node:') && !isRestricted) return undefined
   const where = rule.packages[name]
-  const isAllowed = typeof where === 'string' ? path.basename(file) === where : where?.test(path.basename(file))
+  const inside = file.slice(folder.length + 1)
+  const isAllowed = typeof where === 'string' ? inside === where : where?.test(inside)
   return isAllowed ? undefined : `${file} imports the package ${name}`
 }
 

@@ -5,8 +5,8 @@ import fs from 'node:fs'
 import path from 'node:path'
 import { before, describe, it } from 'node:test'
 import { parse } from 'yaml'
-import { startControlPlane } from '../../src/bin/control-plane.ts'
-import { makeFolder, root } from '../support/dev-server.ts'
+import { startControlPlane } from '../../src/control-plane/control-plane.ts'
+import { makeFolder, root } from '../support/processes/dev-server.ts'
 
 const docs = path.join(root, 'docs')
 const read = (name: string): string => fs.readFileSync(path.join(docs, name), 'utf8')

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { failPoints } from '../../src/agent/steps.ts'
+import { failPoints } from '../../src/agent/vms/steps.ts'
 
 const root = path.resolve(import.meta.dirname, '../..')
 

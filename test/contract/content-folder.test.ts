@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { openStore } from '../../src/images/store.ts'
-import { age } from '../support/content-folder.ts'
+import { age } from '../support/rigs/content-folder.ts'
 import { contentContract } from './content.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-content-'))

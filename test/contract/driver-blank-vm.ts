@@ -3,7 +3,7 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture, BaseImage, Handle } from '../../src/drivers/driver.ts'
-import { activeOf, requireChain } from '../../src/drivers/qemu/chain.ts'
+import { activeOf, requireChain } from '../../src/drivers/qemu/disks/chain.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { argumentsOf, findByArgument, startTimeOf } from '../../src/platform/processes.ts'
 

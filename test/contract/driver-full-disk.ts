@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import { exec } from '../../src/platform/exec.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/tools/eventually.ts'
 import { activeDisk, blankImage } from './driver-blank-vm.ts'
 import { specify } from './driver-vm.ts'
 

@@ -1,10 +1,10 @@
 // What was captured of a VM as an image of its own: each layer packed once, the disk put together again from the chunks.
 import path from 'node:path'
 import type { BaseImage, Capture } from '../../src/drivers/driver.ts'
-import { packDisk } from '../../src/images/chunks.ts'
-import { childManifest, packDelta } from '../../src/images/deltas.ts'
 import type { Manifest } from '../../src/images/format.ts'
 import { digestOf, encodeManifest } from '../../src/images/manifest.ts'
+import { packDisk } from '../../src/images/pack/chunks.ts'
+import { childManifest, packDelta } from '../../src/images/pack/deltas.ts'
 import { restoreDisk } from '../../src/images/restore.ts'
 import { openStore } from '../../src/images/store.ts'
 

@@ -1,6 +1,6 @@
 // A VM for tests of drivers, and patience that ends.
 import type { VmSpec } from '../../src/drivers/driver.ts'
-import { freePort } from '../support/free-port.ts'
+import { freePort } from '../support/tools/free-port.ts'
 
 export async function specify(
   test: {

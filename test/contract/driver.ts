@@ -7,7 +7,7 @@ import path from 'node:path'
 import { afterEach, describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Driver, type Handle, type Observed, PortTaken, type VmSpec } from '../../src/drivers/driver.ts'
-import { bindOnce, freePort } from '../support/free-port.ts'
+import { bindOnce, freePort } from '../support/tools/free-port.ts'
 import { capturesContract } from './driver-captures.ts'
 import { specify, within } from './driver-vm.ts'
 

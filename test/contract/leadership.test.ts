@@ -8,12 +8,12 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { type Leadership, startLeadership } from '../../src/controllers/leadership.ts'
-import { openEtcd } from '../../src/store/etcd.ts'
+import { openEtcd } from '../../src/store/etcd/engine.ts'
 import { openMemory } from '../../src/store/memory.ts'
-import { openSqlite } from '../../src/store/sqlite.ts'
+import { openSqlite } from '../../src/store/sqlite/engine.ts'
 import { type Json, type Store, StoreError } from '../../src/store/store.ts'
-import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
-import { eventually } from '../support/eventually.ts'
+import { type EtcdCluster, startEtcd } from '../support/processes/etcd.ts'
+import { eventually } from '../support/tools/eventually.ts'
 import { collectTo } from './store-watch.ts'
 
 /** A leader that is kept from renewing it for so long loses it: longer than a busy machine keeps anybody. */
@@ -192,7 +192,7 @@ describe('leadership', { concurrency: true }, () => {
   })
 
   it('a leader that was paused beyond its lease writes nothing more', async (t) => {
-    const program = path.resolve(import.meta.dirname, '../support/leader.ts')
+    const program = path.resolve(import.meta.dirname, '../support/processes/leader.ts')
     const start = (holder: string) => {
       const args = [program, etcd.urls[0] ?? '', 'paused', holder, String(leaseMs)]
       const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -9,7 +9,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
-import { eventually } from '../support/eventually.ts'
+import { eventually } from '../support/tools/eventually.ts'
 import { activeDisk, blankImage, killQemu, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { specify, within } from './driver-vm.ts'
 

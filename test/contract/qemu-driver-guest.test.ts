@@ -6,12 +6,19 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { buildTiny, tinyFolder, tinyImage } from '../../packages/tiny-guests/build.ts'
 import type { Architecture, Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
-import { buildTiny, tinyFolder, tinyImage } from '../../src/images/tiny/build.ts'
-import { eventually } from '../support/eventually.ts'
-import { freePort } from '../support/free-port.ts'
-import { type Guest, greeting, isAllTested, openGuest, testedArchitectures, tinyCache } from '../support/guest.ts'
+import {
+  type Guest,
+  greeting,
+  isAllTested,
+  openGuest,
+  testedArchitectures,
+  tinyCache,
+} from '../support/guests/guest.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { freePort } from '../support/tools/free-port.ts'
 import { blankImage, processesOf, qemusOf, tracesOf } from './driver-blank-vm.ts'
 import { goesOnElsewhere } from './driver-resumes.ts'
 import { specify, within } from './driver-vm.ts'

@@ -2,11 +2,11 @@
 // watch that was open all the time has seen all of it. Longer and more often in test/long.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type EtcdOptions, openEtcd } from '../../src/store/etcd.ts'
+import { type EtcdOptions, openEtcd } from '../../src/store/etcd/engine.ts'
 import type { Store } from '../../src/store/store.ts'
-import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
-import { eventually } from '../support/eventually.ts'
-import { startLoad } from '../support/store-history.ts'
+import { type EtcdCluster, startEtcd } from '../support/processes/etcd.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { startLoad } from '../support/tools/store-history.ts'
 import { rejectsWith } from './store.ts'
 
 let etcd: EtcdCluster

@@ -3,13 +3,13 @@
 // (see CONTRIBUTING.md).
 import assert from 'node:assert/strict'
 import { after, before, mock } from 'node:test'
-import { openEtcd } from '../../src/store/etcd.ts'
-import { Connection } from '../../src/store/etcd-connection.ts'
-import { encodeCreate, methods } from '../../src/store/etcd-protocol.ts'
-import { firstFormat, type Meta, newOperationId } from '../../src/store/etcd-records.ts'
+import { Connection } from '../../src/store/etcd/connection.ts'
+import { openEtcd } from '../../src/store/etcd/engine.ts'
+import { encodeCreate, methods } from '../../src/store/etcd/protocol.ts'
+import { firstFormat, type Meta, newOperationId } from '../../src/store/etcd/records.ts'
 import type { Store } from '../../src/store/store.ts'
-import { startEtcd } from '../support/etcd.ts'
-import { assertKnownToShims, transactionsSeen } from '../support/etcd-shapes.ts'
+import { startEtcd } from '../support/processes/etcd.ts'
+import { assertKnownToShims, transactionsSeen } from '../support/processes/etcd-shapes.ts'
 import { type Engine, type EngineOptions, storeContract } from './store.ts'
 
 const given = process.env.SVC3_TEST_ETCD_URL

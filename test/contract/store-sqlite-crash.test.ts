@@ -7,13 +7,13 @@ import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { openSqlite } from '../../src/store/sqlite.ts'
+import { openSqlite } from '../../src/store/sqlite/engine.ts'
 import { changeKey, type Json, type Rev, type Store } from '../../src/store/store.ts'
 import { collectTo } from './store-watch.ts'
 
 const rounds = 20
 const enoughWrites = 500
-const writer = path.resolve(import.meta.dirname, '../support/store-writer.ts')
+const writer = path.resolve(import.meta.dirname, '../support/processes/store-writer.ts')
 
 interface Acknowledged {
   readonly key: string

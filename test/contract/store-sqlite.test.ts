@@ -3,7 +3,7 @@ import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { after } from 'node:test'
-import { openSqlite } from '../../src/store/sqlite.ts'
+import { openSqlite } from '../../src/store/sqlite/engine.ts'
 import type { Store } from '../../src/store/store.ts'
 import { type EngineOptions, storeContract } from './store.ts'
 

@@ -5,9 +5,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
-import { greeting, openGuest, seedTiny } from '../support/guest.ts'
-import { ownAddress } from '../support/own-address.ts'
+import { greeting, openGuest, seedTiny } from '../support/guests/guest.ts'
+import { type DevServer, makeFolder, program, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { ownAddress } from '../support/tools/own-address.ts'
 
 let folder: string
 let server: DevServer

@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type FakeService, recordOf, startFakeService } from '../support/api-stand-in.ts'
-import { makeFolder, root } from '../support/dev-server.ts'
-import { nodeOf, serve, vmOf } from '../support/fleet-stand-in.ts'
+import { makeFolder, root } from '../support/processes/dev-server.ts'
+import { type FakeService, recordOf, startFakeService } from '../support/stand-ins/api.ts'
+import { nodeOf, serve, vmOf } from '../support/stand-ins/fleet.ts'
 
 let service: FakeService
 let home: string

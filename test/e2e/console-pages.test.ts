@@ -8,6 +8,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Browser, Page } from 'playwright-core'
 import { operations } from '../../src/api/index.ts'
+import { type DevServer, makeFolder, root, startDev, svc3 } from '../support/processes/dev-server.ts'
 import {
   assertAccessible,
   assertFits,
@@ -19,15 +20,14 @@ import {
   logInWith,
   openConsole,
   patternOf,
-} from '../support/console.ts'
-import { type DevServer, makeFolder, root, startDev, svc3 } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { fillLogin, launchBrowser, screenshot } from '../support/login.ts'
-import { manyVm, serveManyVms } from '../support/many-vms.ts'
-import { startNode } from '../support/node-stand-in.ts'
-import { startPrefixProxy } from '../support/prefix-proxy.ts'
-import { startService } from '../support/service.ts'
-import { startTcpProxy } from '../support/tcp-proxy.ts'
+} from '../support/rigs/console.ts'
+import { fillLogin, launchBrowser, screenshot } from '../support/rigs/login.ts'
+import { manyVm, serveManyVms } from '../support/rigs/many-vms.ts'
+import { startService } from '../support/rigs/service.ts'
+import { startNode } from '../support/stand-ins/node.ts'
+import { startPrefixProxy } from '../support/stand-ins/prefix-proxy.ts'
+import { startTcpProxy } from '../support/stand-ins/tcp-proxy.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const ns = '/api/v1/namespaces/svc-default'
 const markup = '<img src=x onerror="window.hit=1"><b>bold</b>'

@@ -6,10 +6,10 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { makeFolder, program, root, startDev, svc3 } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { isAllTested } from '../support/guest.ts'
-import { credentialsPath } from '../support/service.ts'
+import { isAllTested } from '../support/guests/guest.ts'
+import { makeFolder, program, root, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { credentialsPath } from '../support/rigs/service.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 /** A start takes a second of processor time; in test/long there are more. */
 const rounds = isAllTested ? 20 : 3

@@ -8,9 +8,9 @@ import { it } from 'node:test'
 import { promisify } from 'node:util'
 import { openStore } from '../../src/store/open.ts'
 import { isFault } from '../../src/store/store.ts'
-import { root } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { adminToken, ask, startShared } from '../support/shared-servers.ts'
+import { root } from '../support/processes/dev-server.ts'
+import { adminToken, ask, startShared } from '../support/processes/shared-servers.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 /** The block of the page that works without etcd's own tool. */
 function wayOut(): string {

@@ -5,9 +5,9 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
-import { type ForeignProvider, passForeignPages, startForeignProvider } from '../support/foreign-provider.ts'
-import { expireStoredToken, launchBrowser, startLogin, storedLogin } from '../support/login.ts'
+import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { expireStoredToken, launchBrowser, startLogin, storedLogin } from '../support/rigs/login.ts'
+import { type ForeignProvider, passForeignPages, startForeignProvider } from '../support/stand-ins/foreign-provider.ts'
 
 let data: string
 let home: string

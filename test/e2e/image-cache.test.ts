@@ -8,14 +8,14 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { CachedCopy, NodeResult } from '../../src/api/image-cache.ts'
+import type { CachedCopy, NodeResult } from '../../src/api/images/image-cache.ts'
 import { chunksOf } from '../../src/images/manifest.ts'
 import { readManifest } from '../../src/images/stored-manifests.ts'
-import { startScheduler } from '../support/node-stand-in.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { startService, type TestService } from '../support/rigs/service.ts'
+import { startScheduler } from '../support/stand-ins/node.ts'
 
 const base = '/api/v1/namespaces/svc-default'
-const program = path.resolve(import.meta.dirname, '../support/cache-agent-process.ts')
+const program = path.resolve(import.meta.dirname, '../support/processes/cache-agent-process.ts')
 const mib = 2 ** 20
 const disk = randomBytes(20 * mib)
 const children = new Map<string, ChildProcess>()
@@ -98,7 +98,7 @@ const ask = async (image: string, verb: 'add' | 'remove', body: unknown): Promis
 /** Until the node says what a test waits for about an image. */
 async function copyOn(node: string, image: string, isRight: (copy: CachedCopy | undefined) => boolean) {
   const { collections } = service.services
-  const { cachedImage } = await import('../../src/server/node-cache.ts')
+  const { cachedImage } = await import('../../src/server/nodes/cache.ts')
   return until(() => {
     const [record, its] = [collections.nodes.get('', node)?.value, collections.images.get('', image)?.value]
     const copy = record && its && cachedImage(its, [record]).nodes[0]

@@ -9,11 +9,11 @@ import http from 'node:http'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import type { Image } from '../../src/api/images.ts'
-import { ClusterRig } from '../support/cluster-rig.ts'
-import { makeFolder, program, type Ran, svc3 } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { type RemoteFolder, startRemote } from '../support/remote-folder.ts'
+import type { Image } from '../../src/api/images/images.ts'
+import { makeFolder, program, type Ran, svc3 } from '../support/processes/dev-server.ts'
+import { ClusterRig } from '../support/rigs/cluster-rig.ts'
+import { type RemoteFolder, startRemote } from '../support/stand-ins/remote-folder.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const execute = promisify(execFile)
 const mebi = 2 ** 20

@@ -5,8 +5,8 @@ import { execFile } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, program, type Ran, root, startDev, svc3 } from '../support/dev-server.ts'
-import { quickImage, uploadQuick } from '../support/quick-images.ts'
+import { type DevServer, makeFolder, program, type Ran, root, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { quickImage, uploadQuick } from '../support/rigs/quick-images.ts'
 
 const password = 'correct horse battery'
 const inFixtures = (file: string): string => path.join(root, 'test/fixtures', file)

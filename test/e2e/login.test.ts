@@ -6,8 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { type DevServer, filesWith, makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
+import { type DevServer, filesWith, makeFolder, program, startDev, svc3 } from '../support/processes/dev-server.ts'
 import {
   complaintsOf,
   expireStoredToken,
@@ -17,8 +16,9 @@ import {
   setPassword,
   startLogin,
   storedLogin,
-} from '../support/login.ts'
-import { ownAddress } from '../support/own-address.ts'
+} from '../support/rigs/login.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { ownAddress } from '../support/tools/own-address.ts'
 
 const password = 'canary-password-93f1'
 const ada = 'ada@example.com'

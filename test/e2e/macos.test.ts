@@ -4,12 +4,12 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../src/images/tiny/build.ts'
+import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
 import { exec } from '../../src/platform/exec.ts'
-import { type DevServer, filesIn, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
-import { discGreeting, efiDisc } from '../support/efi-disks.ts'
-import { eventually } from '../support/eventually.ts'
-import { tinyCache } from '../support/guest.ts'
+import { discGreeting, efiDisc } from '../support/guests/efi-disks.ts'
+import { tinyCache } from '../support/guests/guest.ts'
+import { type DevServer, filesIn, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const smcKey = 'planted-smc-key-'.repeat(4)
 let data: string

@@ -5,12 +5,12 @@ import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../src/images/tiny/build.ts'
-import { bootDisc } from '../support/boot-disc.ts'
-import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
-import { speakingDisk } from '../support/efi-disks.ts'
-import { eventually } from '../support/eventually.ts'
-import { isAllTested, openGuest, tinyCache } from '../support/guest.ts'
+import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { bootDisc } from '../support/guests/boot-disc.ts'
+import { speakingDisk } from '../support/guests/efi-disks.ts'
+import { isAllTested, openGuest, tinyCache } from '../support/guests/guest.ts'
+import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/processes/dev-server.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 let dev: DevServer
 let data: string

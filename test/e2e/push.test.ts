@@ -7,16 +7,23 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { PushJob } from '../../src/api/push-jobs.ts'
-import { openRegistry } from '../../src/oci/registry.ts'
+import type { PushJob } from '../../src/api/vms/push-jobs.ts'
+import { openRegistry } from '../../src/oci/registry/registry.ts'
 import { exec } from '../../src/platform/exec.ts'
-import { makePair } from '../support/certificates.ts'
-import { type DevServer, makeFolder, program, type Ran, svc3 as run, startDev } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { type Guest, openGuest, seedTiny } from '../support/guest.ts'
-import { ownAddress } from '../support/own-address.ts'
-import { type RegistryProcess, registryUser, startRegistry } from '../support/registry.ts'
-import { putTart } from '../support/tart.ts'
+import { type Guest, openGuest, seedTiny } from '../support/guests/guest.ts'
+import {
+  type DevServer,
+  makeFolder,
+  program,
+  type Ran,
+  svc3 as run,
+  startDev,
+} from '../support/processes/dev-server.ts'
+import { type RegistryProcess, registryUser, startRegistry } from '../support/processes/registry.ts'
+import { putTart } from '../support/stand-ins/tart.ts'
+import { makePair } from '../support/tools/certificates.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { ownAddress } from '../support/tools/own-address.ts'
 
 const { username, password } = registryUser
 const mib = 2 ** 20

@@ -6,9 +6,9 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, root, startDev } from '../support/dev-server.ts'
-import { seedTiny } from '../support/guest.ts'
-import { ownAddress } from '../support/own-address.ts'
+import { seedTiny } from '../support/guests/guest.ts'
+import { type DevServer, makeFolder, root, startDev } from '../support/processes/dev-server.ts'
+import { ownAddress } from '../support/tools/own-address.ts'
 
 interface Step {
   readonly command: string

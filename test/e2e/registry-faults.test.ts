@@ -5,11 +5,11 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { PushJob } from '../../src/api/push-jobs.ts'
-import { ClusterRig } from '../support/cluster-rig.ts'
-import { filesIn, makeFolder } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { type RegistryProcess, registryUser, startRegistry } from '../support/registry.ts'
+import type { PushJob } from '../../src/api/vms/push-jobs.ts'
+import { filesIn, makeFolder } from '../support/processes/dev-server.ts'
+import { type RegistryProcess, registryUser, startRegistry } from '../support/processes/registry.ts'
+import { ClusterRig } from '../support/rigs/cluster-rig.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const mib = 2 ** 20
 let rig: ClusterRig

@@ -6,10 +6,10 @@ import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { Image } from '../../src/api/images.ts'
+import type { Image } from '../../src/api/images/images.ts'
 import { writeFileAtomically } from '../../src/platform/files.ts'
-import { ClusterRig } from '../support/cluster-rig.ts'
-import { age } from '../support/content-folder.ts'
+import { ClusterRig } from '../support/rigs/cluster-rig.ts'
+import { age } from '../support/rigs/content-folder.ts'
 
 const block = 65_536
 let rig: ClusterRig

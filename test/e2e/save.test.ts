@@ -5,8 +5,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
-import { type Guest, openGuest, seedTiny, testedArchitectures } from '../support/guest.ts'
+import { type Guest, openGuest, seedTiny, testedArchitectures } from '../support/guests/guest.ts'
+import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/processes/dev-server.ts'
 
 let dev: DevServer
 let data: string

@@ -6,9 +6,9 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { type DevServer, filesWith, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { credentialsPath } from '../support/service.ts'
+import { type DevServer, filesWith, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { credentialsPath } from '../support/rigs/service.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const canary = 'canary-b81c6f0d-never-in-clear'
 let data: string

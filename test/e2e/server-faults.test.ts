@@ -6,11 +6,11 @@ import fs from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
 import { openStore } from '../../src/store/open.ts'
 import type { Store } from '../../src/store/store.ts'
-import { type DevServer, program, startDev } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { startHttpLoad } from '../support/http-history.ts'
-import { type LoadBalancer, startLoadBalancer } from '../support/load-balancer.ts'
-import { ask, type SharedServers, startShared, tokenFor } from '../support/shared-servers.ts'
+import { type DevServer, program, startDev } from '../support/processes/dev-server.ts'
+import { ask, type SharedServers, startShared, tokenFor } from '../support/processes/shared-servers.ts'
+import { type LoadBalancer, startLoadBalancer } from '../support/stand-ins/load-balancer.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { startHttpLoad } from '../support/tools/http-history.ts'
 
 let shared: SharedServers
 let balancer: LoadBalancer

@@ -8,8 +8,8 @@ import http from 'node:http'
 import https from 'node:https'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { formOf, keyFingerprintOf, makePair, uploadPath } from '../support/certificates.ts'
-import { type DevServer, filesWith, makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
+import { type DevServer, filesWith, makeFolder, program, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { formOf, keyFingerprintOf, makePair, uploadPath } from '../support/tools/certificates.ts'
 
 let data: string
 let home: string

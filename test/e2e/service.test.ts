@@ -7,8 +7,8 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import about from '../../package.json' with { type: 'json' }
-import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
+import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const patience = 120_000
 let folder: string

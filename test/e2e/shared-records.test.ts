@@ -6,11 +6,11 @@ import { createHash, generateKeyPairSync, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type ControlPlane, startControlPlane } from '../../src/bin/control-plane.ts'
+import { type ControlPlane, startControlPlane } from '../../src/control-plane/control-plane.ts'
 import { decodeJoinString } from '../../src/rules/join-string.ts'
-import { makeFolder } from '../support/dev-server.ts'
-import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
-import { eventually } from '../support/eventually.ts'
+import { makeFolder } from '../support/processes/dev-server.ts'
+import { type EtcdCluster, startEtcd } from '../support/processes/etcd.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const patienceMs = 60_000
 const inDefault = '/namespaces/svc-default'
@@ -154,7 +154,7 @@ describe('servers that share records and not disks', () => {
     const { token: joinToken } = await one.nodeKeys.issueJoinToken('svc-default', 600)
     const folder = await makeFolder()
     cleanup.defer(() => fs.rm(folder, { recursive: true, force: true }))
-    const program = path.join(import.meta.dirname, '../support/agent-process.ts')
+    const program = path.join(import.meta.dirname, '../support/processes/agent-process.ts')
     const agent = spawn(process.execPath, [program, one.localUrl, joinToken, path.join(folder, 'behind-nat')])
     cleanup.defer(() => void agent.kill('SIGKILL'))
     const vm = await deployed

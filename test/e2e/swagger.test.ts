@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Browser } from 'playwright-core'
-import { eventually } from '../support/eventually.ts'
-import { launchBrowser } from '../support/login.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { launchBrowser } from '../support/rigs/login.ts'
+import { startService, type TestService } from '../support/rigs/service.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 let service: TestService
 let browser: Browser

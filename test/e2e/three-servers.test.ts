@@ -8,8 +8,8 @@ import { after, before, describe, it } from 'node:test'
 import ssh2 from 'ssh2'
 import { dialTunnel } from '../../src/client/tunnel.ts'
 import { openStore } from '../../src/store/open.ts'
-import { eventually } from '../support/eventually.ts'
-import { type ServerProcess, ServersRig } from '../support/servers.ts'
+import { type ServerProcess, ServersRig } from '../support/processes/servers.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const vmsPath = '/namespaces/svc-default/vms'
 const patienceMs = 60_000

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import { it } from 'node:test'
-import { type ControlPlane, startControlPlane } from '../../src/bin/control-plane.ts'
+import { type ControlPlane, startControlPlane } from '../../src/control-plane/control-plane.ts'
 import { openStore } from '../../src/store/open.ts'
-import { makeFolder } from '../support/dev-server.ts'
-import { startEtcd } from '../support/etcd.ts'
-import { eventually } from '../support/eventually.ts'
+import { makeFolder } from '../support/processes/dev-server.ts'
+import { startEtcd } from '../support/processes/etcd.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 it('two servers share records, tokens and one leader', async () => {
   await using etcd = await startEtcd()

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
-import { makeFolder, program, startDev, svc3 } from '../support/dev-server.ts'
+import { makeFolder, program, startDev, svc3 } from '../support/processes/dev-server.ts'
 
 let data: string
 beforeEach(async () => {

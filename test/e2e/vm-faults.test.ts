@@ -5,9 +5,9 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, startDev } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { quickImage, uploadQuick } from '../support/quick-images.ts'
+import { type DevServer, makeFolder, startDev } from '../support/processes/dev-server.ts'
+import { quickImage, uploadQuick } from '../support/rigs/quick-images.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const vms = '/api/v1/namespaces/svc-default/vms'
 /** A guest that is up at once: it is the service that is looked at, and the process that it has to do with. */

@@ -7,9 +7,9 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { greeting, isAllTested, openGuest, seedTiny } from '../support/guest.ts'
+import { greeting, isAllTested, openGuest, seedTiny } from '../support/guests/guest.ts'
+import { type DevServer, makeFolder, svc3 as run, startDev } from '../support/processes/dev-server.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 let dev: DevServer
 let data: string

@@ -2,7 +2,7 @@
 // grows there; pushed as this service does, it is deployed once more. The first half is in test/long/apple.long.ts.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type AppleFleet, away, home, startAppleFleet } from '../support/apple-fleet.ts'
+import { type AppleFleet, away, home, startAppleFleet } from '../support/rigs/apple-fleet.ts'
 
 let fleet: AppleFleet
 before(async () => {

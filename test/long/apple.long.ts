@@ -2,9 +2,9 @@
 // deployed again and committed; its agent is killed. What is pushed, pulled elsewhere and grown is in test/long.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type AppleFleet, away, startAppleFleet } from '../support/apple-fleet.ts'
-import { eventually } from '../support/eventually.ts'
-import { greeting } from '../support/guest.ts'
+import { greeting } from '../support/guests/guest.ts'
+import { type AppleFleet, away, startAppleFleet } from '../support/rigs/apple-fleet.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 let fleet: AppleFleet
 before(async () => {

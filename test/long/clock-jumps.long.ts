@@ -6,8 +6,8 @@ import path from 'node:path'
 import { it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../src/store/open.ts'
-import { eventually } from '../support/eventually.ts'
-import { ServersRig } from '../support/servers.ts'
+import { ServersRig } from '../support/processes/servers.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const dayMs = 24 * 3_600_000
 /** Longer than a lease, and than a silent node is waited for. */
@@ -17,7 +17,7 @@ const vms = '/namespaces/svc-default/vms'
 it('a clock that jumps a day changes nothing', { timeout: 600_000 }, async (t) => {
   await using rig = await ServersRig.start()
   const file = path.join(rig.folder, 'shift')
-  const shifting = ['--import', path.resolve(import.meta.dirname, '../support/shifted-clock.mjs')]
+  const shifting = ['--import', path.resolve(import.meta.dirname, '../support/processes/shifted-clock.mjs')]
   process.env.CLOCK_SHIFT_FILE = file
   const leader = await rig.server('leader', shifting)
   const store = await openStore(rig.storeAddress)

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import { describe, it } from 'node:test'
-import { go, openConsole } from '../support/console.ts'
-import { makeFolder, startDev } from '../support/dev-server.ts'
-import { launchBrowser } from '../support/login.ts'
-import { manyVm, serveManyVms } from '../support/many-vms.ts'
+import { makeFolder, startDev } from '../support/processes/dev-server.ts'
+import { go, openConsole } from '../support/rigs/console.ts'
+import { launchBrowser } from '../support/rigs/login.ts'
+import { manyVm, serveManyVms } from '../support/rigs/many-vms.ts'
 
 describe('a console that stays open', () => {
   it('does not grow with what it has seen', { timeout: 175_000 }, async () => {

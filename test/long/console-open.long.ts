@@ -4,9 +4,9 @@ import { after, before, describe, it } from 'node:test'
 import v8 from 'node:v8'
 import vm from 'node:vm'
 import WebSocket from 'ws'
-import { logIn, openBrowser } from '../support/browser.ts'
-import { eventually } from '../support/eventually.ts'
-import { startService, type TestService } from '../support/service.ts'
+import { logIn, openBrowser } from '../support/processes/browser.ts'
+import { startService, type TestService } from '../support/rigs/service.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 let service: TestService
 let url: string

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openEtcd } from '../../src/store/etcd.ts'
+import { openEtcd } from '../../src/store/etcd/engine.ts'
 import type { Store } from '../../src/store/store.ts'
-import { type EtcdCluster, type EtcdMember, startEtcd } from '../support/etcd.ts'
-import { eventually } from '../support/eventually.ts'
-import { startLoad } from '../support/store-history.ts'
+import { type EtcdCluster, type EtcdMember, startEtcd } from '../support/processes/etcd.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { startLoad } from '../support/tools/store-history.ts'
 
 let etcd: EtcdCluster
 before(async () => {

@@ -5,10 +5,10 @@ import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { buildTiny, tinyFolder } from '../../src/images/tiny/build.ts'
-import { type DevServer, makeFolder, startDev, svc3 } from '../support/dev-server.ts'
-import { openGuest, tinyCache } from '../support/guest.ts'
-import { installed, installerDisc } from '../support/installer-disc.ts'
+import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
+import { openGuest, tinyCache } from '../support/guests/guest.ts'
+import { installed, installerDisc } from '../support/guests/installer-disc.ts'
+import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
 
 let data: string
 let dev: DevServer

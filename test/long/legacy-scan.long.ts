@@ -5,8 +5,8 @@ import { readFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { makeFolder, program } from '../support/dev-server.ts'
-import { legacyLog } from '../support/legacy-log.ts'
+import { makeFolder, program } from '../support/processes/dev-server.ts'
+import { legacyLog } from '../support/tools/legacy-log.ts'
 
 interface Run {
   readonly stdout: string

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { openDriver } from '../../src/drivers/index.ts'
 import { openStore } from '../../src/store/open.ts'
-import { eventually } from '../support/eventually.ts'
-import { ServersRig } from '../support/servers.ts'
+import { ServersRig } from '../support/processes/servers.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const count = Number(process.env.AGENTS ?? 1_000)
 const patienceMs = 60_000

@@ -5,11 +5,11 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { it } from 'node:test'
 import { exec } from '../../src/platform/exec.ts'
-import { makeFolder, root } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { openNetwork } from '../support/hosts.ts'
-import { blocksBelow } from '../support/operated-cluster.ts'
-import { type SystemdHost, startSystemd } from '../support/systemd-host.ts'
+import { makeFolder, root } from '../support/processes/dev-server.ts'
+import { openNetwork } from '../support/processes/hosts.ts'
+import { blocksBelow } from '../support/processes/operated-cluster.ts'
+import { type SystemdHost, startSystemd } from '../support/processes/systemd-host.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const names = ['a', 'b', 'c'] as const
 const patienceMs = 120_000

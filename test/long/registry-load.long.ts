@@ -6,12 +6,12 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { exec } from '../../src/platform/exec.ts'
-import { type RegistryProcess, startRegistry } from '../support/registry.ts'
+import { type RegistryProcess, startRegistry } from '../support/processes/registry.ts'
 
 const count = 20
 const mebibytes = Number(process.env.SVC3_LOAD_MIB ?? 128)
 const mostKilobytes = 400_000
-const program = path.resolve(import.meta.dirname, '../support/registry-load.ts')
+const program = path.resolve(import.meta.dirname, '../support/rigs/registry-load.ts')
 let folder: string
 let registry: RegistryProcess
 

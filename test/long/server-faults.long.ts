@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { after, before, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openStore } from '../../src/store/open.ts'
-import { type DevServer, program, startDev } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { startHttpLoad } from '../support/http-history.ts'
-import { type LoadBalancer, startLoadBalancer } from '../support/load-balancer.ts'
-import { type SharedServers, startShared, tokenFor } from '../support/shared-servers.ts'
+import { type DevServer, program, startDev } from '../support/processes/dev-server.ts'
+import { type SharedServers, startShared, tokenFor } from '../support/processes/shared-servers.ts'
+import { type LoadBalancer, startLoadBalancer } from '../support/stand-ins/load-balancer.ts'
+import { eventually } from '../support/tools/eventually.ts'
+import { startHttpLoad } from '../support/tools/http-history.ts'
 
 let shared: SharedServers
 let balancer: LoadBalancer

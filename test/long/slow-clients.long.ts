@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { after, before, describe, it } from 'node:test'
-import { credentialsPath, startService, type TestService } from '../support/service.ts'
+import { credentialsPath, startService, type TestService } from '../support/rigs/service.ts'
 
 let service: TestService
 let port: number

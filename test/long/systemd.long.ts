@@ -5,10 +5,10 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { exec } from '../../src/platform/exec.ts'
-import { type DevServer, makeFolder, root, startDev, svc3 } from '../support/dev-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { openGuest, seedTiny } from '../support/guest.ts'
-import { type SystemdHost, startSystemd } from '../support/systemd-host.ts'
+import { openGuest, seedTiny } from '../support/guests/guest.ts'
+import { type DevServer, makeFolder, root, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { type SystemdHost, startSystemd } from '../support/processes/systemd-host.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 let folder: string
 let server: DevServer

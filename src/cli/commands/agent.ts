@@ -3,14 +3,14 @@ import type { Peer } from '../../client/tls.ts'
 import { isLoopback } from '../../client/transport.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../../rules/join-string.ts'
 import { defineCommand } from '../command.ts'
-import { checkUrl } from '../connection.ts'
+import { checkUrl } from '../connect/connection.ts'
+import { readPassword } from '../connect/password.ts'
 import type { Context } from '../context.ts'
 import type { Host } from '../host.ts'
 import { imageQuota } from '../image-quota.ts'
-import { readPassword } from '../password.ts'
+import { UsageError } from '../line/usage.ts'
 import { type AgentOptions, architectures, drivers, networks } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
-import { UsageError } from '../usage.ts'
 
 const defaultDataDir = '/var/lib/svc3-agent'
 const tokenAdvice =
@@ -221,7 +221,7 @@ async function trustOf(
   ca: string | undefined,
   fingerprint: string | undefined,
 ): Promise<AgentOptions['trust']> {
-  const { readAuthorities, trustFor } = await import('../trust.ts')
+  const { readAuthorities, trustFor } = await import('../connect/trust.ts')
   const file = ca === undefined ? undefined : process.getBuiltinModule('node:path').resolve(host.workingDir, ca)
   if (file !== undefined) readAuthorities(file)
   const judge: Host = { ...host, env: { ...host.env, ...(fingerprint && { SVC3_FINGERPRINT: fingerprint }) } }

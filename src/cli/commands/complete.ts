@@ -1,8 +1,8 @@
 // svc3 __complete: what shells ask while somebody types. Quick, and silent whatever goes wrong.
 import { defineCommand, type Names } from '../command.ts'
-import { type Candidate, type Place, placeOf } from '../complete.ts'
-import { fieldsOf, readConfig } from '../connection.ts'
+import { fieldsOf, readConfig } from '../connect/connection.ts'
 import type { Host } from '../host.ts'
+import { type Candidate, type Place, placeOf } from '../line/complete.ts'
 
 /** With the start of the program, less than the second after which somebody goes on typing. */
 export const patienceMs = 600
@@ -48,7 +48,7 @@ async function candidatesOf(host: Host, place: Place): Promise<readonly Candidat
 
 async function namesOf(host: Host, { namespace, context }: Place, names: Names): Promise<readonly string[]> {
   if (names === 'contexts') return Object.keys(fieldsOf(readConfig(host).config?.contexts) ?? {})
-  const [{ isLive }, { cachedNames }] = await Promise.all([import('../names.ts'), import('../name-cache.ts')])
+  const [{ isLive }, { cachedNames }] = await Promise.all([import('../line/names.ts'), import('../line/name-cache.ts')])
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
   const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }

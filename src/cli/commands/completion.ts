@@ -1,8 +1,8 @@
 // svc3 completion
 import { defineCommand } from '../command.ts'
-import { completionScripts, type Shell, shells } from '../completion-scripts.ts'
-import { didYouMean } from '../suggest.ts'
-import { UsageError } from '../usage.ts'
+import { completionScripts, type Shell, shells } from '../line/completion-scripts.ts'
+import { didYouMean } from '../line/suggest.ts'
+import { UsageError } from '../line/usage.ts'
 
 export const command = defineCommand({
   description:

@@ -2,11 +2,11 @@
 
 import { isLoopback } from '../../client/transport.ts'
 import { defineCommand } from '../command.ts'
-import { dataDir } from '../connection.ts'
+import { dataDir } from '../connect/connection.ts'
 import { imageQuota } from '../image-quota.ts'
+import { UsageError } from '../line/usage.ts'
 import { type Architecture, architectures, type DevOptions, devDrivers } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
-import { UsageError } from '../usage.ts'
 import { imagesOf, imagesOption } from './server/options.ts'
 
 const maxNodes = 1_000

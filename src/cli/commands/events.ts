@@ -1,9 +1,9 @@
 // svc3 events
-import { type Event, listEvents } from '../../api/events.ts'
+import { type Event, listEvents } from '../../api/service/events.ts'
 import { watch } from '../../client/watch.ts'
 import { defineCommand, namespaced, printed } from '../command.ts'
-import { type Column, growingTable } from '../output.ts'
-import { UsageError } from '../usage.ts'
+import { UsageError } from '../line/usage.ts'
+import { type Column, growingTable } from '../output/output.ts'
 
 const columns: readonly Column<Event>[] = [
   { header: 'AT', cell: (item) => ({ time: item.at }) },

@@ -1,6 +1,6 @@
 // svc3 help
 import { defineCommand } from '../command.ts'
-import { showHelpFor } from '../show-help.ts'
+import { showHelpFor } from '../line/show-help.ts'
 
 export const command = defineCommand({
   arguments: {

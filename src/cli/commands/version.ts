@@ -1,5 +1,5 @@
 // svc3 version
-import { getClusterInfo } from '../../api/service.ts'
+import { getClusterInfo } from '../../api/service/service.ts'
 import { versionAdvice } from '../../rules/versions.ts'
 import { connected, defineCommand, printed } from '../command.ts'
 import type { Context } from '../context.ts'

@@ -3,8 +3,8 @@ import path from 'node:path'
 import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { accelArgument, architectures, cpuFor } from './architectures.ts'
+import { instanceOf, macAddress } from './captures/identity.ts'
 import { variablesFile } from './firmware.ts'
-import { instanceOf, macAddress } from './identity.ts'
 import {
   type MacosSettings,
   macosBootDisk,
@@ -16,8 +16,8 @@ import {
   macosSerial,
   smcFile,
 } from './macos.ts'
-import { metadataCommand } from './metadata.ts'
-import { listenAddress, type NetworkKind, networkArgument, sealedPrefix } from './network.ts'
+import { metadataCommand } from './network/metadata.ts'
+import { listenAddress, type NetworkKind, networkArgument, sealedPrefix } from './network/network.ts'
 
 export interface Surroundings {
   readonly accelerator: Accelerator

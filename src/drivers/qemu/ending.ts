@@ -2,10 +2,10 @@
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import { askToPowerDown, type Control, type Grace } from './control.ts'
-import { removeMetadata } from './metadata.ts'
+import { removeMetadata } from './network/metadata.ts'
+import { endUplink } from './network/uplink.ts'
 import { forgetRun, type Run, readRun, removeRuntime, runtimeFolder, writeRun } from './run.ts'
 import { waitForSupervisor } from './supervisor.ts'
-import { endUplink } from './uplink.ts'
 
 export const quitMs = 5_000
 

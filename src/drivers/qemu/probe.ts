@@ -5,7 +5,7 @@ import { childEnvironment, exec } from '../../platform/exec.ts'
 import type { Architecture, Probe } from '../driver.ts'
 import { type Accelerator, acceleratorFor, hostArchitecture } from './accel.ts'
 import { architectures } from './architectures.ts'
-import type { NetworkKind } from './network.ts'
+import type { NetworkKind } from './network/network.ts'
 
 interface Found {
   readonly architecture: Architecture

@@ -6,8 +6,8 @@ import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { ProcessId } from '../../platform/processes.ts'
 import { supervisedFiles } from '../supervised.ts'
-import type { Doors } from './network.ts'
-import type { Shape } from './shape.ts'
+import type { Shape } from './captures/shape.ts'
+import type { Doors } from './network/network.ts'
 
 export interface Run {
   readonly version: 1

@@ -4,7 +4,7 @@ import { childEnvironment, lastLines } from '../../platform/exec.ts'
 import type { ProcessId } from '../../platform/processes.ts'
 import { endOfLog } from '../logs.ts'
 import * as supervised from '../supervised.ts'
-import { networkPlaces, sealedName } from './network.ts'
+import { networkPlaces, sealedName } from './network/network.ts'
 import { files, type Run } from './run.ts'
 
 /**

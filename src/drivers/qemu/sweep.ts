@@ -5,8 +5,8 @@ import path from 'node:path'
 import { readFileIfPresent } from '../../platform/files.ts'
 import { everyProcess } from '../../platform/processes.ts'
 import { qmpSocket } from './arguments.ts'
+import { tryPrefix } from './network/seal.ts'
 import { ownerFile, removeRuntime, runtimeParent, runtimePrefix } from './run.ts'
-import { tryPrefix } from './seal.ts'
 
 /** One that does not say whose it is was just made, or its maker died. */
 const namelessMs = 3_600_000

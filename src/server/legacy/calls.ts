@@ -1,8 +1,9 @@
 // Every legacy call that the gateway carries out, by method and path. What the rows have and this table has not was
 // removed.
-import { type CertificateUpload, uploadCertificate } from '../../api/certificates.ts'
+
 import { ApiError } from '../../api/errors.ts'
-import { listNodes, tagNode, untagNode } from '../../api/nodes.ts'
+import { listNodes, tagNode, untagNode } from '../../api/nodes/nodes.ts'
+import { type CertificateUpload, uploadCertificate } from '../../api/service/certificates.ts'
 import type { Services } from '../services.ts'
 import type { LegacyHandler, LegacyHandlers } from './call.ts'
 import { deployCalls } from './deploy.ts'

@@ -1,9 +1,9 @@
 // Deployments of 2.4.x clients that come to nothing leave nothing behind: refused at once with the reason, or given up.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { eventually } from '../../../test/support/eventually.ts'
-import { addImage, startNode, startScheduler } from '../../../test/support/node-stand-in.ts'
-import { startService, type TestService } from '../../../test/support/service.ts'
+import { startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { addImage, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
 
 let service: TestService
 let scheduler: AsyncDisposable

@@ -1,8 +1,8 @@
 // Configurations and deployments as 2.4.x knows them: what is deployed is always a configuration, by its name.
 import { ApiError, badRequest, notFound } from '../../api/errors.ts'
-import { listNodes, type Node } from '../../api/nodes.ts'
-import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vm-configs.ts'
-import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms.ts'
+import { listNodes, type Node } from '../../api/nodes/nodes.ts'
+import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vms/vm-configs.ts'
+import { deleteVm, deployVm, listVms, type Vm } from '../../api/vms/vms.ts'
 import { isVmName } from '../../rules/names.ts'
 import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
 import { flag, integer, metadata, number, readFields, text, texts } from './fields.ts'

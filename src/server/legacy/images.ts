@@ -9,15 +9,15 @@ import {
   type Image,
   listImages,
   uploadImage,
-} from '../../api/images.ts'
-import { copyIso, deleteIso, listIsos, uploadIso } from '../../api/isos.ts'
+} from '../../api/images/images.ts'
+import { copyIso, deleteIso, listIsos, uploadIso } from '../../api/images/isos.ts'
+import { listRemoteImages, pullRemoteImage } from '../../api/images/remote-images.ts'
+import { listRemoteIsos, pullRemoteIso } from '../../api/images/remote-isos.ts'
 import type { Operation } from '../../api/operation.ts'
-import { listRemoteImages, pullRemoteImage } from '../../api/remote-images.ts'
-import { listRemoteIsos, pullRemoteIso } from '../../api/remote-isos.ts'
-import { commitVm, saveVm } from '../../api/vms.ts'
-import type { ImageRecord } from '../../store/fleet-records.ts'
+import { commitVm, saveVm } from '../../api/vms/vms.ts'
+import type { ImageRecord } from '../../store/records/fleet-records.ts'
+import { Waits } from '../nodes/waits.ts'
 import type { Services } from '../services.ts'
-import { Waits } from '../waits.ts'
 import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
 import { readFields, text } from './fields.ts'
 import { shownImage, shownIso } from './shapes.ts'

@@ -1,8 +1,8 @@
 // Every row of the mapping against the gateway: carried out, 410 with advice, or 404; headers; permissions; switched off.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { addImage, startNode } from '../../../test/support/node-stand-in.ts'
-import { startService, type TestService } from '../../../test/support/service.ts'
+import { startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { addImage, startNode } from '../../../test/support/stand-ins/node.ts'
 import { legacyRows } from '../../legacy/map.ts'
 import type { LegacyCall, LegacyRow } from '../../legacy/row.ts'
 

@@ -1,9 +1,9 @@
 // Records of 3.0 in the shapes of 2.4.x. Types are strict in old clients: ports are text, cores are integers, memory is
 // text.
-import type { Image } from '../../api/images.ts'
-import type { Node } from '../../api/nodes.ts'
-import type { VmConfig } from '../../api/vm-configs.ts'
-import type { Vm } from '../../api/vms.ts'
+import type { Image } from '../../api/images/images.ts'
+import type { Node } from '../../api/nodes/nodes.ts'
+import type { VmConfig } from '../../api/vms/vm-configs.ts'
+import type { Vm } from '../../api/vms/vms.ts'
 import type { Services } from '../services.ts'
 
 /** On a VM that the gateway deployed: the configuration whose name it goes by. */

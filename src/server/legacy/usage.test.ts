@@ -1,8 +1,8 @@
 // Counting who calls paths of 2.4.x: batches, several servers, a store that fails, text that anybody may send.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openCollections } from '../../store/collections.ts'
 import { openMemory } from '../../store/memory.ts'
+import { openCollections } from '../../store/records/collections.ts'
 import { StoreError } from '../../store/store.ts'
 import { LegacyUsage } from './usage.ts'
 

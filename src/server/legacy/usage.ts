@@ -2,7 +2,7 @@
 // several servers may count into the same records. A kill loses what came since the last batch.
 import { createHash } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
-import type { Collections, LegacyUsageRecord } from '../../store/collections.ts'
+import type { Collections, LegacyUsageRecord } from '../../store/records/collections.ts'
 import { isFault } from '../../store/store.ts'
 
 export interface LegacyRequestSeen {

@@ -1,9 +1,9 @@
 // VMs as 2.4.x knows them: found by the name of their configuration, by their own, or by their id; looked at, powered,
 // deleted.
 import { ApiError } from '../../api/errors.ts'
-import { listNodes } from '../../api/nodes.ts'
-import { deleteVmConfig, listVmConfigs } from '../../api/vm-configs.ts'
-import { deleteVm, execVm, getVm, listVms, type Vm, type vmCommands } from '../../api/vms.ts'
+import { listNodes } from '../../api/nodes/nodes.ts'
+import { deleteVmConfig, listVmConfigs } from '../../api/vms/vm-configs.ts'
+import { deleteVm, execVm, getVm, listVms, type Vm, type vmCommands } from '../../api/vms/vms.ts'
 import type { LegacyContext, LegacyHandler, LegacyHandlers } from './call.ts'
 import type { LegacyAnswer } from './envelope.ts'
 import { readFields, text } from './fields.ts'

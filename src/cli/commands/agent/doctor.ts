@@ -1,6 +1,6 @@
 // svc3 agent doctor
 import { defineCommand, type Options, printed } from '../../command.ts'
-import type { Column } from '../../output.ts'
+import type { Column } from '../../output/output.ts'
 import type { AgentOptions, DoctorCheck } from '../../programs.ts'
 import { command as agent } from '../agent.ts'
 

@@ -1,10 +1,10 @@
 // The commands about svc3 as a service of this host are the same for agent and server: here once, for both.
 import { type Command, defineCommand, type Options, printed, type Values } from '../../command.ts'
+import { readPassword } from '../../connect/password.ts'
 import type { Context } from '../../context.ts'
-import type { Column } from '../../output.ts'
-import { readPassword } from '../../password.ts'
+import { UsageError } from '../../line/usage.ts'
+import type { Column } from '../../output/output.ts'
 import type { Programs, ServiceKind, ServiceStatus } from '../../programs.ts'
-import { UsageError } from '../../usage.ts'
 
 const placed = {
   root: {

@@ -1,7 +1,7 @@
 // svc3 config set
 import { defineCommand } from '../../command.ts'
-import { checkUrl, fieldsOf, readConfig, textOf } from '../../connection.ts'
-import { UsageError } from '../../usage.ts'
+import { checkUrl, fieldsOf, readConfig, textOf } from '../../connect/connection.ts'
+import { UsageError } from '../../line/usage.ts'
 
 export const command = defineCommand({
   description: 'Changes the context in use, or with --context another one, which is then in use.',
@@ -43,13 +43,13 @@ export const command = defineCommand({
     // A token goes only where it was meant to go.
     const moved = known !== undefined && new URL(known).origin !== new URL(apiUrl).origin
     const login = moved ? { token: undefined, tokenExpiresAt: undefined, refreshToken: undefined } : {}
-    const { checkFingerprint, pin } = await import('../../trust.ts')
+    const { checkFingerprint, pin } = await import('../../connect/trust.ts')
     const isForgotten = options.fingerprint === 'none'
     const fingerprint =
       options.fingerprint && !isForgotten ? checkFingerprint(options.fingerprint, '--fingerprint') : undefined
     if (fingerprint && !apiUrl.startsWith('https:'))
       throw new UsageError(`--fingerprint is of no use with ${apiUrl}, which is not https`)
-    const { editContext } = await import('../../config.ts')
+    const { editContext } = await import('../../connect/config.ts')
     await editContext(host, name, { apiUrl, ...namespace, ...ca, ...login }, { makeCurrent: true })
     if (fingerprint || isForgotten) await pin(host, new URL(apiUrl).origin, fingerprint)
     await done(`Context ${name} is in use, with ${apiUrl}.`, { context: name, apiUrl })
@@ -59,7 +59,7 @@ export const command = defineCommand({
 
 async function checkedAuthorities(workingDir: string, file: string): Promise<string | undefined> {
   if (file === 'none') return undefined
-  const { readAuthorities } = await import('../../trust.ts')
+  const { readAuthorities } = await import('../../connect/trust.ts')
   const absolute = process.getBuiltinModule('node:path').resolve(workingDir, file)
   readAuthorities(absolute)
   return absolute

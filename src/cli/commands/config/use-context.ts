@@ -1,6 +1,6 @@
 // svc3 config use-context
 import { defineCommand } from '../../command.ts'
-import { fieldsOf, readConfig, textOf, unknownContext } from '../../connection.ts'
+import { fieldsOf, readConfig, textOf, unknownContext } from '../../connect/connection.ts'
 
 export const command = defineCommand({
   description: 'Works with another configured service from now on. For one command, --context does.',
@@ -11,7 +11,7 @@ export const command = defineCommand({
     const { file, config = {} } = readConfig(host)
     const contexts = fieldsOf(config.contexts) ?? {}
     if (!Object.hasOwn(contexts, name)) throw unknownContext(name, Object.keys(contexts), file)
-    const { editConfig } = await import('../../config.ts')
+    const { editConfig } = await import('../../connect/config.ts')
     await editConfig(host, (current) => ({ ...current, currentContext: name }))
     for (const variable of ['SVC3_API_URL', 'SVC3_CONTEXT'])
       if (host.env[variable]) note(`${variable} is set and goes before the context; unset it`)

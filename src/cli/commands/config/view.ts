@@ -1,7 +1,7 @@
 // svc3 config view
 import { defineCommand, printed } from '../../command.ts'
-import { fieldsOf, readConfig, textOf } from '../../connection.ts'
-import type { Column } from '../../output.ts'
+import { fieldsOf, readConfig, textOf } from '../../connect/connection.ts'
+import type { Column } from '../../output/output.ts'
 
 interface Shown {
   readonly name: string

@@ -8,7 +8,7 @@ import {
   requestText,
 } from '../../../legacy/advice.ts'
 import type { Found } from '../../../legacy/find.ts'
-import type { Column } from '../../output.ts'
+import type { Column } from '../../output/output.ts'
 
 export interface Advised {
   /** Method and path of 2.4.x. */

@@ -3,7 +3,7 @@ import { notFound } from '../../../api/errors.ts'
 import { callsAt } from '../../../legacy/find.ts'
 import { legacyRows } from '../../../legacy/map.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { UsageError } from '../../usage.ts'
+import { UsageError } from '../../line/usage.ts'
 import { advised, advisedColumns } from './advised.ts'
 
 export const command = defineCommand({

@@ -4,7 +4,7 @@ import { kindOf, textFindings } from '../../../legacy/scan.ts'
 import { logFindings } from '../../../legacy/scan-log.ts'
 import { defineCommand, namespaced } from '../../command.ts'
 import type { Context } from '../../context.ts'
-import type { Column } from '../../output.ts'
+import type { Column } from '../../output/output.ts'
 import { type Advised, advised, replacementText } from './advised.ts'
 import { filesUnder, type ScannedFile } from './files.ts'
 

@@ -1,7 +1,7 @@
 // svc3 migrate usage
-import { getLegacyUsage, type LegacyUsage } from '../../../api/legacy-usage.ts'
+import { getLegacyUsage, type LegacyUsage } from '../../../api/service/legacy-usage.ts'
 import { defineCommand, printed } from '../../command.ts'
-import type { Column } from '../../output.ts'
+import type { Column } from '../../output/output.ts'
 
 const columns: readonly Column<LegacyUsage>[] = [
   { header: 'CALLS', cell: (row) => row.calls },

@@ -1,6 +1,6 @@
 // svc3 server migrate-store
 import { defineCommand } from '../../command.ts'
-import { UsageError } from '../../usage.ts'
+import { UsageError } from '../../line/usage.ts'
 import { checkedStore, fileOf } from './options.ts'
 
 export const command = defineCommand({

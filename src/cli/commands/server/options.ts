@@ -1,9 +1,9 @@
 // What the commands that look after a server's data share: which folder, which store.
 import { parseImagesAddress } from '../../../rules/images-address.ts'
 import type { Options } from '../../command.ts'
-import { dataDir } from '../../connection.ts'
+import { dataDir } from '../../connect/connection.ts'
 import type { Host } from '../../host.ts'
-import { UsageError } from '../../usage.ts'
+import { UsageError } from '../../line/usage.ts'
 
 export const placeOptions = {
   data: {

@@ -1,6 +1,6 @@
 // svc3 server rotate-key
 import { defineCommand } from '../../command.ts'
-import { dataDir } from '../../connection.ts'
+import { dataDir } from '../../connect/connection.ts'
 
 export const command = defineCommand({
   description: 'Makes a new key the current one and seals every stored secret with it again.',

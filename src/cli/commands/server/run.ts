@@ -2,7 +2,7 @@
 
 import { isLoopback } from '../../../client/transport.ts'
 import { defineCommand } from '../../command.ts'
-import { UsageError } from '../../usage.ts'
+import { UsageError } from '../../line/usage.ts'
 import { parseListen } from '../dev.ts'
 import { checkedStore, imagesOf, imagesOption } from './options.ts'
 

@@ -1,8 +1,8 @@
 // What the commands about users of the built-in identity provider share.
 import type { Argument, Options } from '../../../command.ts'
+import { readPassword } from '../../../connect/password.ts'
 import type { Context } from '../../../context.ts'
-import { readPassword } from '../../../password.ts'
-import { UsageError } from '../../../usage.ts'
+import { UsageError } from '../../../line/usage.ts'
 
 export const emailArgument = {
   value: 'EMAIL',

@@ -1,0 +1,244 @@
+// Uploading a file: dropped or chosen, with progress; goes on by itself after a cut, and after a reload with the same file.
+import { type DragEvent, useEffect, useRef, useState } from 'react'
+import { ApiError } from '../../../src/api/errors.ts'
+import { abandonUpload, beginUpload, continueUpload, finishUpload } from '../../../src/api/images/uploads.ts'
+import { refusal } from '../../../src/client/answer.ts'
+import { wait } from '../../../src/client/retry.ts'
+import { ConnectionError } from '../../../src/client/transport.ts'
+import { timeLeft } from '../../../src/rules/durations.ts'
+import { roughSize } from '../../../src/rules/sizes.ts'
+import { noticeRefusal } from '../../api/act.ts'
+import { client } from '../../api/client.ts'
+import { sessionHeader } from '../../api/fetch-transport.ts'
+import { serviceUrl } from '../../api/places.ts'
+import { type UploadProgress, upload } from '../../api/upload.ts'
+import { pathOf } from '../../teach/requests.ts'
+import { texts } from '../../texts.ts'
+import { Bar } from '../../ui/bar.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Dialog } from '../../ui/dialog.tsx'
+import { SelectField, TextField } from '../../ui/field.tsx'
+import { ErrorNote } from '../../ui/notes.tsx'
+import { Teach } from '../../ui/teach.tsx'
+import { say } from '../../ui/toasts.tsx'
+import { FirmwareField } from './image-dialogs.tsx'
+
+const words = texts.images
+
+interface Props {
+  readonly kind: 'image' | 'iso'
+  readonly namespace: string
+  readonly onClose: () => void
+}
+
+const nameOf = (kind: Props['kind'], file: File): string =>
+  kind === 'iso' ? file.name : file.name.replace(/(\.(qcow2|img|raw|gz|zst|xz))+$/i, '')
+
+export function Upload({ kind, namespace, onClose }: Props) {
+  const [file, setFile] = useState<File>()
+  const [name, setName] = useState('')
+  const [description, setDescription] = useState('')
+  const [type, setType] = useState('amd64')
+  const [firmware, setFirmware] = useState('')
+  const take = (chosen: File): void => {
+    setFile(chosen)
+    setName(nameOf(kind, chosen))
+  }
+  const body = {
+    kind,
+    name,
+    size: file?.size ?? 0,
+    key: file ? `${file.name} ${file.size} ${file.lastModified}` : words.file,
+    ...(description && { description }),
+    ...(kind === 'image' && { type: type === 'arm64' ? ('arm64' as const) : ('amd64' as const) }),
+    ...(firmware !== '' && { firmware: firmware === 'uefi' ? ('uefi' as const) : ('bios' as const) }),
+  }
+  const sending = useSending(namespace, file, body, () => {
+    say(words.uploaded(name))
+    onClose()
+  })
+  const { progress, error, isRunning, start, pause, abandon } = sending
+  const close = (): void => {
+    abandon()
+    onClose()
+  }
+  return (
+    <Dialog title={words.uploadTitle[kind]} onClose={isRunning ? undefined : onClose}>
+      <form
+        className="stack"
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (file && name !== '' && !isRunning) start()
+        }}
+      >
+        <Drop kind={kind} file={file} onFile={take} isLocked={isRunning} />
+        <div className="fields">
+          <TextField label={texts.common.name} value={name} onValue={setName} readOnly={isRunning} />
+          {kind === 'image' && (
+            <>
+              <SelectField
+                label={texts.common.type}
+                value={type}
+                onValue={setType}
+                choices={Object.entries(texts.vms.architectures).map(([value, label]) => ({ value, label }))}
+              />
+              <FirmwareField value={firmware} onValue={setFirmware} />
+            </>
+          )}
+          <TextField label={texts.common.description} value={description} onValue={setDescription} />
+        </div>
+        {progress && file && <Shown progress={progress} file={file} isRunning={isRunning} />}
+        <ErrorNote error={error} />
+        <Teach operation={beginUpload} input={{ params: { namespace }, body }} />
+        <div className="dialog-foot">
+          <Button onClick={close}>{texts.common.cancel}</Button>
+          {isRunning && progress?.phase !== 'finishing' && <Button onClick={pause}>{words.pause}</Button>}
+          <Button
+            type="submit"
+            kind="primary"
+            isBusy={isRunning}
+            reason={file === undefined ? words.choose : name === '' ? texts.common.name : undefined}
+          >
+            {progress && !isRunning ? words.goOn : words.upload}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function Shown({ progress, file, isRunning }: { progress: UploadProgress; file: File; isRunning: boolean }) {
+  const { phase, bytes, resumedAt, bytesPerSecond } = progress
+  const rate =
+    bytesPerSecond === undefined || !isRunning
+      ? ''
+      : words.rate(roughSize(bytesPerSecond), timeLeft((file.size - bytes) / bytesPerSecond))
+  return (
+    <div className="stack-tight" role="status">
+      <div className="spread small tabular">
+        <span>{words.uploading(roughSize(bytes), roughSize(file.size))}</span>
+        <span className="muted">
+          {phase === 'sending' ? rate : phase === 'waiting' ? words.waiting : words.finishing}
+        </span>
+      </div>
+      <Bar label={file.name} value={bytes} of={file.size} />
+      {resumedAt > 0 && <span className="small muted">{words.resumed(roughSize(resumedAt))}</span>}
+    </div>
+  )
+}
+
+interface DropProps {
+  readonly kind: 'image' | 'iso'
+  readonly file: File | undefined
+  readonly onFile: (file: File) => void
+  readonly isLocked: boolean
+}
+
+function Drop({ kind, file, onFile, isLocked }: DropProps) {
+  const [isOver, setOver] = useState(false)
+  const input = useRef<HTMLInputElement>(null)
+  const drop = (event: DragEvent): void => {
+    event.preventDefault()
+    setOver(false)
+    const dropped = event.dataTransfer.files[0]
+    if (dropped && !isLocked) onFile(dropped)
+  }
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the button inside does the same for the keyboard
+    <div
+      className="drop"
+      data-over={isOver}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={drop}
+    >
+      <span>{file ? `${file.name}, ${roughSize(file.size)}` : words.drop}</span>
+      <span className="small">{words.dropHint[kind]}</span>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        aria-label={words.file}
+        onChange={(event) => event.target.files?.[0] && onFile(event.target.files[0])}
+      />
+      <Button reason={isLocked ? words.upload : undefined} onClick={() => input.current?.click()}>
+        {words.choose}
+      </Button>
+    </div>
+  )
+}
+
+type Begin = Parameters<typeof client.call<typeof beginUpload>>[1]['body']
+
+/** One upload of the page: begun, paused, gone on with. */
+function useSending(namespace: string, file: File | undefined, body: Begin, onDone: () => void) {
+  const [progress, setProgress] = useState<UploadProgress>()
+  const [error, setError] = useState<unknown>()
+  const [isRunning, setRunning] = useState(false)
+  const stop = useRef<AbortController>(undefined)
+  const id = useRef<string>(undefined)
+  useEffect(() => () => stop.current?.abort(), [])
+
+  const start = (): void => {
+    if (!file) return
+    const controller = new AbortController()
+    stop.current = controller
+    setRunning(true)
+    setError(undefined)
+    upload(file.size, stepsFor(namespace, file, body, id), setProgress, controller.signal)
+      .then(onDone)
+      .catch((failure: unknown) => {
+        if (controller.signal.aborted) return
+        noticeRefusal(failure)
+        setError(failure)
+      })
+      .finally(() => setRunning(false))
+  }
+  const pause = (): void => stop.current?.abort()
+  const abandon = (): void => {
+    pause()
+    if (id.current !== undefined)
+      void client.call(abandonUpload, { params: { namespace, upload: id.current } }).catch(() => undefined)
+  }
+  return { progress, error, isRunning, start, pause, abandon }
+}
+
+function stepsFor(namespace: string, file: File, body: Begin, id: { current: string | undefined }) {
+  const params = () => ({ namespace, upload: id.current ?? '' })
+  return {
+    begin: async (signal: AbortSignal) => {
+      const begun = await client.call(beginUpload, { params: { namespace }, body, signal })
+      id.current = begun.id
+      return begun.offset
+    },
+    send: async (from: number, to: number, signal: AbortSignal) => {
+      const url = serviceUrl + pathOf(continueUpload, { params: params(), query: { offset: from } })
+      const headers = { ...sessionHeader, 'content-type': 'application/octet-stream' }
+      const request = {
+        method: 'PUT',
+        headers,
+        body: file.slice(from, to),
+        credentials: 'same-origin',
+        signal,
+      } as const
+      const lost = (cause: unknown): never => {
+        throw new ConnectionError('lost', url, words.waiting, '', cause)
+      }
+      const response = await fetch(url, request).catch(lost)
+      const text = await response.text().catch(lost)
+      // The service has other bytes than was thought, or still reads a piece that was cut off: it is asked again.
+      if (response.status === 409) lost(text)
+      if (!response.ok) throw refusal(response.status, text, url, response.headers.get('retry-after') ?? undefined)
+      return (JSON.parse(text) as { offset: number }).offset
+    },
+    finish: (signal: AbortSignal) => client.call(finishUpload, { params: params(), body: {}, signal }),
+    isPassing: (failure: unknown) =>
+      failure instanceof ConnectionError ||
+      (failure instanceof ApiError && (failure.code === 503 || failure.code === 429 || failure.code === 504)),
+    wait,
+    nowMs: () => performance.now(),
+  }
+}

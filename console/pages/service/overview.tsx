@@ -1,0 +1,131 @@
+// The fleet at a glance: capacity of every node, VMs by true power state, work under way, what happened lately.
+import { Link } from 'wouter'
+import { listImages } from '../../../src/api/images/images.ts'
+import { listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
+import { listEvents } from '../../../src/api/service/events.ts'
+import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
+import { listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { useSession } from '../../api/session.ts'
+import { texts } from '../../texts.ts'
+import { Bar } from '../../ui/bar.tsx'
+import { Empty } from '../../ui/notes.tsx'
+import { Card, Loading, Page } from '../../ui/page.tsx'
+import { NodeState } from '../../ui/state.tsx'
+import { capacityOf, workOf } from '../nodes/fleet.ts'
+import { nodePath } from '../paths.ts'
+import { Feed, newestFirst } from './event-feed.tsx'
+
+const words = texts.overview
+const latelyShown = 12
+
+const groups = [
+  ['running', words.running, ['running']],
+  ['pending', words.pending, ['pending', 'starting']],
+  ['stopped', words.stopped, ['stopped']],
+  ['suspended', words.suspended, ['suspended']],
+  ['failed', words.failed, ['failed']],
+  ['unknown', words.unknown, ['unknown']],
+] as const satisfies readonly (readonly [string, string, readonly Vm['powerState'][]])[]
+
+export function Overview() {
+  const { shown, main } = useNamespaces()
+  const { person } = useSession()
+  const vms = useLive(listVms, shown)
+  const nodes = useLive(listNodes, shown)
+  const pushes = useLive(listPushJobs, shown)
+  const images = useLive(listImages, [main])
+  const events = useLive(listEvents, shown)
+  const work = workOf(vms.items, images.items, pushes.items)
+  const countOf = (states: readonly Vm['powerState'][]): number =>
+    vms.items.filter((vm) => states.includes(vm.powerState)).length
+  return (
+    <Page title={words.title}>
+      <div className="figures">
+        {groups.map(([state, label, states]) => (
+          <Link key={state} className="figure" href={`/vms?state=${state}`}>
+            <b>{vms.isLoaded ? countOf(states) : '–'}</b>
+            <span className="muted">{label}</span>
+          </Link>
+        ))}
+      </div>
+      {vms.isLoaded && vms.items.length === 0 && nodes.items.length > 0 && (
+        <Empty title={words.startTitle} text={words.startText}>
+          <Link className="button" data-kind="primary" href="/vms?deploy">
+            {texts.vms.deploy}
+          </Link>
+        </Empty>
+      )}
+      <Card title={words.capacity}>
+        {!nodes.isLoaded ? (
+          <Loading />
+        ) : nodes.items.length === 0 ? (
+          <Empty title={words.noNodes} text={person?.admin ? words.noNodesText : words.noNodesDev}>
+            {person?.admin && (
+              <Link className="button" data-kind="primary" href="/nodes?join">
+                {texts.nodes.join}
+              </Link>
+            )}
+          </Empty>
+        ) : (
+          <div className="grid-3">
+            {nodes.items.map((node) => (
+              <Capacity key={`${node.namespace}/${node.name}`} node={node} />
+            ))}
+          </div>
+        )}
+      </Card>
+      <div className="grid-2">
+        <Card title={words.work}>
+          {work.length === 0 ? (
+            <p className="muted">{words.noWork}</p>
+          ) : (
+            <ul className="feed">
+              {work.map(({ key, path, name, what, percent }) => (
+                <li key={key}>
+                  <span>
+                    <Link href={path}>{name}</Link> <span className="muted">{what}</span>
+                  </span>
+                  <span className="muted tabular">{percent === undefined ? '' : texts.common.percent(percent)}</span>
+                  {percent !== undefined && <Bar label={`${name}: ${what}`} value={percent} of={100} />}
+                </li>
+              ))}
+            </ul>
+          )}
+        </Card>
+        <Card title={words.lately}>
+          {events.isLoaded ? (
+            <Feed events={newestFirst(events.items).slice(0, latelyShown)} empty={words.noEvents} />
+          ) : (
+            <Loading />
+          )}
+        </Card>
+      </div>
+    </Page>
+  )
+}
+
+function Capacity({ node }: { readonly node: Node }) {
+  const { cores, memory } = capacityOf(node)
+  return (
+    <div className="stack-tight">
+      <div className="spread">
+        <Link className="strong" href={nodePath(node)}>
+          {node.name}
+        </Link>
+        <NodeState node={node} />
+      </div>
+      {[[words.cores, cores] as const, [words.memory, memory] as const].map(([label, { used, whole, text }]) => (
+        <div key={label} className="measure">
+          <div className="spread small">
+            <span className="muted">{label}</span>
+            <span className="tabular">{words.used(text[0], text[1])}</span>
+          </div>
+          <Bar role="meter" label={`${node.name}: ${label}`} value={used} of={whole} text={words.used(...text)} />
+        </div>
+      ))}
+      <span className="small muted">{words.vmsOn(node.vms.length, node.maxVms)}</span>
+    </div>
+  )
+}

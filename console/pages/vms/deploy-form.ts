@@ -1,0 +1,125 @@
+// The deployment form without its looks: what is typed becomes a request, or says what is wrong field by field. Pure; the
+// rules are those that the service has.
+import type { VmDeployment } from '../../../src/api/vms/vm-deployment.ts'
+import { parseTtl } from '../../../src/rules/durations.ts'
+import { isVmName, vmNameRule } from '../../../src/rules/names.ts'
+import { parseReservedPorts } from '../../../src/rules/ports.ts'
+import { texts } from '../../texts.ts'
+
+export interface DeployForm {
+  readonly name: string
+  readonly image: string
+  readonly vmConfig: string
+  readonly cpu: string
+  readonly memory: string
+  readonly node: string
+  readonly tag: string
+  readonly tagRequired: boolean
+  readonly scheduler: string
+  readonly ttl: string
+  readonly reservedPorts: string
+  readonly labels: string
+  readonly metadata: string
+  readonly userdata: string
+  readonly iso: string
+  readonly noScreen: boolean
+  readonly cold: boolean
+  readonly legacyIO: boolean
+  readonly noNetBoost: boolean
+  readonly gpuPassthrough: boolean
+}
+
+export const emptyForm: DeployForm = {
+  name: '',
+  image: '',
+  vmConfig: '',
+  cpu: '',
+  memory: '',
+  node: '',
+  tag: '',
+  tagRequired: false,
+  scheduler: 'default',
+  ttl: '',
+  reservedPorts: '',
+  labels: '',
+  metadata: '',
+  userdata: '',
+  iso: '',
+  noScreen: false,
+  cold: false,
+  legacyIO: false,
+  noNetBoost: false,
+  gpuPassthrough: false,
+}
+
+export type Faults = Partial<Record<keyof DeployForm, string>>
+
+/** `a=b, c=d` → pairs, or the first part that is none. */
+export function parsePairs(text: string): { pairs: Record<string, string>; wrong: string | undefined } {
+  const pairs: Record<string, string> = {}
+  for (const part of text.split(',').map((each) => each.trim())) {
+    if (part === '') continue
+    const [, key, value] = /^([^=\s]+)=(.*)$/.exec(part) ?? []
+    if (key === undefined || value === undefined) return { pairs, wrong: part }
+    pairs[key] = value
+  }
+  return { pairs, wrong: undefined }
+}
+
+const isNumber = (text: string): boolean => /^\d+(\.\d)?$/.test(text)
+const isWhole = (text: string): boolean => /^\d+$/.test(text)
+
+export function faultsOf(form: DeployForm): Faults {
+  const words = texts.deploy
+  const pairFault = (text: string): string | undefined => {
+    const { wrong } = parsePairs(text)
+    return wrong === undefined ? undefined : words.pairRule(wrong)
+  }
+  const ports = parseReservedPorts(form.reservedPorts).causes[0]?.message
+  const all: Faults = {
+    ...(form.name !== '' && !isVmName(form.name) && { name: words.nameRule(vmNameRule) }),
+    ...(form.image.trim() === '' && form.vmConfig === '' && { image: words.required }),
+    ...(form.cpu !== '' && !isWhole(form.cpu) && { cpu: words.number }),
+    ...(form.memory !== '' && !isNumber(form.memory) && { memory: words.number }),
+    ...(form.ttl !== '' && parseTtl(form.ttl) === undefined && { ttl: words.ttlRule }),
+  }
+  const [labels, metadata] = [pairFault(form.labels), pairFault(form.metadata)]
+  return {
+    ...all,
+    ...(ports !== undefined && { reservedPorts: ports }),
+    ...(labels !== undefined && { labels }),
+    ...(metadata !== undefined && { metadata }),
+  }
+}
+
+const toBase64 = (text: string): string => btoa(String.fromCharCode(...new TextEncoder().encode(text)))
+
+/** Only what was filled in: everything else is for the configuration, or for the service to choose. */
+export function deploymentOf(form: DeployForm): VmDeployment {
+  const { pairs: labels } = parsePairs(form.labels)
+  const { pairs: metadata } = parsePairs(form.metadata)
+  const text = (key: 'image' | 'vmConfig' | 'node' | 'tag' | 'ttl' | 'reservedPorts' | 'iso') =>
+    form[key].trim() === '' ? {} : { [key]: form[key].trim() }
+  return {
+    ...(form.name === '' ? { name: 'vm', shouldGenerateName: true } : { name: form.name }),
+    ...text('image'),
+    ...text('vmConfig'),
+    ...(form.cpu !== '' && { cpu: Number(form.cpu) }),
+    ...(form.memory !== '' && { memory: Number(form.memory) }),
+    ...text('node'),
+    ...text('tag'),
+    ...(form.tagRequired && { tagRequired: true }),
+    ...(form.scheduler !== 'default' && { scheduler: form.scheduler }),
+    ...text('ttl'),
+    ...text('reservedPorts'),
+    ...(Object.keys(labels).length > 0 && { labels }),
+    ...(Object.keys(metadata).length > 0 && { metadata }),
+    ...(form.userdata !== '' && { userdata: toBase64(form.userdata) }),
+    ...text('iso'),
+    ...(form.noScreen && { vncConsole: false }),
+    ...(form.cold && { cold: true }),
+    ...(form.legacyIO && { legacyIO: true }),
+    ...(form.noNetBoost && { netBoost: false }),
+    ...(form.gpuPassthrough && { gpuPassthrough: true }),
+  }
+}

@@ -1,0 +1,118 @@
+// Push jobs: how far each is, how fast, how long it will take, what the registry had already, and its digest at the end.
+import { useState } from 'react'
+import { Link } from 'wouter'
+import { cancelPushJob, listPushJobs, type PushJob, pushVm } from '../../../src/api/vms/push-jobs.ts'
+import { timeLeft } from '../../../src/rules/durations.ts'
+import { roughSize } from '../../../src/rules/sizes.ts'
+import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { commandLine } from '../../teach/commands.ts'
+import { texts } from '../../texts.ts'
+import { ActionDialog } from '../../ui/action-dialog.tsx'
+import { Bar } from '../../ui/bar.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Copy } from '../../ui/copy.tsx'
+import { Empty } from '../../ui/notes.tsx'
+import { Facts, Loaded, Page } from '../../ui/page.tsx'
+import { PushState } from '../../ui/state.tsx'
+import { TeachPage } from '../../ui/teach.tsx'
+import { Time } from '../../ui/time.tsx'
+import { vmPath } from '../paths.ts'
+
+const words = texts.pushes
+
+export function PushJobs() {
+  const { shown, main } = useNamespaces()
+  const list = useLive(listPushJobs, shown)
+  const [cancelling, setCancelling] = useState<PushJob>()
+  const params = { namespace: main }
+  const example = commandLine(pushVm, {
+    params: { ...params, vm: 'demo' },
+    body: { imageReference: 'ghcr.io/acme/demo:1' },
+  })
+  const jobs = list.items.toSorted((a, b) => b.startedAt.localeCompare(a.startedAt))
+  return (
+    <Page
+      title={words.title}
+      actions={<TeachPage operation={listPushJobs} input={{ params, query: { watch: true } }} />}
+    >
+      <Loaded list={list} empty={<Empty title={words.emptyTitle} text={words.emptyText} command={example} />}>
+        <div className="stack">
+          {jobs.map((job) => (
+            <Job key={`${job.namespace}/${job.name}`} job={job} onCancel={() => setCancelling(job)} />
+          ))}
+        </div>
+      </Loaded>
+      {cancelling && (
+        <ActionDialog
+          title={`${words.cancel}: ${cancelling.image}`}
+          text={words.cancelText}
+          label={words.cancel}
+          operation={cancelPushJob}
+          input={{ params: { namespace: cancelling.namespace, job: cancelling.name } }}
+          isDanger
+          said={texts.actions.done(words.cancel, cancelling.image)}
+          onClose={() => setCancelling(undefined)}
+        />
+      )}
+    </Page>
+  )
+}
+
+function Job({ job, onCancel }: { readonly job: PushJob; readonly onCancel: () => void }) {
+  const { progress, status, phase, digest, errorMessage } = job
+  const isOver = status !== 'Pending' && status !== 'Running'
+  return (
+    <section className="card" aria-label={job.image}>
+      <div className="card-head">
+        <h2 className="line">
+          <span className="mono">{job.image}</span>
+          <PushState job={job} />
+        </h2>
+        <Button size="small" reason={isOver ? words.ended(status) : undefined} onClick={onCancel}>
+          {words.cancel}
+        </Button>
+      </div>
+      <div className="measure">
+        <div className="spread small tabular">
+          <span>
+            {words.bytes(roughSize(progress.bytesDone), roughSize(progress.bytesTotal))}
+            {progress.bytesSkipped > 0 && `, ${words.skipped(roughSize(progress.bytesSkipped))}`}
+          </span>
+          <span className="muted">
+            {progress.bytesPerSecond !== undefined && `${roughSize(progress.bytesPerSecond)}/s`}
+            {progress.secondsLeft !== undefined && `, ${timeLeft(progress.secondsLeft)}`}
+          </span>
+        </div>
+        <Bar label={job.image} value={progress.percent} of={100} />
+      </div>
+      {errorMessage !== undefined && (
+        <div className="note" data-tone="bad">
+          {errorMessage}
+        </div>
+      )}
+      <Facts
+        facts={[
+          [
+            words.columns.vm,
+            <Link key="vm" href={vmPath({ namespace: job.namespace, name: job.vm })}>
+              {job.vm}
+            </Link>,
+          ],
+          phase === undefined || isOver ? undefined : [texts.common.state, phase],
+          [texts.common.owner, job.owner],
+          [words.columns.started, <Time key="started" at={job.startedAt} />],
+          digest === undefined
+            ? undefined
+            : [
+                words.digest,
+                <span key="digest" className="copyable mono">
+                  {digest}
+                  <Copy text={digest} what={words.digest} />
+                </span>,
+              ],
+        ]}
+      />
+    </section>
+  )
+}

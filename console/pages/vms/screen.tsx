@@ -1,0 +1,137 @@
+// The screen of a VM in the page: VNC through the server. Loaded when it is opened.
+import '../../styles/screen.css'
+import RFB from '@novnc/novnc'
+import { useEffect, useRef, useState } from 'react'
+import { Link } from 'wouter'
+import { connectVm } from '../../../src/api/vms/vms.ts'
+import { socketUrl } from '../../api/places.ts'
+import { pathOf } from '../../teach/requests.ts'
+import { texts } from '../../texts.ts'
+import { Button } from '../../ui/button.tsx'
+import { Copy } from '../../ui/copy.tsx'
+import { AreaField, CheckField, TextField } from '../../ui/field.tsx'
+import { Page } from '../../ui/page.tsx'
+import { State } from '../../ui/state.tsx'
+import { TeachPage } from '../../ui/teach.tsx'
+import { vmPath } from '../paths.ts'
+import { keysymOf } from './keysyms.ts'
+
+const words = texts.screen
+
+interface Props {
+  readonly params: { readonly namespace?: string; readonly name?: string }
+}
+
+type Phase = 'connecting' | 'connected' | 'ended'
+const tones = { connecting: 'busy', connected: 'good', ended: 'bad' } as const
+
+export function Screen({ params: { namespace = '', name = '' } }: Props) {
+  const [attempt, setAttempt] = useState(1)
+  const [phase, setPhase] = useState<Phase>('connecting')
+  const [isScaled, setScaled] = useState(true)
+  const [clipboard, setClipboard] = useState('')
+  const place = useRef<HTMLDivElement>(null)
+  const rfb = useRef<RFB>(undefined)
+  const input = { params: { namespace, vm: name } }
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each attempt is a new connection
+  useEffect(() => {
+    if (!place.current) return
+    setPhase('connecting')
+    const path = pathOf(connectVm, { params: { namespace, vm: name }, query: { port: 'vnc' } })
+    const made = new RFB(place.current, socketUrl(path), { wsProtocols: [] })
+    made.scaleViewport = true
+    made.background = 'transparent'
+    made.focusOnClick = true
+    made.addEventListener('connect', () => {
+      setPhase('connected')
+      made.focus()
+    })
+    made.addEventListener('disconnect', () => setPhase('ended'))
+    made.addEventListener('clipboard', (event) => setClipboard(event.detail.text))
+    rfb.current = made
+    return () => {
+      rfb.current = undefined
+      made.disconnect()
+    }
+  }, [namespace, name, attempt])
+
+  useEffect(() => {
+    if (rfb.current) rfb.current.scaleViewport = isScaled
+  }, [isScaled])
+
+  const isOff = phase === 'connected' ? undefined : words[phase]
+  return (
+    <Page
+      title={words.title(name)}
+      above={<Link href={vmPath({ namespace, name })}>{name}</Link>}
+      beside={<State tone={tones[phase]} word={words[phase]} />}
+      actions={
+        <>
+          <TeachPage operation={connectVm} input={input} />
+          {phase === 'ended' && (
+            <Button kind="primary" onClick={() => setAttempt(attempt + 1)}>
+              {words.reconnect}
+            </Button>
+          )}
+          <Button reason={isOff} onClick={() => rfb.current?.sendCtrlAltDel()}>
+            {words.ctrlAltDel}
+          </Button>
+          <Button reason={isOff} onClick={() => void place.current?.requestFullscreen()}>
+            {words.fullScreen}
+          </Button>
+        </>
+      }
+    >
+      <section ref={place} className="screen keys-taken" data-scaled={isScaled} aria-label={words.canvas} />
+      <div className="grid-2">
+        <div className="stack">
+          <CheckField label={words.scale} value={isScaled} onValue={setScaled} />
+          <SendKeys
+            reason={isOff}
+            onSend={(text) => {
+              for (const letter of text) rfb.current?.sendKey(keysymOf(letter), null)
+            }}
+          />
+        </div>
+        <div className="stack-tight">
+          <AreaField label={words.paste} hint={words.pasteHint} value={clipboard} onValue={setClipboard} />
+          <div className="line">
+            <Button reason={isOff} onClick={() => rfb.current?.clipboardPasteFrom(clipboard)}>
+              {words.send}
+            </Button>
+            {clipboard !== '' && <Copy text={clipboard} what={words.paste} />}
+          </div>
+        </div>
+      </div>
+    </Page>
+  )
+}
+
+function SendKeys({
+  reason,
+  onSend,
+}: {
+  readonly reason: string | undefined
+  readonly onSend: (text: string) => void
+}) {
+  const [text, setText] = useState('')
+  return (
+    <form
+      className="stack-tight"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (reason !== undefined) return
+        onSend(`${text}\n`)
+        setText('')
+      }}
+    >
+      <TextField label={words.keys} hint={words.keysHint} value={text} onValue={setText} />
+      <div>
+        <Button type="submit" reason={reason}>
+          {words.send}
+        </Button>
+      </div>
+    </form>
+  )
+}

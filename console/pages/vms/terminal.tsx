@@ -1,0 +1,153 @@
+// A terminal in the page: SSH through the server. Loaded when it is opened. User name and password live in this form and
+// in one message to the server.
+import '@xterm/xterm/css/xterm.css'
+import '../../styles/screen.css'
+import { FitAddon } from '@xterm/addon-fit'
+import { Terminal } from '@xterm/xterm'
+import { type FormEvent, useEffect, useRef, useState } from 'react'
+import { Link } from 'wouter'
+import { openTerminal } from '../../../src/api/vms/terminals.ts'
+import { isObject, parseJson } from '../../../src/client/answer.ts'
+import { socketUrl } from '../../api/places.ts'
+import { pathOf } from '../../teach/requests.ts'
+import { texts } from '../../texts.ts'
+import { Button } from '../../ui/button.tsx'
+import { Code } from '../../ui/copy.tsx'
+import { SecretField, TextField } from '../../ui/field.tsx'
+import { Page } from '../../ui/page.tsx'
+import { vmPath } from '../paths.ts'
+
+const words = texts.terminal
+const scrollback = 5_000
+
+interface Props {
+  readonly params: { readonly namespace?: string; readonly name?: string }
+}
+
+interface Login {
+  readonly user: string
+  readonly password: string
+}
+
+export function TerminalPage({ params: { namespace = '', name = '' } }: Props) {
+  const [login, setLogin] = useState<Login>()
+  const [said, setSaid] = useState<string>()
+  return (
+    <Page title={words.title(name)} above={<Link href={vmPath({ namespace, name })}>{name}</Link>}>
+      {said !== undefined && (
+        <div className="note" data-tone="warn" role="status">
+          {said}
+        </div>
+      )}
+      {login ? (
+        <Session
+          namespace={namespace}
+          name={name}
+          login={login}
+          onEnd={(message) => {
+            setSaid(message)
+            setLogin(undefined)
+          }}
+        />
+      ) : (
+        <LoginForm
+          namespace={namespace}
+          name={name}
+          onOpen={(next) => {
+            setSaid(undefined)
+            setLogin(next)
+          }}
+        />
+      )}
+    </Page>
+  )
+}
+
+interface FormProps {
+  readonly namespace: string
+  readonly name: string
+  readonly onOpen: (login: Login) => void
+}
+
+function LoginForm({ namespace, name, onOpen }: FormProps) {
+  const [user, setUser] = useState('admin')
+  const [password, setPassword] = useState('')
+  const submit = (event: FormEvent): void => {
+    event.preventDefault()
+    if (user !== '') onOpen({ user, password })
+  }
+  return (
+    <form className="card" onSubmit={submit}>
+      <p className="muted">{words.text}</p>
+      <div className="fields">
+        <TextField label={words.user} value={user} onValue={setUser} autoFocus />
+        <SecretField label={words.password} onValue={setPassword} />
+      </div>
+      <div className="line">
+        <Button type="submit" kind="primary">
+          {words.open}
+        </Button>
+      </div>
+      <Code text={sshLine(namespace, name, user)} what={texts.common.command} />
+    </form>
+  )
+}
+
+const sshLine = (namespace: string, name: string, user: string): string =>
+  `svc3 vm ssh ${name} -u ${user} -n ${namespace}`
+
+interface SessionProps {
+  readonly namespace: string
+  readonly name: string
+  readonly login: Login
+  readonly onEnd: (message: string) => void
+}
+
+const encoder = new TextEncoder()
+
+function Session({ namespace, name, login, onEnd }: SessionProps) {
+  const place = useRef<HTMLDivElement>(null)
+  const end = useRef(onEnd)
+  end.current = onEnd
+  useEffect(() => {
+    if (!place.current) return
+    const terminal = new Terminal({ scrollback, fontSize: 13, cursorBlink: true, screenReaderMode: true })
+    const fit = new FitAddon()
+    terminal.loadAddon(fit)
+    terminal.open(place.current)
+    fit.fit()
+    const socket = new WebSocket(socketUrl(pathOf(openTerminal, { params: { namespace, vm: name } })))
+    socket.binaryType = 'arraybuffer'
+    const send = (message: object): void => {
+      if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message))
+    }
+    const size = () => ({ columns: terminal.cols, rows: terminal.rows })
+    let isOver = false
+    const over = (message: string): void => {
+      if (isOver) return
+      isOver = true
+      end.current(message)
+    }
+    socket.addEventListener('open', () => send({ type: 'open', ...login, ...size() }))
+    socket.addEventListener('message', ({ data }) => {
+      if (typeof data !== 'string') return terminal.write(new Uint8Array(data as ArrayBuffer))
+      const said = parseJson(data)
+      if (!isObject(said)) return
+      if (said.type === 'opened') return terminal.focus()
+      over([said.message, said.hint].filter((part) => typeof part === 'string' && part !== '').join(': '))
+      socket.close()
+    })
+    socket.addEventListener('close', ({ reason }) => over(reason || words.ended))
+    terminal.onData((typed) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(typed)))
+    terminal.onResize(() => send({ type: 'resize', ...size() }))
+    const resized = new ResizeObserver(() => fit.fit())
+    resized.observe(place.current)
+    return () => {
+      isOver = true
+      resized.disconnect()
+      socket.close()
+      terminal.dispose()
+    }
+  }, [namespace, name, login])
+  return <section ref={place} className="terminal keys-taken" aria-label={words.label} />
+}

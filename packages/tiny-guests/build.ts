@@ -1,0 +1,122 @@
+// Builds the small Linux images, tiny-amd64 and tiny-arm64, from Debian's packages. An image is a folder that is there
+// whole or not at all; to build one that is there does nothing.
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { readFileIfPresent } from '../../src/platform/files.ts'
+import { makeTemporary, removeStale } from '../../src/platform/temporary-folder.ts'
+import { type Architecture, commandLine } from './architectures.ts'
+import { unpack } from './deb.ts'
+import { diskBytes, efiBytes, makeDisk } from './disk.ts'
+import { addBootFiles, efiPartition } from './firmware.ts'
+import { initScript } from './guest-boot.ts'
+import { cpioArchive } from './initrd.ts'
+import { keptKernel } from './kept-kernel.ts'
+import { addModules, type Kernel } from './kernel.ts'
+import { diskModules, earlyModules, otherModules } from './modules.ts'
+import { fetchPackages } from './packages.ts'
+import { rootTree } from './root.ts'
+import { writeSparseFile } from './sparse.ts'
+import { Tree } from './tree.ts'
+
+export { type Architecture, architectures } from './architectures.ts'
+export { missingPrograms, programs } from './programs.ts'
+
+/** What `image.json` says. Paths are relative to the image's folder. */
+export interface TinyImage {
+  readonly formatVersion: 1
+  readonly architecture: Architecture
+  readonly format: 'raw'
+  readonly virtualSizeBytes: number
+  readonly disk: string
+  readonly boot: {
+    readonly kind: 'kernel'
+    readonly kernel: string
+    readonly initrd: string
+    readonly commandLine: string
+  }
+  /** Of the disk: `sha256:` and 64 hexadecimal digits. */
+  readonly digest: string
+}
+
+export interface BuildOptions {
+  readonly architecture: Architecture
+  /** Where images and downloaded packages are kept; made if it is not there. */
+  readonly folder: string
+  readonly signal: AbortSignal
+  /** Told what happens, a line at a time. */
+  readonly progress?: (message: string) => void
+}
+
+export const tinyFolder = (folder: string, architecture: Architecture): string =>
+  path.join(folder, `tiny-${architecture}`)
+
+/** The image, or undefined while it has not been built. */
+export async function tinyImage(folder: string, architecture: Architecture): Promise<TinyImage | undefined> {
+  const text = await readFileIfPresent(path.join(tinyFolder(folder, architecture), 'image.json'))
+  return text === undefined ? undefined : (JSON.parse(text) as TinyImage)
+}
+
+export async function buildTiny({ architecture, folder, signal, progress = () => {} }: BuildOptions): Promise<void> {
+  await removeStale(folder)
+  if (await tinyImage(folder, architecture)) return
+  const packages = await fetchPackages({ folder, architecture, signal, progress })
+  await using temporary = await makeTemporary(folder, `tiny-${architecture}`)
+  const inside = (name: string): string => path.join(temporary.path, name)
+
+  progress(`unpacking ${packages.userland.length + 1} packages for ${architecture}`)
+  const userland = new Tree()
+  const [kernel] = await Promise.all([
+    keptKernel(packages.kernel, architecture, [...earlyModules, ...diskModules, ...otherModules], signal),
+    (async () => {
+      for (const deb of packages.userland) await unpack(deb, userland, () => true, signal)
+    })(),
+  ])
+  progress(`making the disk of tiny-${architecture}`)
+  const initrd = cpioArchive(initialTree(userland, kernel))
+  const root = rootTree(architecture, userland, kernel)
+  addBootFiles(root, kernel, initrd)
+  await writeSparseFile(inside('vmlinuz'), kernel.image)
+  await fs.writeFile(inside('initrd.img'), initrd)
+  await makeDisk(inside('disk.raw'), { root, efi: efiPartition(architecture, userland, efiBytes) }, signal)
+  const image: TinyImage = {
+    formatVersion: 1,
+    architecture,
+    format: 'raw',
+    virtualSizeBytes: diskBytes,
+    disk: 'disk.raw',
+    boot: { kind: 'kernel', kernel: 'vmlinuz', initrd: 'initrd.img', commandLine: commandLine(architecture) },
+    digest: `sha256:${await digestOf(inside('disk.raw'), signal)}`,
+  }
+  await fs.writeFile(inside('image.json'), `${JSON.stringify(image, undefined, 2)}\n`)
+  for (const name of ['disk.raw', 'vmlinuz', 'initrd.img', 'image.json']) await syncFile(inside(name))
+  signal.throwIfAborted()
+  await temporary.become(tinyFolder(folder, architecture))
+}
+
+function initialTree(userland: Tree, kernel: Kernel): Tree {
+  const busybox = userland.get('usr/bin/busybox')
+  if (!busybox) throw new Error('the package busybox-static has no busybox in it')
+  const tree = new Tree().script('init', initScript(earlyModules)).link('lib', 'usr/lib').add('bin/busybox', busybox)
+  for (const name of ['dev', 'proc', 'sys', 'mnt']) tree.folder(name)
+  // Without it the kernel has no place for what the script says.
+  tree.add('dev/console', { kind: 'device', major: 5, minor: 1, mode: 0o600 })
+  addModules(tree, kernel, [...earlyModules, ...diskModules])
+  return tree
+}
+
+async function digestOf(file: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of createReadStream(file, { highWaterMark: 4 * 1024 * 1024, signal })) hash.update(chunk)
+  return hash.digest('hex')
+}
+
+async function syncFile(file: string): Promise<void> {
+  const handle = await fs.open(file, 'r')
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

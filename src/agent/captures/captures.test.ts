@@ -1,0 +1,173 @@
+// Captures with real disks: what comes to the server is what was on the disk, byte for byte, whatever was written, however
+// often it was saved, and wherever the agent was killed; and nothing of it is left on the node.
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { CaptureRig } from '../../../test/support/rigs/capture-rig.ts'
+import { killAtRandom } from '../../../test/support/rigs/random-kills.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import { ApiError } from '../../api/errors.ts'
+
+const execute = promisify(execFile)
+
+describe('a chain of saves and commits', () => {
+  it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', {
+    timeout: 600_000,
+  }, async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    let uid = 'a'
+    let writtenBytes = 0
+    for (let step = 1; step <= 10; step++) {
+      writtenBytes += await rig.write(uid)
+      const before = Buffer.from(rig.disks.get(uid) ?? [])
+      const sentBytes = rig.server.putBytes
+      const { id, wish } = rig.capture(uid, step % 2 === 0 ? 'commit' : 'save')
+      await rig.server.fulfilled(wish)
+      // The VM goes on while what was frozen is on its way.
+      const nextBytes = await rig.write(uid)
+      const content = await rig.check(id, before)
+      // Memory is small here; a base is sent once. By chance much was written.
+      const mostBytes = Math.max(2_500_000, writtenBytes + 500_000)
+      const putBytes = rig.server.putBytes - sentBytes
+      if (step > 1) assert.ok(putBytes < mostBytes, `${putBytes} bytes for ${writtenBytes}`)
+      writtenBytes = nextBytes
+      if (step % 4 === 0) {
+        const next = `vm-${step}`
+        rig.disks.set('saved', before)
+        await rig.deploy(next, { content, like: 'saved' })
+        uid = next
+      }
+    }
+    await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
+  })
+})
+
+describe('a capture', { concurrency: true }, () => {
+  it('of a VM that is deleted at once comes to its end first', async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    await rig.write('a')
+    const { id } = rig.capture('a')
+    const end = rig.server.want({ uid: 'a', power: 'deleted' })
+    await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+    assert.equal((await rig.server.until('a', ({ power }) => power === 'removed')).generation, end.generation)
+    assert.deepEqual([await fs.readdir(rig.vmFolder('')), await rig.left()], [[], []])
+  })
+
+  it('that the server gives up is released, and the VM goes at once', async () => {
+    await using rig = await CaptureRig.make()
+    rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'not now')
+    await rig.start()
+    await rig.deploy('a')
+    const { wish } = rig.capture('a')
+    await rig.server.fulfilled(wish)
+    rig.server.want({ uid: 'a', power: 'deleted', captures: [] })
+    await rig.server.until('a', ({ power }) => power === 'removed')
+    assert.deepEqual([rig.server.captured, await rig.left()], [[], []])
+  })
+
+  it('that the server cannot take now says what it waits for, and goes on when it can', async () => {
+    await using rig = await CaptureRig.make()
+    rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'the registry is away')
+    await rig.start()
+    await rig.deploy('a')
+    const { id } = rig.capture('a')
+    const isTold = () => rig.server.progress.some(({ phase }) => phase === 'waiting: the registry is away')
+    await eventually(async () => assert.ok(isTold()), 60_000)
+    rig.server.refuseBlobs = undefined
+    await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+  })
+
+  it('of which the server can keep nothing fails with its words, and leaves nothing on the node', async () => {
+    await using rig = await CaptureRig.make()
+    rig.server.refuseBlobs = new ApiError('RequestEntityTooLarge', 'the disk of the server is full')
+    await rig.start()
+    await rig.deploy('a')
+    const { id } = rig.capture('a')
+    const { problem, content } = await rig.server.outcome(id)
+    assert.equal(content, undefined)
+    assert.match(problem ?? '', /could not be saved on node "node": the disk of the server is full/)
+    await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
+    // And once more, when there is space again.
+    rig.server.refuseBlobs = undefined
+    await rig.check(rig.capture('a').id, rig.disks.get('a') ?? Buffer.alloc(0))
+  })
+
+  it('of a VM that runs no more fails, and does not start it', async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    const state = `${rig.vmFolder('a')}/disk.json`
+    await fs.writeFile(state, (await fs.readFile(state, 'utf8')).replace('"isRunning":true', '"isRunning":false'))
+    const { id, wish } = rig.capture('a')
+    assert.match((await rig.server.outcome(id)).problem ?? '', /did not run any more/)
+    assert.equal((await rig.server.fulfilled(wish)).power, 'stopped')
+  })
+
+  it('outlives a server that goes away, and sends what is missing', async () => {
+    await using rig = await CaptureRig.make()
+    await rig.start()
+    await rig.deploy('a')
+    await rig.write('a')
+    const { id, wish } = rig.capture('a')
+    await rig.server.fulfilled(wish)
+    rig.server.goAway()
+    rig.server.comeBack()
+    await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+  })
+})
+
+describe('a disk that is full', () => {
+  it('on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
+    const script = path.resolve(import.meta.dirname, '../../../test/support/rigs/full-disk-captures.ts')
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-full-'))
+    try {
+      const own = process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']
+      await execute('unshare', [...own, process.execPath, script, folder])
+    } finally {
+      await fs.rm(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+describe('an agent that is killed while it captures', { concurrency: 3 }, () => {
+  const points = [
+    'agent.capture.capture',
+    'captures.frozen',
+    'agent.capture.done',
+    'captures.pack.layer',
+    'images.put.rename',
+    'captures.packed',
+    'captures.deliver.put',
+    'captures.deliver.finish',
+    'captures.delivered',
+    'captures.released',
+  ]
+  for (const point of points)
+    it(`at ${point}`, async () => {
+      await using rig = await CaptureRig.make(point.replaceAll('.', '-'))
+      await rig.start()
+      await rig.deploy('a')
+      await rig.write('a')
+      await rig.stop()
+      const child = rig.spawn({ SVC3_FAILPOINT: point })
+      const ended = once(child, 'exit')
+      await rig.server.stream()
+      const { id, wish } = rig.capture('a')
+      assert.deepEqual(await ended, [null, 'SIGKILL'])
+      await rig.start()
+      await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
+      await rig.server.fulfilled(wish)
+      await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
+    })
+
+  it('at random moments, ten times', { timeout: 600_000 }, () => killAtRandom(10))
+})

@@ -1,0 +1,329 @@
+// What this node has frozen of its VMs, on its way to the server or to a registry: packed, then delivered, in the background, while the VM
+// goes on. Each goes on from its state after a kill -9; what the server does not want any more is released.
+
+import { ApiError } from '../../api/errors.ts'
+import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { RegistryLogin, WantedCapture } from '../../api/nodes/captures.ts'
+import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
+import type { Driver, Handle, VmSpec } from '../../drivers/driver.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Images } from '../images/images.ts'
+import { isPassing } from '../link/connection.ts'
+import { reasonOf } from '../vms/messages.ts'
+import type { Receiver } from './deliver.ts'
+import { createDeliveries, packedPercent } from './deliveries.ts'
+import { GivenUp, type Packer } from './pack.ts'
+import { type Sent, startSending } from './push.ts'
+import { type CaptureProgress, createTeller, type Teller } from './reporter.ts'
+import type { CaptureState, CaptureStates } from './states.ts'
+
+export interface CaptureServer extends Omit<Receiver, 'finish'> {
+  finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
+  /** `problem`: it failed for good. */
+  report(id: string, state: CaptureProgress & { problem?: string }, signal: AbortSignal): Promise<void>
+  /** How the registry of a push is reached, and as whom. */
+  login(id: string, signal: AbortSignal): Promise<RegistryLogin>
+}
+
+export interface CapturesOptions {
+  /** The name of this node, for messages. */
+  readonly node: string
+  readonly driver: Driver
+  readonly images: Images
+  readonly packer: Packer
+  readonly states: CaptureStates
+  readonly server: CaptureServer
+  /** A capture of this VM has come to its end. */
+  changed(uid: string): void
+  readonly log: Log
+  /** Tests only. */
+  readonly retry?: RetryPolicy
+}
+
+export interface Freezing {
+  readonly handle: Handle
+  readonly wish: WantedVm
+  readonly signal: AbortSignal
+  spec(): Promise<VmSpec>
+}
+
+export interface Captures {
+  /** Those of an earlier agent; they go on once the server has said what it wants. */
+  adopt(): Promise<void>
+  /** The server has said what it wants; again whenever it is back. */
+  begin(): void
+  /** What the server wants of this VM and has not been frozen yet. */
+  pending(wish: WantedVm): readonly WantedCapture[]
+  /** Freezes all of it. What cannot be is a failure of the capture, not of the VM. Returns what somebody should know. */
+  freeze(freezing: Freezing): Promise<string | undefined>
+  /** Something of this VM is on its way. */
+  isBusy(uid: string): boolean
+  /** The server names these and no others. */
+  wanted(handle: Handle, ids: readonly string[]): void
+  /** Nothing of this VM is left. */
+  forget(uid: string): Promise<void>
+  stop(): Promise<void>
+}
+
+type Packed = Extract<CaptureState, { phase: 'packed' }>
+type Pushed = Extract<CaptureState, { phase: 'pushed' }>
+
+interface Running {
+  state: CaptureState
+  readonly cancel: AbortController
+  work: Promise<void> | undefined
+  /** What was packed for it stays until then. */
+  release: (() => Promise<void>) | undefined
+  /** Nobody wants it any more. */
+  isDropped: boolean
+}
+
+const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 10_000, maxRetryAfterMs: 0 }
+
+export function createCaptures(options: CapturesOptions): Captures {
+  const { driver, images, packer, states, server, log } = options
+  const running = new Map<string, Running>()
+  /** A wish names them until the next one comes. */
+  const ended = new Set<string>()
+  /** What the latest wish for a VM names. */
+  const named = new Map<string, readonly string[]>()
+  const stopping = new AbortController()
+  let hasBegun = false
+  /** Aborted when the server is back: nobody waits any longer for it. */
+  let back = new AbortController()
+  /** Each uses all cores. */
+  let packing: Promise<unknown> = Promise.resolve()
+
+  const pause: typeof wait = (milliseconds, signal) =>
+    wait(milliseconds, AbortSignal.any([signal, back.signal])).catch(() => signal.throwIfAborted())
+
+  const keep = async (one: Running, state: CaptureState): Promise<void> => {
+    one.state = state
+    // A failure that cannot be written down is told all the same; after a kill -9 it would fail once more.
+    await states.write(state).catch((error: unknown) => {
+      if (state.phase !== 'failed') throw error
+    })
+  }
+
+  const add = async (state: CaptureState): Promise<Running> => {
+    const cancel = new AbortController()
+    const one: Running = { state, cancel, work: undefined, release: undefined, isDropped: false }
+    running.set(state.id, one)
+    try {
+      one.release = await images.holdContent(state.id, state.image)
+    } catch (error) {
+      // Without room for a note nothing can be packed either.
+      await fail(one, error)
+    }
+    return one
+  }
+
+  const start = (one: Running): void => {
+    if (hasBegun && !stopping.signal.aborted)
+      one.work ??= run(one, AbortSignal.any([stopping.signal, one.cancel.signal]))
+  }
+
+  async function run(one: Running, signal: AbortSignal): Promise<void> {
+    for (let attempt = 1; !stopping.signal.aborted; attempt++) {
+      try {
+        if (!one.isDropped) await steps[one.state.phase](one, signal)
+        if (one.isDropped || isOver(one)) return await end(one)
+        attempt = 0
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        if (one.isDropped || isGivenUp(one, error)) one.isDropped = true
+        else if (isUnwanted(error)) log.warn('a server does not know a capture that is wanted', { name: one.state.id })
+        else if (one.state.phase !== 'failed' && !isPassing(error)) await fail(one, error)
+        const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
+        await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
+      }
+    }
+  }
+
+  const alone = (one: Running) => () => images.isPackingAlone(one.state.id)
+  /** A server that knows nothing of it is believed where no wish names it: it may be one that is behind. */
+  const isGivenUp = (one: Running, error: unknown): boolean =>
+    isUnwanted(error) && !named.get(one.state.handle.uid)?.includes(one.state.id)
+
+  const overs = new WeakSet<Running>()
+  const isOver = (one: Running): boolean => overs.has(one)
+
+  const fail = async (one: Running, error: unknown): Promise<void> => {
+    const { version, id, kind, handle, architecture, image, reference } = one.state
+    const known = { version, id, kind, handle, architecture, image, ...(reference !== undefined && { reference }) }
+    await forgetPacked(one)
+    const problem = problemOf(kind, error)
+    log.warn('a VM could not be captured', { node: options.node, kind, name: handle.uid, problem })
+    await keep(one, { ...known, phase: 'failed', problem })
+  }
+  const problemOf = (kind: WantedCapture['kind'], error: unknown): string =>
+    `it could not be ${done[kind]} node "${options.node}": ${reasonOf(error)}`
+
+  /** What each phase leads to. A step that throws is taken again, or is the failure of the capture. */
+  const steps: { readonly [P in CaptureState['phase']]: (one: Running, signal: AbortSignal) => Promise<void> } = {
+    async frozen(one, signal) {
+      const before = packing
+      const mine = before.then(() => pack(one, signal))
+      packing = mine.catch(() => undefined)
+      await mine
+    },
+    async packed(one, signal) {
+      const packed = one.state as Packed
+      const { tell, end: endTelling } = teller(one, signal)
+      if (packed.kind !== 'push') {
+        await toServer(packed, tell, signal)
+        return await delivered(one, packed)
+      }
+      const sending = { isAlone: alone(one), sent: headStarts.get(packed.id), tell, signal }
+      await keep(one, { ...packed, phase: 'pushed', ...(await toRegistry(packed, sending)) })
+      await endTelling().catch(() => undefined)
+    },
+    async pushed(one, signal) {
+      const { id, digest, told } = one.state as Pushed
+      // What was skipped is known to the job by this alone.
+      await server.report(id, told, signal)
+      await server.finish(id, digest, signal)
+      await delivered(one, one.state as Pushed)
+    },
+    async failed(one, signal) {
+      const { id, problem } = one.state as Extract<CaptureState, { phase: 'failed' }>
+      await server.report(id, { percent: 0, bytes: 0, problem: problem.slice(0, 8_000) }, signal)
+      overs.add(one)
+    },
+  }
+
+  const teller = (one: Running, signal: AbortSignal): Teller =>
+    createTeller(
+      (progress) => server.report(one.state.id, progress, signal),
+      (error) => isGivenUp(one, error) && drop(one),
+    )
+
+  const delivered = async (one: Running, { content }: Packed | Pushed): Promise<void> => {
+    failpoint('captures.delivered')
+    await packer.delivered(content, alone(one)).catch(() => undefined)
+    overs.add(one)
+  }
+
+  const forgetPacked = async (one: Running): Promise<void> => {
+    if ('content' in one.state) await packer.dropped(one.state.content, alone(one)).catch(() => undefined)
+  }
+
+  /** What pushes have sent while they were being packed. */
+  const headStarts = new Map<string, Sent>()
+  const { toServer, toRegistry, targetOf } = createDeliveries({ packer, server, pause })
+
+  async function pack(one: Running, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    const { capture, ...known } = one.state as Extract<CaptureState, { phase: 'frozen' }>
+    const { architecture, image, handle } = known
+    const { tell } = teller(one, signal)
+    const base = await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
+    // Of what was pulled from a registry the server has nothing, but all of it may still be here.
+    const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
+    const content = isHere ? base.digest : image.content
+    const job = { uid: handle.uid, architecture, capture, base, content }
+    // In another format, what is packed here is not what is sent.
+    const isSentAsItIs = known.kind === 'push' && known.format !== 'tart'
+    const headStart = isSentAsItIs ? startSending(await targetOf(one.state, signal), signal) : undefined
+    const work = packer.pack(job, {
+      signal,
+      isAlone: alone(one),
+      ...(headStart && { through: headStart.through }),
+      // A push counts what it sends, meanwhile too: what it comes to is known after this.
+      progress: (share, bytes) =>
+        tell(
+          known.kind === 'push'
+            ? { percent: 0, bytes: headStart?.sent().bytes ?? 0, phase: `packing, ${Math.floor(100 * share)} %` }
+            : { percent: share * packedPercent, bytes },
+        ),
+    })
+    const packed = await work.finally(() => headStart?.end())
+    if (headStart) headStarts.set(known.id, headStart.sent())
+    failpoint('captures.packed')
+    await keep(one, { ...known, phase: 'packed', content: packed })
+  }
+
+  function drop(one: Running): void {
+    one.isDropped = true
+    one.cancel.abort(new GivenUp('nobody wants it any more'))
+    start(one)
+  }
+
+  async function end(one: Running): Promise<void> {
+    const { id, handle } = one.state
+    if (one.isDropped) await forgetPacked(one)
+    await driver.capturing?.release(handle, id)
+    failpoint('captures.released')
+    await states.remove(id)
+    await one.release?.()
+    running.delete(id)
+    headStarts.delete(id)
+    ended.add(id)
+    options.changed(handle.uid)
+  }
+
+  return {
+    async adopt() {
+      for (const state of await states.list()) await add(state)
+    },
+    begin() {
+      hasBegun = true
+      back.abort()
+      back = new AbortController()
+      for (const one of running.values()) start(one)
+    },
+    pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
+    async freeze({ handle, wish, signal, spec }) {
+      const notes: string[] = []
+      for (const { id, kind, withMemory, reference, format } of this.pending(wish)) {
+        const { architecture, image } = wish
+        const where = { ...(reference !== undefined && { reference }), ...(format !== undefined && { format }) }
+        const known = { version: 1, id, kind, handle, architecture, image, ...where } as const
+        let state: CaptureState
+        try {
+          const { capturing } = driver
+          if (!capturing) throw new Error(`the hypervisor "${driver.name}" cannot save VMs`)
+          // Made before an earlier agent was killed, perhaps; the VM may have ended since.
+          const made = (await capturing.list(handle)).find((each) => each.id === id)
+          if (!made && (await driver.inspect(handle)).state !== 'running')
+            throw new Error('it did not run any more when it was to be saved; start it, and save it again')
+          const capture = made ?? (await capturing.capture(handle, await spec(), { id, withMemory }, signal))
+          state = { ...known, phase: 'frozen', capture }
+        } catch (error) {
+          signal.throwIfAborted()
+          state = { ...known, phase: 'failed', problem: problemOf(kind, error) }
+        }
+        const one = await add(state)
+        await keep(one, state).catch((error: unknown) => fail(one, error))
+        failpoint('captures.frozen')
+        start(one)
+        const note = state.phase === 'frozen' ? state.capture.note : undefined
+        if (note !== undefined) notes.push(note)
+      }
+      return notes[0]
+    },
+    isBusy: (uid) => [...running.values()].some(({ state }) => state.handle.uid === uid),
+    wanted(handle, ids) {
+      named.set(handle.uid, ids)
+      for (const one of running.values())
+        if (one.state.handle.uid === handle.uid && !ids.includes(one.state.id)) drop(one)
+    },
+    async forget(uid) {
+      named.delete(uid)
+      await packer.forget(uid)
+    },
+    async stop() {
+      stopping.abort()
+      await Promise.all([...running.values()].map(({ work }) => work))
+    },
+  }
+}
+
+const done: Readonly<Record<WantedCapture['kind'], string>> = {
+  save: 'saved on',
+  commit: 'saved on',
+  push: 'pushed from',
+}
+
+const isUnwanted = (error: unknown): boolean => error instanceof ApiError && error.code === 404

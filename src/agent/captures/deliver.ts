@@ -1,0 +1,91 @@
+// Brings an image to the server: what it lacks, several pieces at once, each again until it was taken; then the word that
+// all of it is there. What has come stays, so whoever begins again sends the rest.
+import { ApiError } from '../../api/errors.ts'
+import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
+import { ConnectionError } from '../../client/transport.ts'
+import type { Stored } from '../../images/content.ts'
+import { eachAtOnce } from '../../images/pack/parallel.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { isPassing } from '../link/connection.ts'
+import { reasonOf } from '../vms/messages.ts'
+
+/** What is said to the server; each may throw what `isPassing` knows. */
+export interface Receiver {
+  missing(digests: readonly string[], signal: AbortSignal): Promise<readonly string[]>
+  put(digest: string, content: Buffer, signal: AbortSignal): Promise<void>
+  /** Returns what is missing; nothing: it is done. */
+  finish(content: string, signal: AbortSignal): Promise<readonly string[]>
+}
+
+export interface DeliverOptions {
+  readonly receiver: Receiver
+  readonly read: (digest: string, bytes: number, signal: AbortSignal) => Promise<Buffer>
+  readonly signal: AbortSignal
+  progress(share: number, bytes: number): void
+  /** The server is there and says "not now": why. */
+  waits?(reason: string): void
+  readonly retry?: RetryPolicy
+  /** How it is waited between two tries; may end early, when the server is known to be back. */
+  readonly pause?: typeof wait
+}
+
+const putsAtOnce = 4
+const askedAtOnce = 5_000
+/** A server that loses what it has taken is not to be fed for ever. */
+const mostRounds = 5
+/** A server that is not there is waited for as long as it takes; one that says "not now", for about an hour. */
+const patience: RetryPolicy = { attempts: 160, firstDelayMs: 200, maxDelayMs: 30_000, maxRetryAfterMs: 30_000 }
+
+/** What passes within a second or two is not worth a word. */
+const quietRefusals = 3
+
+export async function deliver(content: string, parts: readonly Stored[], options: DeliverOptions): Promise<void> {
+  const { receiver, read, signal, progress } = options
+  const sizes = new Map(parts.map(({ digest, bytes }) => [digest, bytes]))
+  const persist = <T>(work: () => Promise<T>): Promise<T> => persistently(work, options)
+  let asked = [...sizes.keys()]
+  for (let round = 1; round <= mostRounds; round++) {
+    const missing: string[] = []
+    for (let at = 0; at < asked.length; at += askedAtOnce) {
+      const page = asked.slice(at, at + askedAtOnce)
+      missing.push(...(await persist(() => receiver.missing(page, signal))))
+    }
+    const of = missing.reduce((sum, digest) => sum + (sizes.get(digest) ?? 0), 0)
+    let sent = 0
+    await eachAtOnce(missing, putsAtOnce, async (digest) => {
+      signal.throwIfAborted()
+      const bytes = sizes.get(digest)
+      if (bytes === undefined) throw new Error(`the server asks for ${digest}, which is not part of the image`)
+      await persist(async () => receiver.put(digest, await read(digest, bytes, signal), signal))
+      failpoint('captures.deliver.put')
+      sent += bytes
+      progress(of === 0 ? 1 : sent / of, sent)
+    })
+    failpoint('captures.deliver.finish')
+    const left = await persist(() => receiver.finish(content, signal))
+    if (left.length === 0) return
+    asked = [...left]
+  }
+  throw new Error('the server does not keep what it is sent; look at the space on its disk, and try again')
+}
+
+async function persistently<T>(work: () => Promise<T>, options: DeliverOptions): Promise<T> {
+  const { signal, retry = patience, pause = wait } = options
+  let refusals = 0
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work()
+    } catch (error) {
+      signal.throwIfAborted()
+      // Damaged on the way, or in the server's store: sent again, it heals.
+      const isDamaged = error instanceof ApiError && error.code === 400
+      const isRefused = !(error instanceof ConnectionError)
+      if (isRefused) refusals++
+      if (!(isPassing(error) || isDamaged)) throw error
+      if (refusals >= retry.attempts)
+        throw new Error(`the server does not take it: ${reasonOf(error)}`, { cause: error })
+      if (isRefused && refusals > quietRefusals) options.waits?.(reasonOf(error))
+      await pause(backOff(Math.min(attempt, 10), retry, Math.random), signal)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+// Where what was packed of a VM goes: chunk by chunk to the server, or straight to a registry.
+import type { wait } from '../../client/retry.ts'
+import type { CaptureServer } from './captures.ts'
+import { deliver, type Receiver } from './deliver.ts'
+import type { Packer } from './pack.ts'
+import { type PushOptions, type PushTarget, push } from './push.ts'
+import type { CaptureProgress, Teller } from './reporter.ts'
+import type { CaptureState } from './states.ts'
+
+type Packed = Extract<CaptureState, { phase: 'packed' }>
+type Pushed = Extract<CaptureState, { phase: 'pushed' }>
+type Sending = Pick<PushOptions, 'isAlone' | 'sent' | 'signal'> & Pick<Teller, 'tell'>
+
+export interface Deliveries {
+  toServer(packed: Packed, tell: Teller['tell'], signal: AbortSignal): Promise<void>
+  /** Once: a tag that somebody moves afterwards is not to be moved back because the server could not be told. */
+  toRegistry(packed: Packed, sending: Sending): Promise<Pick<Pushed, 'digest' | 'told'>>
+  /** With the credentials for it, as the server has them now. */
+  targetOf(state: CaptureState, signal: AbortSignal): Promise<PushTarget>
+}
+
+/** Packing takes more than half of the time, where the network is as quick as it is in most clusters. */
+export const packedPercent = 60
+
+export function createDeliveries(options: {
+  readonly packer: Packer
+  readonly server: CaptureServer
+  readonly pause: typeof wait
+}): Deliveries {
+  const { packer, server, pause } = options
+  const targetOf: Deliveries['targetOf'] = async ({ id, reference = '', image }, signal) => ({
+    reference,
+    from: image.reference,
+    login: await server.login(id, signal),
+  })
+  return {
+    targetOf,
+    async toServer({ id, content }, tell, signal) {
+      const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
+      let far: CaptureProgress = { percent: packedPercent, bytes: 0 }
+      await deliver(content, await packer.contentsOf(content), {
+        receiver,
+        read: packer.read,
+        signal,
+        pause,
+        progress(share, bytes) {
+          far = { percent: packedPercent + share * (99 - packedPercent), bytes }
+          tell(far)
+        },
+        waits: (reason) => tell({ ...far, phase: `waiting: ${reason}`.slice(0, 256) }),
+      })
+    },
+    async toRegistry(packed, { tell, signal, ...sending }) {
+      const { id, content, format } = packed
+      let told: CaptureProgress = { percent: 0, bytes: 0 }
+      const digest = await push(content, await targetOf(packed, signal), {
+        ...sending,
+        store: await packer.whole(),
+        format,
+        signal,
+        progress(progress) {
+          told = { ...progress, percent: Math.floor(progress.percent) }
+          tell(progress)
+        },
+        confirm: () => server.report(id, told, signal),
+      })
+      return { digest, told }
+    },
+  }
+}

@@ -1,0 +1,85 @@
+// A push in the format of tart, from a node's store to Debian's docker-registry: what is there afterwards is an image of tart
+// with the same disk, and nothing of what was made for it is left on the node.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type RegistryProcess, startRegistry } from '../../../test/support/processes/registry.ts'
+import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
+import { packBytes } from '../../images/pack/attachments.ts'
+import { restoreDisk } from '../../images/restore.ts'
+import { putManifest } from '../../images/stored-manifests.ts'
+import { parseOciManifest } from '../../oci/oci-manifest.ts'
+import { openRegistry } from '../../oci/registry/registry.ts'
+import { isTart, packTart } from '../../oci/tart/read.ts'
+import { type PushOptions, push } from './push.ts'
+
+const signal = AbortSignal.timeout(120_000)
+
+describe('a push in the format of tart', () => {
+  let folder: string
+  let registry: RegistryProcess
+  let small: SmallImage
+  before(async () => {
+    folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-push-tart-'))
+    registry = await startRegistry({ folder: path.join(folder, 'registry') })
+    small = await makeSmallImage(path.join(folder, 'image'))
+  })
+  after(async () => {
+    await registry.kill()
+    await fs.rm(folder, { recursive: true, force: true })
+  })
+
+  const login = () => ({
+    server: registry.server,
+    allowInsecure: true,
+    policy: { allowPrivate: false, allowLoopback: true },
+  })
+  const target = (name: string) => ({
+    reference: `${registry.host}/team/${name}:v1`,
+    from: undefined,
+    login: login(),
+  })
+  const options = (phases: string[], isAlone: boolean): PushOptions => ({
+    store: small.store,
+    format: 'tart',
+    isAlone: async () => isAlone,
+    sent: undefined,
+    signal,
+    progress: ({ phase = '' }) => phases.push(phase),
+    confirm: async () => undefined,
+  })
+  const kept = async () => (await small.store.list({ limit: 1_000 })).items.length
+
+  it('is what tart would have pushed, and leaves nothing behind', async () => {
+    const { store, manifest, disk } = small
+    const nvram = await packBytes(Buffer.from('nvram'), store)
+    const config = await packBytes(Buffer.from('{"os":"darwin","arch":"arm64"}'), store)
+    const content = await putManifest(store, { ...manifest, machine: { config, nvram } })
+    const before = await kept()
+    const phases: string[] = []
+    const digest = await push(content, target('mac'), options(phases, true))
+    assert.match(phases[0] ?? '', /^packing for tart, \d+ %$/)
+    assert.equal(phases.at(-1), 'sending')
+    assert.equal(await kept(), before, 'layers went when they were sent')
+    const opened = openRegistry(login())
+    const source = opened.repository('team/mac')
+    const raw = await source.resolve('v1')
+    assert.equal(raw.digest, digest)
+    assert.ok(isTart(parseOciManifest(raw)))
+    await restoreDisk(await packTart(source, raw, store), store, path.join(folder, 'disk'))
+    assert.ok((await fs.readFile(path.join(folder, 'disk'))).equals(disk))
+    opened.close()
+    // Where somebody else packs, it may be the same layers.
+    await push(content, target('mac'), options([], false))
+    assert.ok((await kept()) > before)
+  })
+
+  it('fails in words for a VM that has nothing of a Mac, and sends nothing', async () => {
+    await assert.rejects(push(small.digest, target('none'), options([], true)), /push it without --format tart/)
+    const opened = openRegistry(login())
+    await assert.rejects(opened.repository('team/none').resolve('v1'))
+    opened.close()
+  })
+})

@@ -1,0 +1,135 @@
+// Sends an image to an OCI registry, straight from this node: what the registry lacks, and the manifest last. Cut off, the
+// next try sends the rest. Credentials are asked for when they are needed, and kept nowhere.
+import type { RegistryLogin } from '../../api/nodes/captures.ts'
+import type { PushFormat } from '../../api/records.ts'
+import type { ContentStore } from '../../images/content.ts'
+import { copy } from '../../oci/copy.ts'
+import { type Forwarding, forwardTo } from '../../oci/forward.ts'
+import { imageSource } from '../../oci/image-target.ts'
+import { openRegistry, type Repository } from '../../oci/registry/registry.ts'
+import type { Source } from '../../oci/target.ts'
+import { tartSource } from '../../oci/tart/write.ts'
+import { parseImageReference } from '../../rules/image-reference.ts'
+import type { CaptureProgress } from './reporter.ts'
+
+/** About three minutes without progress: a registry that is restarted is waited for. */
+const patience = { attempts: 12, firstDelayMs: 500, maxDelayMs: 30_000, maxRetryAfterMs: 120_000 }
+
+export interface PushTarget {
+  /** `<registry_host>/<repository>/<image>:TAG` */
+  readonly reference: string
+  /** What the VM was deployed from, where that is in a registry: what is there already is not sent. */
+  readonly from: string | undefined
+  readonly login: RegistryLogin
+}
+
+/** What a push has sent while it was being packed. */
+export interface Sent {
+  /** They count as sent, not as skipped. */
+  readonly bytes: number
+  /** Digests of what the registry has. */
+  readonly there: ReadonlySet<string>
+}
+
+export interface PushOptions {
+  /** What was sent before, in this very push. */
+  readonly sent: Sent | undefined
+  readonly store: ContentStore
+  readonly format: PushFormat | undefined
+  /** Nobody else packs anything: what was made for this push alone may go. */
+  isAlone(): Promise<boolean>
+  readonly signal: AbortSignal
+  progress(progress: CaptureProgress): void
+  /** Throws when nobody wants it any more: asked before anything becomes visible. */
+  confirm(): Promise<void>
+}
+
+/** Returns the digest of the manifest in the registry. */
+export async function push(content: string, target: PushTarget, options: PushOptions): Promise<string> {
+  const { store, sent, signal, progress } = options
+  using place = openTarget(target)
+  await using source =
+    options.format === 'tart' ? sourceForTart(options) : { target: imageSource(store), ...nothingMade }
+  const { digest } = await copy(
+    { target: source.target, reference: content },
+    { target: place.repository, reference: place.tag },
+    {
+      signal,
+      there: sent?.there,
+      beforeFinish: options.confirm,
+      onProgress: ({ bytesTotal, bytesDone, bytesSkipped }) =>
+        progress({
+          percent: bytesTotal === 0 ? 0 : Math.min(99, (100 * bytesDone) / bytesTotal),
+          bytes: bytesDone,
+          phase: 'sending',
+          bytesTotal,
+          bytesSkipped: Math.max(0, bytesSkipped - (sent?.bytes ?? 0)),
+        }),
+    },
+  )
+  return digest
+}
+
+const nothingMade: AsyncDisposable = { [Symbol.asyncDispose]: async () => undefined }
+
+/** Its layers have to be made before they can be sent: they take room until the push is over. */
+function sourceForTart({ store, isAlone, signal, progress }: PushOptions): AsyncDisposable & { target: Source } {
+  const target = tartSource(store, {
+    signal,
+    onProgress: ({ bytes, of }) =>
+      progress({ percent: 0, bytes: 0, phase: `packing for tart, ${Math.floor((100 * bytes) / of)} %` }),
+  })
+  return {
+    target,
+    async [Symbol.asyncDispose]() {
+      const beforeMs = Date.now()
+      if (await isAlone()) for (const digest of target.made) await store.deleteUnused(digest, beforeMs)
+    },
+  }
+}
+
+export interface HeadStart {
+  through(store: ContentStore): ContentStore
+  /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
+  end(): Promise<void>
+  sent(): Sent
+}
+
+/** Sends chunks while others are still being packed. */
+export function startSending(target: PushTarget, signal: AbortSignal): HeadStart {
+  const place = openTarget(target)
+  let forwarding: Forwarding | undefined
+  let sentBytes = 0
+  const onSent = (bytes: number): void => {
+    sentBytes = bytes
+  }
+  return {
+    sent: () => ({ bytes: sentBytes, there: forwarding?.there ?? new Set() }),
+    through(store) {
+      forwarding = forwardTo(place.repository, store, { signal, onSent })
+      return forwarding.store
+    },
+    async end() {
+      await forwarding?.idle()
+      place[Symbol.dispose]()
+    },
+  }
+}
+
+function openTarget({
+  reference: text,
+  from,
+  login,
+}: PushTarget): Disposable & { repository: Repository; tag: string } {
+  const parsed = parseImageReference(text, 'push')
+  if (!parsed.ok) throw new Error(`${parsed.problem}; ${parsed.hint}`)
+  const { registry: host, repository, target: tag } = parsed.reference
+  const source = from === undefined ? undefined : parseImageReference(from, 'pull')
+  const isNear = source?.ok === true && source.reference.registry === host && source.reference.repository !== repository
+  const registry = openRegistry({ ...login, retry: patience })
+  return {
+    repository: registry.repository(repository, isNear ? { mountFrom: source.reference.repository } : {}),
+    tag,
+    [Symbol.dispose]: () => registry.close(),
+  }
+}

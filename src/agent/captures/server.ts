@@ -1,0 +1,46 @@
+// What captures say to the server, over the connections that are for large content.
+import {
+  findMissingBlobs,
+  finishCapture,
+  getCaptureCredentials,
+  putBlob,
+  reportCapture,
+} from '../../api/nodes/captures.ts'
+import { type Connection, isPassing } from '../link/connection.ts'
+import type { CaptureServer } from './captures.ts'
+
+/** A server looks at every chunk of a large image before it answers. */
+const timeoutMs = 120_000
+/** A chunk is small; a connection that takes longer is dead, or as good as that. */
+const putTimeoutMs = 10 * 60_000
+
+export function captureServer(content: Connection): CaptureServer {
+  const turning = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      if (isPassing(error)) content.turn()
+      throw error
+    }
+  }
+  return {
+    missing: (digests, signal) =>
+      turning(async () => {
+        const answer = await content.call(findMissingBlobs, { body: { digests: [...digests] }, timeoutMs }, signal)
+        return answer.missing
+      }),
+    put: (digest, bytes, signal) =>
+      turning(() => {
+        const late = AbortSignal.timeout(putTimeoutMs)
+        return content.upload(putBlob, { digest }, bytes, AbortSignal.any([signal, late]))
+      }),
+    finish: (capture, digest, signal) =>
+      turning(async () => {
+        const body = { content: digest }
+        return (await content.call(finishCapture, { params: { capture }, body, timeoutMs }, signal)).missing
+      }),
+    login: (capture, signal) => turning(() => content.call(getCaptureCredentials, { params: { capture } }, signal)),
+    report: (capture, state, signal) =>
+      turning(async () => void (await content.call(reportCapture, { params: { capture }, body: state }, signal))),
+  }
+}

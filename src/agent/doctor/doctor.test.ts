@@ -1,0 +1,182 @@
+// What the doctor finds of a host, and what it advises: on folders, limits and servers of the test's own.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { SimulatedDriver } from '../../drivers/simulated.ts'
+import {
+  type Check,
+  examine,
+  firmwareCheck,
+  folderCheck,
+  hypervisorCheck,
+  limitsCheck,
+  macosCheck,
+  nodeCheck,
+  portsCheck,
+  sizeCheck,
+  spaceCheck,
+  virtualisationCheck,
+} from './doctor.ts'
+import { type Ask, macCheck, sleepCheck, softnetCheck } from './mac.ts'
+import { serverChecks } from './server.ts'
+
+const signal = new AbortController().signal
+const one = async (check: Check) => {
+  const [found] = await examine([check], signal)
+  assert.ok(found)
+  return found
+}
+let folder: string
+before(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-doctor-'))
+})
+after(() => fs.rm(folder, { recursive: true }))
+
+describe('the checks of a host', () => {
+  it('tell an old Node from one that will do', async () => {
+    assert.equal((await one(nodeCheck('24.1.0'))).result, 'ok')
+    assert.deepEqual(await one(nodeCheck('20.19.0')), {
+      check: 'node',
+      result: 'problem',
+      found: 'Node 20.19.0',
+      advice: 'svc3 needs Node 24 or newer',
+    })
+  })
+
+  it('ask the driver', async () => {
+    const driver = new SimulatedDriver({ maxVms: 2 })
+    assert.match((await one(hypervisorCheck(driver))).found, /at most 2 VMs$/)
+    const broken = { ...driver, probe: async () => ({ ok: false, problem: 'brew install tart', version: 'none', architectures: [], gpus: 0 }) } // biome-ignore format: one thought
+    const found = await one(hypervisorCheck(broken as unknown as SimulatedDriver))
+    assert.deepEqual([found.result, found.found, found.advice], ['problem', 'none', 'brew install tart'])
+  })
+
+  it('look at the folder of the node', async () => {
+    const open = path.join(folder, 'open')
+    await fs.mkdir(open)
+    await fs.chmod(open, 0o755)
+    const seen = await one(folderCheck(open))
+    assert.deepEqual([seen.result, seen.advice], ['warning', `it holds the key of this node: chmod 700 ${open}`])
+    await fs.chmod(open, 0o700)
+    assert.equal((await one(folderCheck(open))).result, 'ok')
+    assert.match((await one(folderCheck(path.join(folder, 'none')))).found, /not there yet/)
+    const file = path.join(folder, 'file')
+    await fs.writeFile(file, '')
+    assert.equal((await one(folderCheck(file))).result, 'problem')
+    assert.match((await one(spaceCheck(path.join(folder, 'none', 'deeper')))).found, /GiB free for /)
+  })
+
+  it('look at what macOS needs, where a node is set up for it', async () => {
+    assert.equal((await one(macosCheck(async () => undefined))).result, 'ok')
+    const missing = { openCore: { file: path.join(folder, 'OpenCore.img'), format: 'raw' } } as const
+    const found = await one(macosCheck(async () => missing))
+    assert.deepEqual([found.result, found.found], ['problem', `boot disk ${missing.openCore.file} (ENOENT)`])
+    // A file that cannot be used is a finding, not the end of the doctor.
+    const refused = await one(
+      macosCheck(async () => {
+        throw new Error('agent.json: chmod 600')
+      }),
+    )
+    assert.deepEqual([refused.result, refused.advice], ['problem', 'agent.json: chmod 600'])
+  })
+
+  it('know whether a Mac falls asleep', async () => {
+    const said = (minutes: number) => async () =>
+      `System-wide power settings:\n sleep                ${minutes} (sleep prevented)\n`
+    assert.equal((await one(sleepCheck(said(0)))).result, 'ok')
+    const asleep = await one(sleepCheck(said(10)))
+    assert.deepEqual([asleep.result, asleep.found], ['warning', 'after 10 minutes'])
+  })
+
+  it('know what a Mac can run, and what to do where it cannot', async () => {
+    const mac = { platform: 'darwin', arch: 'arm64' }
+    const says =
+      (version: string, support = '1'): Ask =>
+      async (program) =>
+        program === 'sw_vers' ? `${version}\n` : `${support}\n`
+    const cases: readonly (readonly [Ask, typeof mac, string, RegExp, RegExp | undefined])[] = [
+      [says('15.1'), mac, 'ok', /^macOS 15\.1, Apple's Virtualization framework$/, undefined],
+      [says('13.6'), mac, 'warning', /macOS 13\.6/, /suspended from macOS 14 on/],
+      [says('12.7'), mac, 'problem', /macOS 12\.7/, /macOS 13 or newer is needed/],
+      [says('15.1', '0'), mac, 'problem', /none/, /is a VM itself/],
+      [says('15.1'), { ...mac, arch: 'x64' }, 'problem', /darwin on x64/, /use --driver qemu/],
+      [says(''), { platform: 'linux', arch: 'arm64' }, 'problem', /linux on arm64/, /use --driver qemu/],
+    ]
+    for (const [ask, host, result, found, advice] of cases) {
+      const seen = await one(macCheck(ask, host))
+      assert.equal(seen.result, result, seen.found)
+      assert.match(seen.found, found)
+      if (advice) assert.match(seen.advice ?? '', advice)
+      else assert.equal(seen.advice, undefined)
+    }
+  })
+
+  it('know whether guests can be sealed off by Softnet, which has to be root', async () => {
+    const file = (mode: number, uid: number) => async () => ({ path: '/opt/softnet', mode, uid })
+    assert.equal((await one(softnetCheck(file(0o104755, 0)))).result, 'ok')
+    assert.match((await one(softnetCheck(async () => undefined))).advice ?? '', /brew reinstall openai\/tools\/tart/)
+    for (const look of [file(0o100755, 0), file(0o104755, 501)])
+      assert.match((await one(softnetCheck(look))).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
+  })
+
+  it('come to a result on every host', async () => {
+    for (const check of [virtualisationCheck, firmwareCheck, portsCheck, sizeCheck, limitsCheck]) {
+      const { result, found, advice } = await one(check)
+      assert.ok(found.length > 0)
+      assert.equal(result === 'ok', advice === undefined, check.check)
+      assert.doesNotMatch(found, /could not be looked at/, check.check)
+    }
+  })
+})
+
+describe('the checks of the service', () => {
+  /** A service that answers with this version, and whose clock is so many seconds ahead of ours. */
+  async function serving(version: string | undefined, aheadSeconds = 0) {
+    const server = http.createServer((_, response) => {
+      response.sendDate = false
+      response.setHeader('date', new Date(Date.now() + aheadSeconds * 1_000).toUTCString())
+      response.end(version === undefined ? '<html>' : JSON.stringify({ version }))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    try {
+      return await examine(serverChecks([url], undefined, '3.1.0'), signal)
+    } finally {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    }
+  }
+
+  it('say that it is reached, and that clocks agree', async () => {
+    const [service, clock] = await serving('3.1.2')
+    assert.match(service?.found ?? '', /^http:\/\/127\.0\.0\.1:\d+: version 3\.1\.2, \d+ ms$/)
+    assert.deepEqual([service?.result, clock?.result], ['ok', 'ok'])
+  })
+
+  it('warn of a clock that is off, and call it a problem where tokens would be refused', async () => {
+    const [, behind] = await serving('3.1.0', 30)
+    assert.deepEqual([behind?.result, /behind/.test(behind?.found ?? '')], ['warning', true])
+    const [, ahead] = await serving('3.1.0', -3_600)
+    assert.deepEqual([ahead?.result, /ahead of/.test(ahead?.found ?? '')], ['problem', true])
+    assert.match(ahead?.advice ?? '', /NTP/)
+  })
+
+  it('name versions that do not fit, what is no svc3, and what does not answer', async () => {
+    assert.equal((await serving('4.0.0'))[0]?.result, 'warning')
+    const [foreign, clock] = await serving(undefined)
+    assert.deepEqual([foreign?.result, foreign?.found], ['problem', 'what answers there is no svc3 (status 200)'])
+    assert.equal(clock?.result, 'warning')
+    // Nobody can listen on port 0.
+    const [silent] = await examine(serverChecks(['http://127.0.0.1:0'], undefined, '3.1.0'), signal)
+    assert.equal(silent?.result, 'problem')
+    const [none] = await examine(serverChecks([], undefined, '3.1.0'), signal)
+    assert.match(none?.advice ?? '', /--api-url/)
+  })
+})

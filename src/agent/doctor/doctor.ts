@@ -1,0 +1,206 @@
+// Looks at a host as a node: each check says what it found and what to do about it. Nothing is changed, nothing thrown:
+// a check that cannot be made is a finding, too.
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import type { Driver } from '../../drivers/driver.ts'
+import { type Accelerator, acceleratorFor, hostArchitecture } from '../../drivers/qemu/accel.ts'
+import { findUefi } from '../../drivers/qemu/firmware.ts'
+import type { MacosSettings } from '../../drivers/qemu/macos.ts'
+import { readFileIfPresent } from '../../platform/files.ts'
+import { listeners } from '../listening-ports.ts'
+
+export interface Finding {
+  readonly result: 'ok' | 'warning' | 'problem'
+  readonly found: string
+  readonly advice?: string
+}
+
+export interface Check {
+  readonly check: string
+  look(signal: AbortSignal): Promise<Finding>
+}
+
+const gib = 2 ** 30
+const ok = (found: string): Finding => ({ result: 'ok', found })
+const warning = (found: string, advice: string): Finding => ({ result: 'warning', found, advice })
+const problem = (found: string, advice: string): Finding => ({ result: 'problem', found, advice })
+
+export async function examine(
+  checks: readonly Check[],
+  signal: AbortSignal,
+): Promise<readonly (Finding & { readonly check: string })[]> {
+  return Promise.all(
+    checks.map(async ({ check, look }) => {
+      try {
+        return { check, ...(await look(signal)) }
+      } catch (error) {
+        return { check, ...problem('could not be looked at', error instanceof Error ? error.message : String(error)) }
+      }
+    }),
+  )
+}
+
+const wantedNode = 24
+
+export const nodeCheck = (version: string): Check => ({
+  check: 'node',
+  look: async () =>
+    Number(version.split('.')[0]) >= wantedNode
+      ? ok(`Node ${version}`)
+      : problem(`Node ${version}`, `svc3 needs Node ${wantedNode} or newer`),
+})
+
+export const hypervisorCheck = (driver: Driver): Check => ({
+  check: 'hypervisor',
+  async look(signal) {
+    const { ok: isOk, problem: why, version, architectures, maxVms, maxMacosVms } = await driver.probe(signal)
+    const limits = [
+      ...(maxVms === undefined ? [] : [`, at most ${maxVms} VMs`]),
+      ...(maxMacosVms === undefined ? [] : [`, at most ${maxMacosVms} VMs with macOS`]),
+    ]
+    if (!isOk) return problem(version, why ?? 'it does not work')
+    const found = `${version}: ${architectures.join(', ')}${limits.join('')}`
+    return why === undefined ? ok(found) : warning(found, why)
+  },
+})
+
+const accelerated: Readonly<Record<Accelerator, string | undefined>> = { kvm: 'KVM', hvf: 'HVF', tcg: undefined }
+
+/** Only for QEMU: tart has no other way. */
+export const virtualisationCheck: Check = {
+  check: 'virtualisation',
+  async look() {
+    if (!hostArchitecture) return problem(`processor ${process.arch}`, 'svc3 runs VMs on x86-64 and ARM hosts')
+    const found = accelerated[await acceleratorFor(hostArchitecture)]
+    if (found !== undefined) return ok(`${found}, for ${hostArchitecture}`)
+    return warning('none: VMs are emulated, and ten times slower', await whyNoKvm())
+  },
+}
+
+async function whyNoKvm(): Promise<string> {
+  const access = await fs.access('/dev/kvm', fs.constants.R_OK | fs.constants.W_OK).catch((error) => error.code)
+  if (access === 'ENOENT')
+    return 'turn virtualisation on in the firmware of this host (VT-x, AMD-V), or nested virtualisation for this VM, and load kvm_intel or kvm_amd'
+  if (access !== undefined) return 'this user may not use /dev/kvm: add it to the group kvm'
+  return "/dev/kvm is there, but this host's processor shows neither vmx nor svm: use a host of its own, or nested virtualisation"
+}
+
+export const firmwareCheck: Check = {
+  check: 'firmware',
+  async look() {
+    const architecture = hostArchitecture ?? 'amd64'
+    const files = await findUefi(architecture)
+    if (files) return ok(files.code)
+    const name = architecture === 'amd64' ? 'ovmf' : 'qemu-efi-aarch64'
+    return warning(
+      `no UEFI for ${architecture}`,
+      `images that are booted by UEFI do not start: apt-get install ${name}`,
+    )
+  },
+}
+
+/** Where none is set up: fine, unless macOS images for Intel are to run here. */
+export const macosCheck = (settings: () => Promise<MacosSettings | undefined>): Check => ({
+  check: 'macos on intel',
+  async look() {
+    const macos = await settings()
+    if (!macos) return ok('not set up; docs/hosts-linux.md says how')
+    const { openCore, smcKey } = macos
+    if (openCore) {
+      const code = await fs.access(openCore.file, fs.constants.R_OK).then(
+        () => undefined,
+        (error: NodeJS.ErrnoException) => error.code,
+      )
+      if (code !== undefined)
+        return problem(`boot disk ${openCore.file} (${code})`, 'put it there, readable by the user of the agent')
+    }
+    const ignored = (await readFileIfPresent('/sys/module/kvm/parameters/ignore_msrs').catch(() => undefined))?.trim()
+    if (ignored !== undefined && ignored !== 'Y')
+      return problem(
+        'KVM refuses what macOS asks of the processor',
+        'echo "options kvm ignore_msrs=1" > /etc/modprobe.d/kvm.conf, and load kvm again',
+      )
+    const parts = [openCore ? 'boot disk' : 'no boot disk', smcKey === undefined ? 'no SMC key' : 'SMC key']
+    return ok(parts.join(', '))
+  },
+})
+
+/** Where VMs' ports begin. */
+const firstPorts = { ssh: 8_822, vnc: 5_999, 'screen sharing': 5_900 }
+const span = 100
+
+export const portsCheck: Check = {
+  check: 'ports',
+  async look() {
+    const taken = new Set((await listeners()).map(({ port }) => port))
+    const crowded = Object.entries(firstPorts).map(([kind, first]) => {
+      const count = Array.from({ length: span }, (_, index) => first + index).filter((port) => taken.has(port)).length
+      return { text: `${span - count} of ${span} from ${first} (${kind})`, isFull: count > span / 2 }
+    })
+    const found = `free: ${crowded.map(({ text }) => text).join(', ')}`
+    return crowded.some(({ isFull }) => isFull)
+      ? warning(found, 'other programs, or VMs of another agent, hold many of them; VMs get higher ones')
+      : ok(found)
+  },
+}
+
+export const spaceCheck = (dataDir: string): Check => ({
+  check: 'disk space',
+  async look() {
+    const { bavail, bsize } = await fs.statfs(await existing(dataDir))
+    const free = (bavail * bsize) / gib
+    const found = `${free.toFixed(1)} GiB free for ${dataDir}`
+    if (free < 5) return problem(found, 'free some: an image does not fit')
+    return free < 50 ? warning(found, 'enough to try; images of macOS take 25 to 90 GiB each') : ok(found)
+  },
+})
+
+async function existing(folder: string): Promise<string> {
+  for (let at = path.resolve(folder); ; at = path.dirname(at))
+    if (await fs.access(at).then(() => true, () => false)) return at // biome-ignore format: one thought
+}
+
+export const folderCheck = (dataDir: string): Check => ({
+  check: 'data folder',
+  async look() {
+    const stat = await fs.stat(dataDir).catch((error: NodeJS.ErrnoException) => error)
+    if (stat instanceof Error)
+      return stat.code === 'ENOENT'
+        ? ok(`${dataDir} is not there yet`)
+        : problem(`${dataDir} (${stat.code})`, 'look as the user that runs the agent, or as root')
+    if (!stat.isDirectory()) return problem(`${dataDir} is not a folder`, 'choose another with --data DIR')
+    const isOpen = (stat.mode & 0o077) !== 0
+    return isOpen
+      ? warning(`${dataDir} is open to other users`, `it holds the key of this node: chmod 700 ${dataDir}`)
+      : ok(dataDir)
+  },
+})
+
+export const sizeCheck: Check = {
+  check: 'size',
+  async look() {
+    const memory = os.totalmem() / gib
+    const found = `${os.availableParallelism()} cores, ${memory.toFixed(1)} GiB of memory`
+    return memory < 4 ? warning(found, 'a VM of the usual size does not fit; give smaller ones') : ok(found)
+  },
+}
+
+const fewestFiles = 4_096
+
+export const limitsCheck: Check = {
+  check: 'limits',
+  async look() {
+    const limits = await readFileIfPresent('/proc/self/limits').catch(() => undefined)
+    if (limits === undefined) return ok('those of this system')
+    const of = (name: string): number => {
+      const [, , hard = ''] = new RegExp(`^${name}\\s+(\\S+)\\s+(\\S+)`, 'm').exec(limits) ?? []
+      return hard === 'unlimited' ? Number.POSITIVE_INFINITY : Number(hard)
+    }
+    const [files, processes] = [of('Max open files'), of('Max processes')]
+    const found = `${files} open files, ${Number.isFinite(processes) ? processes : 'any number of'} processes`
+    if (files < fewestFiles)
+      return warning(found, `raise the limit of open files to ${fewestFiles} or more (ulimit -n)`)
+    return processes < 1_024 ? warning(found, 'raise the limit of processes to 1024 or more (ulimit -u)') : ok(found)
+  },
+}

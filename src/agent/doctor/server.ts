@@ -1,0 +1,104 @@
+// What a host finds of the service: whether it is reached, whether versions fit, whether the two clocks agree.
+import { getClusterInfo } from '../../api/service/service.ts'
+import { httpTransport } from '../../client/http.ts'
+import type { Trust } from '../../client/tls.ts'
+import { ConnectionError } from '../../client/transport.ts'
+import { versionAdvice } from '../../rules/versions.ts'
+import type { Check, Finding } from './doctor.ts'
+
+const patienceMs = 10_000
+const largestAnswer = 1_048_576
+/** Tokens are judged with so much patience. */
+const refusedSeconds = 60
+const oddSeconds = 5
+
+interface Answer {
+  readonly version: string
+  /** Of the server's clock against ours; undefined where it does not tell. */
+  readonly aheadSeconds: number | undefined
+  readonly roundTripMs: number
+}
+
+/** One check for reaching it, one for its clock, by one request to each address. */
+export function serverChecks(apiUrls: readonly string[], trust: Trust | undefined, version: string): readonly Check[] {
+  if (apiUrls.length === 0)
+    return [
+      {
+        check: 'service',
+        look: async () => ({
+          result: 'warning',
+          found: 'no address of a service is known',
+          advice: 'name it with --api-url URL, to see whether it is reached and whether the clocks agree',
+        }),
+      },
+    ]
+  return apiUrls.flatMap((apiUrl) => {
+    let asked: Promise<Answer> | undefined
+    const ask = (signal: AbortSignal): Promise<Answer> => {
+      asked ??= askServer(apiUrl, trust, signal)
+      return asked
+    }
+    return [
+      { check: 'service', look: (signal) => reached(apiUrl, version, ask(signal)) },
+      { check: 'clock', look: (signal) => clock(ask(signal)) },
+    ]
+  })
+}
+
+async function askServer(apiUrl: string, trust: Trust | undefined, signal: AbortSignal): Promise<Answer> {
+  const transport = httpTransport({ maxSockets: 1, trust })
+  const startMs = performance.now()
+  const before = Date.now()
+  const response = await transport({
+    method: getClusterInfo.method,
+    url: `${apiUrl}${getClusterInfo.path}`,
+    headers: { accept: 'application/json' },
+    body: undefined,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+    fresh: false,
+  })
+  const roundTripMs = performance.now() - startMs
+  const text = await response.text(largestAnswer)
+  const date = Date.parse(response.header('date') ?? '')
+  // The header has whole seconds, cut off: half of one is the best guess.
+  const aheadSeconds = Number.isNaN(date) ? undefined : (date + 500 - (before + roundTripMs / 2)) / 1_000
+  return { version: versionIn(response.status, text), aheadSeconds, roundTripMs }
+}
+
+function versionIn(status: number, text: string): string {
+  try {
+    const { version } = JSON.parse(text) as { version?: unknown }
+    if (status === 200 && typeof version === 'string') return version
+  } catch {
+    // Not ours.
+  }
+  throw new Error(`what answers there is no svc3 (status ${status})`)
+}
+
+async function reached(apiUrl: string, version: string, answer: Promise<Answer>): Promise<Finding> {
+  try {
+    const { version: theirs, roundTripMs } = await answer
+    const found = `${apiUrl}: version ${theirs}, ${Math.round(roundTripMs)} ms`
+    const advice = versionAdvice(version, theirs)
+    return advice === undefined ? { result: 'ok', found } : { result: 'warning', found, advice }
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    const advice = error instanceof ConnectionError ? error.hint : 'is the address right?'
+    return { result: 'problem', found: message, advice }
+  }
+}
+
+async function clock(answer: Promise<Answer>): Promise<Finding> {
+  const { aheadSeconds, roundTripMs } = await answer.catch(() => ({ aheadSeconds: undefined, roundTripMs: 0 }))
+  if (aheadSeconds === undefined)
+    return { result: 'warning', found: 'not known', advice: 'the service did not tell the time' }
+  // It looked at its clock at some moment between question and answer: so much is not known.
+  const off = Math.max(0, Math.abs(aheadSeconds) - 0.5 - roundTripMs / 2_000)
+  const found =
+    off < 1
+      ? 'as that of the service'
+      : `${off.toFixed(1)} s ${aheadSeconds > 0 ? 'behind' : 'ahead of'} that of the service`
+  if (off < oddSeconds) return { result: 'ok', found }
+  const advice = 'set the time of both by NTP (timedatectl set-ntp true; on macOS: sntp -sS time.apple.com)'
+  return { result: off < refusedSeconds ? 'warning' : 'problem', found, advice }
+}

@@ -1,0 +1,181 @@
+// An image by its content: a folder `sha256-<hex>` with disk, kernel, initrd, memory and what tart needs, made from the
+// manifest of that digest, there whole or not at all. An ISO is the same, of which only the disk is used.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { BaseImage, Boot, MachineFiles, MemoryState } from '../../drivers/driver.ts'
+import type { ContentSource } from '../../images/content.ts'
+import { resolveLayers } from '../../images/extents.ts'
+import { type Attachment, digestPattern, type Layer, type Manifest } from '../../images/format.ts'
+import type { WorkOptions } from '../../images/pack/parallel.ts'
+import { restoreAttachment, restoreDisk } from '../../images/restore.ts'
+import { readManifest } from '../../images/stored-manifests.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'
+
+export interface MakeContentOptions {
+  readonly source: ContentSource
+  /** What it was wanted as; absent for ISOs. */
+  readonly name?: string | undefined
+  readonly signal: AbortSignal
+  progress(percent: number): void
+}
+
+/** What `image.json` says. Paths are relative to its folder. */
+interface Description {
+  readonly formatVersion: 1
+  readonly name?: string | undefined
+  readonly digest: string
+  readonly architecture: Manifest['architecture']
+  readonly virtualSizeBytes: number
+  readonly boot: Boot
+  readonly os?: Manifest['os']
+  /** Of the memory that lies beside the disk. */
+  readonly memory?: MemoryState['description']
+  readonly machine?: MachineFiles
+}
+
+const file = {
+  disk: 'disk.raw',
+  kernel: 'kernel',
+  initrd: 'initrd',
+  memory: 'memory',
+  machine: 'machine.json',
+  nvram: 'nvram.bin',
+  description: 'image.json',
+} as const
+const folderPattern = /^sha256-[0-9a-f]{64}$/
+const fetchesAtOnce = 4
+
+/** Digests come from outside: only one that is one becomes a path. */
+export function contentFolder(folder: string, digest: string): string {
+  if (digestPattern.test(digest)) return path.resolve(folder, digest.replace(':', '-'))
+  throw new Error(`"${digest.slice(0, 80)}" is not a digest; update the agent or the server`)
+}
+
+export async function findContent(folder: string, digest: string): Promise<BaseImage | undefined> {
+  const inside = contentFolder(folder, digest)
+  const known = await describedIn(inside)
+  if (!known) return undefined
+  const { name = digest, virtualSizeBytes, memory, os, machine } = known
+  const disk = path.join(inside, file.disk)
+  return {
+    name,
+    digest,
+    disk,
+    format: 'raw',
+    virtualSizeBytes,
+    boot: bootIn(inside, known.boot),
+    ...(os && { os }),
+    ...(memory && { memory: { file: path.join(inside, file.memory), description: memory } }),
+    ...(machine && { machine: machineIn(inside, machine) }),
+  }
+}
+
+/** Images that are there: the digest of each, by the name under which it was wanted first. */
+export async function contentNames(folder: string): Promise<[name: string, digest: string][]> {
+  const entries = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw error
+  })
+  const found = entries.filter((entry) => folderPattern.test(entry)).map((entry) => path.join(folder, entry))
+  const known = await Promise.all(found.map(describedIn))
+  return known.flatMap((each) => (each?.name === undefined ? [] : [[each.name, each.digest]]))
+}
+
+/** Where it is there already, made by another process meanwhile, that one stays. */
+export async function makeContent(folder: string, digest: string, options: MakeContentOptions): Promise<void> {
+  const { source, name, signal } = options
+  const target = contentFolder(folder, digest)
+  await removeStale(folder)
+  const manifest = await readManifest(source, digest, signal)
+  const { architecture, virtualSizeBytes, boot, os, layers, memory, machine } = manifest
+  await using temporary = await makeTemporary(folder, path.basename(target))
+  const inside = (part: keyof typeof file): string => path.join(temporary.path, file[part])
+
+  const attachments: ['kernel' | 'initrd' | 'memory' | 'machine' | 'nvram', Attachment][] = []
+  if (boot.kind === 'kernel') attachments.push(['kernel', boot.kernel])
+  if (boot.kind === 'kernel' && boot.initrd) attachments.push(['initrd', boot.initrd])
+  if (memory) attachments.push(['memory', memory.state])
+  if (machine) attachments.push(['machine', machine.config])
+  if (machine?.nvram) attachments.push(['nvram', machine.nvram])
+  const ofAll = attachments.reduce((sum, [, { chunks }]) => sum + shownBytes([{ chunks }]), shownBytes(layers))
+  const work = progressOver(ofAll, options)
+
+  await restoreDisk(manifest, source, inside('disk'), work(shownBytes(layers)))
+  for (const [part, attachment] of attachments)
+    await restoreAttachment(attachment, source, inside(part), work(shownBytes([attachment])))
+  const description: Description = {
+    formatVersion: 1,
+    name,
+    digest,
+    architecture,
+    virtualSizeBytes,
+    ...(memory && { memory: memory.description }),
+    ...(os && { os }),
+    ...(machine && { machine: { config: file.machine, ...(machine.nvram && { nvram: file.nvram }) } }),
+    boot:
+      boot.kind === 'firmware'
+        ? boot
+        : {
+            kind: 'kernel',
+            kernel: file.kernel,
+            ...(boot.initrd && { initrd: file.initrd }),
+            commandLine: boot.commandLine,
+          },
+  }
+  await writeFileAtomically(inside('description'), `${JSON.stringify(description, undefined, 2)}\n`)
+  signal.throwIfAborted()
+  // Takes the place of a damaged one. VMs that run on that have its files open, and those stay.
+  await temporary.become(target, { replace: (await findContent(folder, digest)) === undefined })
+}
+
+/** Percent of the whole, over parts that are restored one after the other; told when the number is another. */
+function progressOver(of: number, { signal, progress }: MakeContentOptions): (partBytes: number) => WorkOptions {
+  let before = 0
+  let told = -1
+  return (partBytes) => {
+    const from = before
+    before += partBytes
+    const onProgress: WorkOptions['onProgress'] = ({ bytes }) => {
+      const percent = Math.min(100, Math.floor((100 * (from + bytes)) / of))
+      if (percent > told) progress(percent)
+      told = Math.max(told, percent)
+    }
+    return { signal, parallel: fetchesAtOnce, onProgress }
+  }
+}
+
+/** What is fetched for these: chunks that are hidden by later layers are not. */
+function shownBytes(layers: readonly Layer[]): number {
+  const shown = new Set(resolveLayers(layers).map(({ chunk }) => chunk))
+  let bytes = 0
+  for (const chunk of shown) bytes += chunk?.storedBytes ?? 0
+  return bytes
+}
+
+/** Undefined also where it is damaged, or without its disk: then it is made again. */
+async function describedIn(inside: string): Promise<Description | undefined> {
+  const text = await readFileIfPresent(path.join(inside, file.description))
+  if (text === undefined) return undefined
+  try {
+    const known = JSON.parse(text) as Description
+    const { size } = await fs.stat(path.join(inside, file.disk))
+    return size === known.virtualSizeBytes ? known : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const bootIn = (inside: string, boot: Boot): Boot =>
+  boot.kind === 'firmware'
+    ? boot
+    : {
+        ...boot,
+        kernel: path.join(inside, boot.kernel),
+        ...(boot.initrd !== undefined && { initrd: path.join(inside, boot.initrd) }),
+      }
+
+const machineIn = (inside: string, { config, nvram }: MachineFiles): MachineFiles => ({
+  config: path.join(inside, config),
+  ...(nvram !== undefined && { nvram: path.join(inside, nvram) }),
+})

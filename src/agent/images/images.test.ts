@@ -1,0 +1,150 @@
+// Images are built once, for all who wait, and no longer than somebody waits.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, describe, it } from 'node:test'
+import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
+import { scriptedDriver } from '../../../test/support/stand-ins/scripted-driver.ts'
+import type { BaseImage } from '../../drivers/driver.ts'
+import { silentLog } from '../../platform/log.ts'
+import { createPins } from './cache-pins.ts'
+import { type Images, openImages, pretendImages } from './images.ts'
+import type { MakeOptions, Recipe } from './recipes.ts'
+
+const image: BaseImage = {
+  name: 'built',
+  digest: 'sha256:1',
+  disk: '/images/disk.raw',
+  format: 'raw',
+  virtualSizeBytes: 2 ** 30,
+  boot: { kind: 'firmware' },
+}
+const wanted = { name: 'tiny', recipe: 'tiny' }
+const never = new AbortController().signal
+const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-images-'))
+after(() => fs.rm(root, { recursive: true, force: true }))
+let folders = 0
+const noBlobs = async () => assert.fail('nothing is fetched')
+
+/** A recipe whose builds end when the test says so. */
+function kitchen() {
+  const started = Promise.withResolvers<MakeOptions>()
+  const finished = Promise.withResolvers<void>()
+  finished.promise.catch(() => undefined)
+  let builds = 0
+  let isThere = false
+  const recipe: Recipe = {
+    find: async () => (isThere ? image : undefined),
+    async make(_folder, options) {
+      builds++
+      started.resolve(options)
+      options.signal.addEventListener('abort', () => finished.reject(options.signal.reason))
+      await finished.promise
+      isThere = true
+    },
+  }
+  const folder = path.join(root, String(++folders))
+  const open = (added = () => {}) =>
+    openImages({ folder, recipes: { tiny: recipe }, openBlob: noBlobs, added, log: silentLog })
+  return { recipe, started: started.promise, finished, open, builds: () => builds }
+}
+
+describe('images that are to be kept', () => {
+  it('and cannot be had for now do not keep others from being fetched, and say why', async () => {
+    const ready = Promise.withResolvers<void>()
+    const ensure: Images['ensure'] = async ({ name }, { signal, waits }) => {
+      if (name === 'third') return image
+      const left = once(signal, 'abort')
+      waits?.('a server has to come back')
+      await left
+      throw signal.reason
+    }
+    const retry = { attempts: Infinity, firstDelayMs: 600_000, maxDelayMs: 600_000, maxRetryAfterMs: 0 }
+    const pins = createPins({
+      images: { ...pretendImages(), ensure },
+      changed: () => pins.report().some(({ state }) => state === 'Ready') && ready.resolve(),
+      log: silentLog,
+      retry,
+    })
+    pins.want({ images: ['first', 'second', 'third'].map((name) => ({ name, content: name })), drops: [] })
+    await ready.promise
+    const problem = 'the image "first" could not be fetched: a server has to come back'
+    const [first] = pins.report()
+    assert.deepEqual([first?.state, first?.problem], ['Failed', problem])
+    await pins.stop()
+  })
+})
+
+describe('images', () => {
+  it('are built once for all who want them, also other agents of this process', async () => {
+    const { started, finished, open, builds } = kitchen()
+    const [one, other] = [await open(), await open()]
+    const told: string[] = []
+    const options = { signal: never, progress: (phase: string) => void told.push(phase) }
+    const all = [one.ensure(wanted, options), one.ensure(wanted, options), other.ensure(wanted, options)]
+    ;(await started).progress('unpacking')
+    finished.resolve()
+    for (const made of await Promise.all(all)) assert.deepEqual(made, { ...image, name: 'tiny' })
+    assert.equal(builds(), 1)
+    assert.ok(told.includes('building the image') && told.includes('building the image: unpacking'))
+    assert.deepEqual([one.names(), other.names()], [['tiny'], ['tiny']])
+    await one.ensure(wanted, options)
+    assert.equal(builds(), 1)
+  })
+
+  it('are built as long as somebody waits for them', async () => {
+    const { started, open } = kitchen()
+    const images = await open()
+    const [first, second] = [new AbortController(), new AbortController()]
+    const bothWait = Promise.withResolvers<void>()
+    let waiting = 0
+    const progress = () => void (++waiting === 2 && bothWait.resolve())
+    const options = (signal: AbortSignal) => ({ signal, progress })
+    const left = assert.rejects(images.ensure(wanted, options(first.signal)), { name: 'AbortError' })
+    const stayed = assert.rejects(images.ensure(wanted, options(second.signal)), { name: 'AbortError' })
+    const { signal } = await started
+    await bothWait.promise
+    first.abort()
+    await left
+    assert.equal(signal.aborted, false)
+    second.abort()
+    await stayed
+    assert.equal(signal.aborted, true)
+  })
+
+  it('that cannot be had are refused with the reason', async () => {
+    const { finished, open } = kitchen()
+    const images = await open()
+    const options = { signal: never, progress: () => undefined }
+    finished.reject(new Error('no such package'))
+    await assert.rejects(images.ensure(wanted, options), /"tiny" could not be built: no such package/)
+    await assert.rejects(images.ensure({ name: 'x' }, options), /"x" is not on this node/)
+    await assert.rejects(images.ensure({ name: 'x', recipe: 'constructor' }, options), /no recipe "constructor"/)
+  })
+
+  it('are named in the report of the node as soon as they are there', async () => {
+    const { recipe, finished } = kitchen()
+    finished.resolve()
+    await using rig = await AgentRig.make()
+    const agent = await rig.launch({ driver: scriptedDriver(rig.world, 'scripted'), recipes: { tiny: recipe } })
+    await agent.ready
+    assert.deepEqual(rig.server.nodes.at(-1)?.images, [])
+    const told = rig.server.nextNode(({ images }) => images.includes('tiny'))
+    const report = await rig.server.fulfilled(rig.server.want({ uid: 'a', image: wanted }))
+    assert.deepEqual([report.power, report.diskGb], ['running', 1])
+    await told
+  })
+
+  it('under way do not keep a VM from being deleted', async () => {
+    const { recipe, started } = kitchen()
+    await using rig = await AgentRig.make()
+    const agent = await rig.launch({ driver: scriptedDriver(rig.world, 'scripted'), recipes: { tiny: recipe } })
+    await agent.ready
+    rig.server.want({ uid: 'a', image: wanted })
+    await started
+    const report = await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'deleted' }))
+    assert.equal(report.power, 'removed')
+  })
+})

@@ -1,0 +1,292 @@
+// The node's copies of images and ISOs. One with content is fetched from the server, one in a registry from there, one
+// with a recipe is built here.
+import path from 'node:path'
+import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { RetryPolicy } from '../../client/retry.ts'
+import type { BaseImage } from '../../drivers/driver.ts'
+import type { ContentSource, ContentStore } from '../../images/content.ts'
+import { chunksOf } from '../../images/manifest.ts'
+import { eachAtOnce } from '../../images/pack/parallel.ts'
+import { openStore } from '../../images/store.ts'
+import { readManifest } from '../../images/stored-manifests.ts'
+import type { Log } from '../../platform/log.ts'
+import type { NodeContent } from '../captures/pack.ts'
+import { reasonOf } from '../vms/messages.ts'
+import { contentNames, findContent } from './content.ts'
+import { fetchedContent, type OpenBlob } from './content-source.ts'
+import { fillContent } from './fill-content.ts'
+import { type Holders, nobody } from './holders.ts'
+import { type Copy, markUsed, packing } from './inventory.ts'
+import { openLeases } from './leases.ts'
+import type { PeerContent } from './peers.ts'
+import { openPulledImages } from './pulled-images.ts'
+import type { Recipe } from './recipes.ts'
+import type { AskLogin } from './registry-image.ts'
+import { createPulledWays, type Filling, type FillingOptions } from './registry-provider.ts'
+import { openRoom, type Space } from './room.ts'
+import { type EnsureOptions, share, type Way } from './single-flight.ts'
+
+export type WantedImage = WantedVm['image']
+export interface WantedIso {
+  readonly name: string
+  /** The digest of its manifest. */
+  readonly content: string
+}
+
+/** What a copy is known by. */
+export const keyOf = ({ content, recipe }: Pick<WantedImage, 'content' | 'recipe'>): string =>
+  content ?? `recipe:${recipe ?? ''}`
+
+/** What the copy is known by that a disk stands on. */
+export const baseKeyOf = (image: WantedImage, { digest }: Pick<BaseImage, 'digest'>): string =>
+  image.reference === undefined ? keyOf(image) : digest
+
+export interface Images {
+  /** The node's copy, made when it is not there yet. */
+  ensure(image: WantedImage, options: EnsureOptions): Promise<BaseImage>
+  /** The file, fetched when it is not there yet. */
+  ensureIso(iso: WantedIso, options: EnsureOptions): Promise<string>
+  /** Names of the images that are here. */
+  names(): readonly string[]
+  /** Keys of those that are to stay, used or not. */
+  keep(keys: readonly string[]): Promise<void>
+  /** Removes a copy, unless it is used or to stay. */
+  drop(key: string): Promise<void>
+  copies(): readonly Copy[]
+  /** Undefined where nothing takes any. */
+  space(): Space | undefined
+  /**
+   * Until it is released, no chunk goes that no manifest here names: for whoever puts some, until they are delivered.
+   * `id` tells one from another. `image` is what they are to be put together with.
+   */
+  holdContent(id: string, image?: WantedImage): Promise<() => Promise<void>>
+  /** Nobody but this one holds content here. */
+  isPackingAlone(id: string): Promise<boolean>
+  /** Content that is here, to be served to others. */
+  store(): Promise<ContentStore | undefined>
+}
+
+export interface OpenedImages extends Images {
+  /** To pack into, and to read what is here or on the server. */
+  content(): Promise<NodeContent>
+}
+
+export interface ImagesOptions {
+  readonly folder: string
+  readonly recipes: Readonly<Record<string, Recipe>>
+  /** Content from the server. */
+  readonly openBlob: OpenBlob
+  /** Content from other nodes. */
+  readonly peers?: PeerContent | undefined
+  /** How registries are reached. */
+  readonly askLogin?: AskLogin | undefined
+  /** Who else has a say in what goes; nobody when left out. */
+  readonly holders?: Holders
+  readonly quotaBytes?: number | undefined
+  /** There is one more. */
+  added(): void
+  readonly log: Log
+  /** Tests only. */
+  readonly retry?: RetryPolicy | undefined
+}
+
+export async function openImages(options: ImagesOptions): Promise<OpenedImages> {
+  const { folder, recipes, openBlob, peers, askLogin, holders = nobody, quotaBytes, added, log, retry } = options
+  /** Names, and the copies that they stand for. */
+  const here = new Map<string, string>(await contentNames(folder))
+  for (const [name, recipe] of Object.entries(recipes)) if (await recipe.find(folder)) here.set(name, `recipe:${name}`)
+  const pulled = await openPulledImages(folder)
+  let opening: Promise<ContentStore> | undefined
+
+  /** Opened with the first image that needs it; one that failed to open is tried again. */
+  const store = (): Promise<ContentStore> => {
+    opening ??= openStore(path.join(folder, 'content')).catch((error: unknown) => {
+      opening = undefined
+      throw error
+    })
+    return opening
+  }
+  const leases = openLeases(folder)
+  const evicted = (key: string): void => {
+    for (const [name, its] of here) if (its === key) here.delete(name)
+    added()
+  }
+  const room = await openRoom({ folder, recipes, quotaBytes, leases, holders, store, evicted, log })
+
+  /** Makes a copy of content that `open` has. */
+  const fill = async (
+    content: string,
+    { title, name, open, read }: Filling,
+    { signal, progress, waits }: FillingOptions,
+  ): Promise<void> => {
+    const parts = { store: await store(), near: await peers?.near(content, signal), open, read, waits, retry }
+    const need = await needOf(parts.store, fetchedContent(parts), content, signal)
+    using reserved = await room.take({ title, ...need })
+    await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress })
+  }
+
+  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => {
+    const title = `${kind} "${name}"`
+    return {
+      key: content,
+      title,
+      phase: `fetching the ${kind}`,
+      failure: 'could not be fetched',
+      next: '; what has come of it is kept for the next try',
+      find: () => findContent(folder, content),
+      make: ({ signal, progress, waits }) =>
+        fill(
+          content,
+          { title, name: kind === 'image' ? name : undefined, open: openBlob },
+          { signal, progress: (percent) => progress(undefined, percent), waits },
+        ),
+    }
+  }
+
+  const pulledWays = createPulledWays({ folder, pulled, leases, room, askLogin, store, fill })
+
+  const byRecipe = (image: WantedImage): Way => {
+    const recipe = recipeOf(image, recipes)
+    return {
+      key: keyOf(image),
+      title: `image "${image.name}"`,
+      phase: 'building the image',
+      failure: 'could not be built',
+      next: '',
+      find: () => recipe.find(folder),
+      make: (options) => recipe.make(folder, options),
+    }
+  }
+
+  const wayTo = async (image: WantedImage, options: EnsureOptions): Promise<Way> => {
+    const { name, content, reference } = image
+    if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
+    const wanted = { reference, name, vm: options.vm }
+    const known = await pulledWays.known(wanted)
+    if (known) return known
+    await make(pulledWays.learning(wanted), options)
+    const learnt = await pulledWays.known(wanted)
+    if (learnt) return learnt
+    throw new Error(`the image "${name}" is not known after it was looked at; try again`)
+  }
+
+  /** Nobody takes it away from before the first look until it is used. */
+  const get = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
+    const release = await leases.take(way.key)
+    if (options.held) options.held.defer(release)
+    try {
+      const found = await find(way, options)
+      if (options.held) {
+        await markUsed(path.dirname(found.disk))
+        room.used(way.key)
+      }
+      return found
+    } finally {
+      if (!options.held) await release()
+    }
+  }
+
+  const make = (way: Way, options: EnsureOptions): Promise<void> =>
+    share(folder, way, options).catch((error: unknown) => {
+      options.signal.throwIfAborted()
+      log.warn('an image or ISO could not be had', { name: way.title, problem: reasonOf(error) })
+      throw new Error(`the ${way.title} ${way.failure}: ${reasonOf(error)}${way.next}`, { cause: error })
+    })
+
+  const find = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
+    const there = await way.find()
+    if (there) return there
+    await make(way, options)
+    await room.settle().catch((error: unknown) => log.warn('no room was made', { problem: reasonOf(error) }))
+    const made = await way.find()
+    if (made) return made
+    throw new Error(`the ${way.title} is not there after it was made; try again`)
+  }
+
+  return {
+    names: () => [...here.keys()].filter((name) => name.length <= longestName),
+    keep: (keys) => holders.keep(keys),
+    async drop(key) {
+      if (!(await room.drop(key))) log.warn('a copy of an image stays, for it is used', { name: key })
+    },
+    async holdContent(id, image) {
+      const content = image?.reference === undefined ? undefined : (await pulled.find(image.reference))?.content
+      const releases = [await leases.take(`${packing}${id}`)]
+      if (content !== undefined) releases.push(await leases.take(content))
+      return async () => void (await Promise.all(releases.map((release) => release())))
+    },
+    async isPackingAlone(id) {
+      const taken = [...(await leases.taken())]
+      return !taken.some((key) => key.startsWith(packing) && key !== `${packing}${id}`)
+    },
+    copies: () =>
+      room.copies().map((copy) => {
+        const from = pulled.of(copy.key)
+        return from ? { ...copy, pulled: { reference: from.reference, sizeBytes: from.sizeBytes } } : copy
+      }),
+    space: room.space,
+    store,
+    async content() {
+      const opened = await store()
+      return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
+    },
+    async ensure(image, options) {
+      const found = await get(await wayTo(image, options), options)
+      const known = image.reference ?? image.name
+      const key = baseKeyOf(image, found)
+      if (here.get(known) !== key) {
+        here.set(known, key)
+        added()
+      }
+      return { ...found, name: image.name }
+    },
+    ensureIso: async ({ name, content }, options) => (await get(byContent(content, 'ISO', name), options)).disk,
+  }
+}
+
+/** What making it takes of the disk, at most. */
+async function needOf(store: ContentStore, source: ContentSource, content: string, signal: AbortSignal) {
+  const lacking = new Map<string, number>()
+  let diskBytes = 0
+  for (const { digest, storedBytes, rawBytes } of chunksOf(await readManifest(source, content, signal))) {
+    diskBytes += rawBytes
+    lacking.set(digest, storedBytes)
+  }
+  await eachAtOnce([...lacking.keys()], looksAtOnce, async (digest) => {
+    if (await store.has(digest)) lacking.delete(digest)
+  })
+  return { diskBytes, chunkBytes: [...lacking.values()].reduce((sum, bytes) => sum + bytes, 0) }
+}
+const looksAtOnce = 8
+/** As reports of nodes have them. */
+const longestName = 512
+
+function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes']): Recipe {
+  if (recipe === undefined) throw new Error(`the image "${name}" is not on this node`)
+  const found = Object.hasOwn(recipes, recipe) ? recipes[recipe] : undefined
+  if (found) return found
+  throw new Error(`this agent has no recipe "${recipe}" for the image "${name}"; update the agent`)
+}
+
+/** For hypervisors that only pretend: an image that is nothing but its name. */
+export function pretendImages(): Images {
+  return {
+    names: () => [],
+    keep: async () => undefined,
+    drop: async () => undefined,
+    holdContent: async () => async () => undefined,
+    isPackingAlone: async () => false,
+    copies: () => [],
+    space: () => undefined,
+    store: async () => undefined,
+    ensureIso: async () => '/dev/null',
+    ensure: async ({ name }) => ({
+      name,
+      digest: `simulated:${name}`,
+      disk: '/dev/null',
+      format: 'raw',
+      virtualSizeBytes: 10 * 2 ** 30,
+      boot: { kind: 'firmware' },
+    }),
+  }
+}

@@ -1,0 +1,122 @@
+// Serves content of this node to other nodes of the cluster, and to nobody else: who comes needs a certificate of the
+// cluster's authority, or the handshake fails before a byte of HTTP is read; and a ticket that the server has made for
+// exactly that pair of nodes.
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import https from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { TLSSocket } from 'node:tls'
+import type { ContentStore } from '../../images/content.ts'
+import { digestPattern } from '../../images/format.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import type { Log } from '../../platform/log.ts'
+import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from './peer-tls.ts'
+
+export interface PeerServer {
+  readonly port: number
+  /** Secrets by epoch, in base64; from now on, until a while after the last ones came. Without credentials of its own, it
+   * goes on with those that it had. */
+  trust(secrets: Readonly<Record<string, string>>, credentials: NodeCredentials | undefined): void
+  stop(): Promise<void>
+}
+
+export interface PeerServerOptions {
+  /** 0 takes a free one. */
+  readonly port: number
+  store(): Promise<ContentStore | undefined>
+  readonly log: Log
+  /** Tests only. */
+  readonly nowMs?: () => number
+}
+
+/** The server makes new ones every ten minutes: a node that it has not spoken to for so long must not trust on. */
+const trustMs = 15 * 60_000
+const mostConnections = 64
+const idleMs = 30_000
+
+export async function startPeerServer(options: PeerServerOptions): Promise<PeerServer> {
+  const { port, store, log, nowMs = () => performance.now() } = options
+  let secrets: Readonly<Record<string, string>> = {}
+  let trustedUntilMs = 0
+  let shown: NodeCredentials | undefined
+
+  /** Whether the ticket is good, and for the node that shows this certificate. */
+  const isWelcome = ({ headers, socket }: IncomingMessage): boolean => {
+    const { identity, key } = readTicket(headers.authorization)
+    const [epoch = '', uid = ''] = identity.split('.', 2)
+    const secret = Object.hasOwn(secrets, epoch) ? secrets[epoch] : undefined
+    const certificate = (socket as TLSSocket).getPeerX509Certificate()
+    if (secret === undefined || nowMs() > trustedUntilMs || !namesNode(certificate?.subjectAltName, uid)) return false
+    const wanted = createHmac('sha256', Buffer.from(secret, 'base64')).update(`${epoch}.${uid}`).digest()
+    return key.length === wanted.length && timingSafeEqual(key, wanted)
+  }
+  const server = https.createServer(
+    {
+      // Until the server has given some: nobody gets through the handshake.
+      ...peerTls(undefined),
+      requestCert: true,
+      handshakeTimeout: 5_000,
+      headersTimeout: 5_000,
+      requestTimeout: 10_000,
+      keepAliveTimeout: idleMs,
+      maxHeaderSize: 4_096,
+    },
+    (request, response) =>
+      void answer(request, response).catch((error: Error) => {
+        log.debug('a peer was not served to the end', { problem: error.message })
+        response.destroy()
+      }),
+  )
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    request.resume()
+    if (!isWelcome(request)) return void response.writeHead(401, { 'content-length': 0, connection: 'close' }).end()
+    const digest = /^\/blobs\/(.+)$/.exec(request.url ?? '')?.[1] ?? ''
+    const content = request.method === 'GET' && digestPattern.test(digest) ? await store() : undefined
+    const bytes = await content?.size(digest)
+    if (!content || bytes === undefined) return void response.writeHead(404, { 'content-length': 0 }).end()
+    response.writeHead(200, { 'content-length': bytes, 'content-type': 'application/octet-stream' })
+    await pipeline(Readable.from(sent(content.open(digest)), { objectMode: false }), response)
+  }
+  server.maxConnections = mostConnections
+  server.on('tlsClientError', (error, { authorizationError }) => {
+    // A code, whatever the types say; and nothing where there was no certificate at all.
+    const problem = String(authorizationError ?? error.message)
+    if (outOfTime.has(problem))
+      log.info('a node came for content with a certificate that is not valid at this time: are the clocks right?')
+    else log.debug('somebody without a certificate of this cluster came for content', { problem })
+  })
+  server.on('clientError', (_error, socket) => socket.destroy())
+  server.listen(port)
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    trust(given, credentials) {
+      secrets = given
+      trustedUntilMs = nowMs() + trustMs
+      if (!credentials || credentials.certificate === shown?.certificate) return
+      try {
+        server.setSecureContext(peerTls(credentials))
+        shown = credentials
+      } catch (error) {
+        // Whoever told it goes on: the node has more to do than to serve others.
+        log.error('other nodes cannot be served with the certificate that the server gave', {}, error)
+      }
+    },
+    async stop() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+async function* sent(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let count = 0
+  for await (const piece of pieces) {
+    yield piece
+    // In the middle of the second piece that anybody is sent.
+    if (++count > 1) failpoint('agent.peer.sent')
+  }
+}

@@ -1,0 +1,60 @@
+// What was pulled from registries: which content the manifest of a registry stands for here. A small file each, beside the
+// images, so that the same image is known again after a restart, and by the other agents of the host.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { digestPattern } from '../../images/format.ts'
+import { ifAbsent } from '../../images/temporary-files.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+
+export interface PulledImage {
+  /** `host/repository@sha256:…`, as it was pulled first. */
+  readonly reference: string
+  /** The digest of our manifest of it. */
+  readonly content: string
+  /** Of its disk. */
+  readonly sizeBytes: number
+  /** Our manifest and chunks were made here: no registry has them. */
+  readonly isUnpacked: boolean
+}
+
+export interface PulledImages {
+  find(reference: string): Promise<PulledImage | undefined>
+  remember(image: PulledImage): Promise<void>
+  /** Where a copy was pulled from, as far as this agent knows. */
+  of(content: string): PulledImage | undefined
+}
+
+export async function openPulledImages(imageFolder: string): Promise<PulledImages> {
+  const folder = path.join(imageFolder, 'pulled')
+  const byContent = new Map<string, PulledImage>()
+
+  const read = async (name: string): Promise<PulledImage | undefined> => {
+    try {
+      const image = JSON.parse((await readFileIfPresent(path.join(folder, name))) ?? '') as PulledImage
+      return typeof image.reference === 'string' && digestPattern.test(image.content) ? image : undefined
+    } catch {
+      return undefined
+    }
+  }
+  for (const name of await fs.readdir(folder).catch(ifAbsent<string[]>([]))) {
+    const image = await read(name)
+    if (image) byContent.set(image.content, image)
+  }
+
+  return {
+    find: (reference) => read(fileOf(reference)),
+    async remember(image) {
+      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+      await writeFileAtomically(path.join(folder, fileOf(image.reference)), `${JSON.stringify(image)}\n`)
+      byContent.set(image.content, image)
+    },
+    of: (content) => byContent.get(content),
+  }
+}
+
+/** By the digest alone: what a registry has under another name is the same. */
+function fileOf(reference: string): string {
+  const digest = reference.slice(reference.indexOf('@') + 1)
+  if (digestPattern.test(digest)) return `${digest.replace(':', '-')}.json`
+  throw new Error(`"${reference.slice(0, 200)}" has no digest; update the agent or the server`)
+}

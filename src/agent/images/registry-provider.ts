@@ -1,0 +1,123 @@
+// How an image in a registry comes to be on this node: first which content it is, which is known before any of it comes;
+// then like any other content, but that the registry has it. Images of tart's are unpacked into content of ours first.
+import type { ContentSource, ContentStore } from '../../images/content.ts'
+import { isWhole, putManifest } from '../../images/stored-manifests.ts'
+import { packTart } from '../../oci/tart/read.ts'
+import { findContent } from './content.ts'
+import type { OpenBlob } from './content-source.ts'
+import { packing } from './inventory.ts'
+import type { Leases } from './leases.ts'
+import type { PulledImage, PulledImages } from './pulled-images.ts'
+import { type AskLogin, leftAfter, withRegistryImage } from './registry-image.ts'
+import type { Room } from './room.ts'
+import type { Way } from './single-flight.ts'
+
+export interface Filling {
+  readonly title: string
+  /** Absent for ISOs. */
+  readonly name?: string | undefined
+  readonly open: OpenBlob
+  /** The same as a whole, checked: in place of `open`, where nobody nearer has it. */
+  readonly read?: ContentSource['read']
+}
+
+export interface FillingOptions {
+  readonly signal: AbortSignal
+  progress(percent: number): void
+  /** Whoever has the content says "not now": why. */
+  waits?(reason: string): void
+}
+
+export interface PulledWaysParts {
+  readonly folder: string
+  readonly pulled: PulledImages
+  readonly leases: Leases
+  readonly room: Room
+  readonly askLogin: AskLogin | undefined
+  store(): Promise<ContentStore>
+  /** Makes a copy of content that `open` has. */
+  fill(content: string, filling: Filling, options: FillingOptions): Promise<void>
+}
+
+export interface WantedPull {
+  readonly reference: string
+  /** As people know it. */
+  readonly name: string
+  /** For whom: its uid. */
+  readonly vm: string | undefined
+}
+
+export interface PulledWays {
+  /** Undefined: it has to be learnt first. */
+  known(wanted: WantedPull): Promise<Way | undefined>
+  learning(wanted: WantedPull): Way
+}
+
+const pulling = {
+  phase: 'pulling',
+  said: (line: string) => `pulling, ${line}`,
+  failure: 'could not be pulled',
+} as const
+
+export function createPulledWays(parts: PulledWaysParts): PulledWays {
+  const { folder, pulled, leases, room, askLogin: ask, store, fill } = parts
+
+  const way = ({ content, isUnpacked }: PulledImage, { reference, name, vm }: WantedPull): Way => ({
+    ...pulling,
+    key: content,
+    title: `image "${name}"`,
+    next: '; what has come of it is kept for the next try',
+    find: () => findContent(folder, content),
+    make: ({ signal, progress }) => {
+      const left = leftAfter(performance.now())
+      const told = { signal, progress: (percent: number) => progress(left(percent), percent) }
+      const filling = { title: `image "${name}"`, name: reference }
+      if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, told)
+      return withRegistryImage({ reference, vm, ask, signal }, ({ ours }) => {
+        if (ours?.imageDigest !== content) throw new Error('the registry has something else under its digest')
+        const { read } = ours.content
+        return fill(content, { ...filling, read, open: async (digest, during) => ours.open(digest, during) }, told)
+      })
+    },
+  })
+
+  /** What is unpacked here cannot be fetched: either the copy is there, or all that it is made of. */
+  const isUsable = async ({ content, isUnpacked }: PulledImage): Promise<boolean> =>
+    !isUnpacked || (await findContent(folder, content)) !== undefined || isWhole(await store(), content)
+
+  return {
+    async known(wanted) {
+      const image = await pulled.find(wanted.reference)
+      return image && (await isUsable(image)) ? way(image, wanted) : undefined
+    },
+
+    learning: ({ reference, name, vm }) => ({
+      ...pulling,
+      key: `pull:${reference.slice(reference.indexOf('@') + 1)}`,
+      title: `image "${name}"`,
+      next: '',
+      find: async () => undefined,
+      make: ({ signal, progress }) =>
+        withRegistryImage({ reference, vm, ask, signal }, async (found, source) => {
+          const { ours, raw, storedBytes, virtualSizeBytes: sizeBytes } = found
+          if (ours) return pulled.remember({ reference, content: ours.imageDigest, sizeBytes, isUnpacked: false })
+          const release = await leases.take(`${packing}${raw.digest}`)
+          try {
+            using _ = await room.take({ title: `image "${name}"`, diskBytes: storedBytes, chunkBytes: 0 })
+            const left = leftAfter(performance.now())
+            const onProgress = ({ bytes, of }: { readonly bytes: number; readonly of: number }): void => {
+              const percent = Math.floor((100 * bytes) / Math.max(1, of))
+              progress(left(percent), percent)
+            }
+            const manifest = await packTart(source, raw, await store(), { signal, onProgress })
+            const content = await putManifest(await store(), manifest, signal)
+            return await pulled.remember({ reference, content, sizeBytes, isUnpacked: true })
+          } finally {
+            await release()
+          }
+        }),
+    }),
+  }
+}
+
+const unpackAgain = (): Error => new Error('some of what was unpacked is gone meanwhile; try again')

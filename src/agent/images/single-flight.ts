@@ -1,0 +1,86 @@
+// Work that several may wait for: done once, whoever asks for it meanwhile, and no longer than somebody waits.
+import type { BaseImage } from '../../drivers/driver.ts'
+
+export interface EnsureOptions {
+  readonly signal: AbortSignal
+  progress(phase: string, percent?: number): void
+  /** It stands still, and why; told by `progress` where this is left out. */
+  waits?(reason: string): void
+  /** For whom: a registry is reached with the credentials for this VM (its uid). */
+  readonly vm?: string
+  /** It is to be used: it stays where it is until this is disposed of. */
+  readonly held?: AsyncDisposableStack
+}
+
+/** How something comes to be here. */
+export interface Way {
+  /** Of the copy. Equal ones are the same work. */
+  readonly key: string
+  /** For messages: `image "x"`. */
+  readonly title: string
+  readonly phase: string
+  /** The phase, with what there is to say of it. */
+  said?(line: string): string
+  readonly failure: string
+  /** What to know after a failure. */
+  readonly next: string
+  find(): Promise<BaseImage | undefined>
+  make(options: MakingOptions): Promise<void>
+}
+
+export interface MakingOptions {
+  readonly signal: AbortSignal
+  progress(line?: string, percent?: number): void
+  /** It stands still until something changes elsewhere: what. */
+  waits(reason: string): void
+}
+
+interface Making {
+  readonly made: Promise<void>
+  readonly cancel: AbortController
+  readonly waiting: Set<EnsureOptions>
+}
+/** By folder and what is made: agents of one process share a folder, and the work. */
+const makings = new Map<string, Making>()
+
+export async function share(folder: string, way: Way, options: EnsureOptions): Promise<void> {
+  options.progress(way.phase)
+  const place = `${folder}\n${way.key}`
+  const making = makings.get(place) ?? start(place, way)
+  making.waiting.add(options)
+  try {
+    await unlessAborted(making.made, options.signal)
+  } finally {
+    making.waiting.delete(options)
+    // The last one that loses interest ends the work. Whoever comes while it winds up begins anew.
+    if (making.waiting.size === 0) {
+      if (makings.get(place) === making) makings.delete(place)
+      making.cancel.abort()
+    }
+  }
+}
+
+function start(place: string, { phase, said = (line) => `${phase}: ${line}`, make }: Way): Making {
+  const cancel = new AbortController()
+  const waiting = new Set<EnsureOptions>()
+  const progress = (line?: string, percent?: number): void => {
+    for (const one of waiting) one.progress(line === undefined ? phase : said(line), percent)
+  }
+  const waits = (reason: string): void => {
+    for (const one of [...waiting])
+      if (one.waits) one.waits(reason)
+      else one.progress(said(reason))
+  }
+  const made = make({ signal: cancel.signal, progress, waits })
+  const making: Making = { made, cancel, waiting }
+  makings.set(place, making)
+  return making
+}
+
+function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const abort = (): void => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  if (signal.aborted) abort()
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener('abort', abort))
+}

@@ -1,0 +1,84 @@
+// When a list of VMs is a reason to remove what is not in it: only when nothing speaks against it.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { compareRevisions, isBehind, originAfter, type Word, whyKept } from './authority.ts'
+
+const word: Word = { store: 's', node: 'n', isNewest: true, isAnew: false }
+const origin = { store: 's', node: 'n', revision: '7' }
+
+describe('a VM that is not listed', () => {
+  it('goes when its own data say so, and are as far as this node has seen', () => {
+    assert.equal(whyKept({ origin, isKept: false }, word), undefined)
+    assert.equal(whyKept({ origin: 'half-made', isKept: false }, word), undefined)
+  })
+
+  const cases: readonly (readonly [string, Parameters<typeof whyKept>, RegExp])[] = [
+    [
+      'a server that does not say',
+      [
+        { origin, isKept: false },
+        { ...word, store: undefined },
+      ],
+      /does not say/,
+    ],
+    [
+      'data that are others',
+      [
+        { origin, isKept: false },
+        { ...word, store: 'x' },
+      ],
+      /another cluster/,
+    ],
+    [
+      'data that are older',
+      [
+        { origin, isKept: false },
+        { ...word, isNewest: false },
+      ],
+      /older/,
+    ],
+    [
+      'a node that is a new one',
+      [
+        { origin, isKept: false },
+        { ...word, node: 'x' },
+      ],
+      /joined again/,
+    ],
+    ['that it was kept before', [{ origin, isKept: true }, word], /kept before/],
+    ['that nothing is known of it', [{ origin: undefined, isKept: false }, word], /nothing on this node says/],
+    [
+      'older data, of one half-made',
+      [
+        { origin: 'half-made', isKept: false },
+        { ...word, isNewest: false },
+      ],
+      /older/,
+    ],
+  ]
+  for (const [what, [unlisted, heard], reason] of cases)
+    it(`stays because of ${what}`, () => assert.match(whyKept(unlisted, heard) ?? '', reason))
+})
+
+describe('revisions', () => {
+  it('are numbers of any length', () => {
+    assert.ok(compareRevisions('9', '10') < 0)
+    assert.ok(compareRevisions('10000000000000000000001', '10000000000000000000000') > 0)
+    assert.equal(compareRevisions('5', '5'), 0)
+  })
+
+  it('only grow within the same data, and begin anew with others', () => {
+    assert.equal(originAfter(origin, word, '5')?.revision, '7')
+    assert.equal(originAfter(origin, word, '10')?.revision, '10')
+    assert.deepEqual(originAfter(origin, { ...word, store: 'x' }, '5'), { store: 'x', node: 'n', revision: '5' })
+    assert.equal(originAfter(origin, { ...word, store: undefined }, undefined), origin)
+  })
+
+  it('tell an older wish from a newer one', () => {
+    const wish = { revision: '9' } as Parameters<typeof isBehind>[0]
+    assert.equal(isBehind(wish, { revision: '10' }), true)
+    assert.equal(isBehind(wish, { revision: '9' }), false)
+    assert.equal(isBehind(wish, undefined), false)
+    assert.equal(isBehind({} as typeof wish, { revision: '10' }), false)
+  })
+})

@@ -1,0 +1,168 @@
+// The way to the server: one of several addresses, and a token that is renewed before it ends or when it is refused.
+import type { Duplex } from 'node:stream'
+import { ApiError } from '../../api/errors.ts'
+import type { Operation, ResponseOf } from '../../api/operation.ts'
+import { type CallInput, type Client, createClient } from '../../client/client.ts'
+import { httpTransport } from '../../client/http.ts'
+import { createRevision } from '../../client/revision.ts'
+import type { Trust } from '../../client/tls.ts'
+import { ConnectionError, type TransportResponse } from '../../client/transport.ts'
+import { dialTunnel } from '../../client/tunnel.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Addresses } from './addresses.ts'
+import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
+
+export interface Connection {
+  /** The address in use. */
+  readonly apiUrl: string
+  /** What the cluster calls this node; empty before it has joined. */
+  readonly nodeUid: string
+  call<O extends Operation>(operation: O, input: CallInput<O>, signal: AbortSignal): Promise<ResponseOf<O>>
+  open(operation: Operation, signal: AbortSignal): Promise<TransportResponse>
+  /** Sends a body that is at hand. */
+  upload(
+    operation: Operation,
+    params: Readonly<Record<string, string>>,
+    body: Buffer,
+    signal: AbortSignal,
+  ): Promise<void>
+  dial(path: string, signal: AbortSignal): Promise<Duplex>
+  /** Joins, when the node has not yet; gets it a new key, where that is wanted. Throws when it may not. */
+  join(signal: AbortSignal): Promise<void>
+  /** The address in use does not work: takes the next one. */
+  turn(): void
+  /** A server has told of a record of this revision: whichever hears of it next is to know it. */
+  saw(revision: string | undefined): void
+}
+
+export interface ConnectionOptions {
+  readonly addresses: Addresses
+  readonly identity: Identity
+  readonly joinToken?: (() => Promise<string>) | undefined
+  /** A node that has joined gets another key first. */
+  readonly renewKey?: boolean
+  readonly trust?: Trust | undefined
+  readonly version: string
+  readonly log: Log
+}
+
+const callTimeoutMs = 15_000
+
+export function createConnection(options: ConnectionOptions): Connection {
+  const { addresses, identity, joinToken, log } = options
+  // Each agent has its own, because its stream holds a connection.
+  const transport = httpTransport({ maxSockets: 4, trust: options.trust })
+  // Of all addresses together: the next server is not to know less than the last one did.
+  const revision = createRevision()
+  let current = addresses.all[0] ?? ''
+  let known: AgentToken | undefined
+  let renewing: Promise<AgentToken> | undefined
+
+  const urlOf = (): string => current
+  const clientWith = (token?: string): Client =>
+    createClient({
+      baseUrl: urlOf(),
+      transport,
+      token,
+      revision,
+      userAgent: `svc3-agent/${options.version}`,
+      timeoutMs: callTimeoutMs,
+      retry: { attempts: 2 },
+    })
+
+  const join = async (signal: AbortSignal): Promise<void> => {
+    const token = await joinToken?.()
+    if (!token)
+      throw new ApiError('Unauthorized', `node "${identity.name}" is not part of the cluster at ${urlOf()}`, {
+        hint: 'make a join token with "svc3 node join-token" and start the agent with --join-token-file FILE',
+      })
+    const before = identity.uid
+    await identity.join(clientWith(), token, signal)
+    log.info('joined the cluster', { node: identity.name, address: urlOf() })
+    if (before !== undefined && before !== identity.uid)
+      log.warn('the cluster has made this host a new node; VMs of the former one stay, unless it wants them', {
+        node: identity.name,
+      })
+  }
+
+  const renew = async (signal: AbortSignal): Promise<AgentToken> => {
+    try {
+      return await identity.issueToken(clientWith(), signal)
+    } catch (error) {
+      // The node was removed from the cluster: who may still join, does.
+      if (!isUnauthorized(error) || !joinToken) throw error
+      await join(signal)
+      return identity.issueToken(clientWith(), signal)
+    }
+  }
+
+  const token = async (signal: AbortSignal): Promise<string> => {
+    if (known && performance.now() < known.renewAtMs) return known.token
+    renewing ??= renew(signal).finally(() => {
+      renewing = undefined
+    })
+    known = await renewing
+    return known.token
+  }
+
+  /** A refused token is renewed once: the server may have new keys. */
+  const withToken = async <T>(signal: AbortSignal, work: (token: string) => Promise<T>): Promise<T> => {
+    const used = await token(signal)
+    try {
+      return await work(used)
+    } catch (error) {
+      if (!isUnauthorized(error)) throw error
+      if (known?.token === used) known = undefined
+      return work(await token(signal))
+    }
+  }
+
+  return {
+    get apiUrl() {
+      return urlOf()
+    },
+    get nodeUid() {
+      return identity.uid ?? ''
+    },
+    call: (operation, input, signal) =>
+      // The input is the caller's, checked there; the signal is ours.
+      withToken(signal, (used) =>
+        (clientWith(used).call as LooseCall)(operation, { ...input, signal }),
+      ) as Promise<never>,
+    open: (operation, signal) => withToken(signal, (used) => clientWith(used).open(operation, { signal })),
+    upload: (operation, params, body, signal) =>
+      withToken(signal, async (used) => {
+        const pieces = (async function* () {
+          yield body
+        })()
+        await clientWith(used).upload(operation, { params, upload: { bytes: body.length, pieces }, signal })
+      }),
+    dial: (path, signal) =>
+      withToken(signal, (used) => dialTunnel({ baseUrl: urlOf(), path, token: used, signal, trust: options.trust })),
+    async join(signal) {
+      if (identity.uid === undefined) return join(signal)
+      if (!options.renewKey) return
+      try {
+        await identity.renewKey(clientWith(), signal)
+        log.info('the node has a new key, and the old one is refused', { node: identity.name })
+      } catch (error) {
+        if (isUnauthorized(error) && joinToken) return join(signal)
+        if (!(error instanceof ApiError && error.code === 404)) throw error
+        log.warn('the node keeps its key: upgrade the server first', { node: identity.name, address: urlOf() })
+      }
+    },
+    turn() {
+      current = addresses.after(current)
+    },
+    saw(told) {
+      // Servers that do not share a store say no revision, and wait for none.
+      if (revision.latest() !== undefined) revision.saw(told)
+    },
+  }
+}
+
+type LooseCall = (operation: Operation, input: unknown) => Promise<unknown>
+
+/** A failure that another try may not meet: nobody answered, or who answered is not ready. */
+export const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionError || (error instanceof ApiError && (error.code === 429 || error.code >= 500))

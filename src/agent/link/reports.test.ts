@@ -1,0 +1,117 @@
+// Reports: only the newest, in batches, until they are taken.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ApiError } from '../../api/errors.ts'
+import type { VmReport } from '../../api/nodes/agent.ts'
+import { silentLog } from '../../platform/log.ts'
+import { createReports } from './reports.ts'
+
+const report = (uid: string, more: Partial<VmReport> = {}): VmReport => ({
+  uid,
+  namespace: 'svc-default',
+  name: uid,
+  generation: 1,
+  power: 'running',
+  ...more,
+})
+
+function rig(answer: (batch: readonly VmReport[], call: number) => readonly string[] | Error) {
+  const batches: (readonly VmReport[])[] = []
+  const unknown: string[] = []
+  const waiting: (() => void)[] = []
+  const reports = createReports({
+    async send(vms) {
+      batches.push(vms)
+      for (const wake of waiting.splice(0)) wake()
+      const result = answer(vms, batches.length)
+      if (result instanceof Error) throw result
+      return result
+    },
+    unknown: (uid) => void unknown.push(uid),
+    log: silentLog,
+  })
+  const sent = async (count: number): Promise<void> => {
+    while (batches.length < count) await new Promise<void>((resolve) => waiting.push(resolve))
+    await new Promise(setImmediate)
+  }
+  return { reports, batches, unknown, sent }
+}
+
+describe('reports', () => {
+  it('go out at once; while one is under way the newest of each VM waits', async () => {
+    const { reports, batches, sent } = rig(() => [])
+    reports.tell(report('a', { power: 'starting' }))
+    reports.tell(report('b'))
+    reports.tell(report('b', { power: 'stopped' }))
+    reports.tell(report('a'))
+    await sent(2)
+    assert.deepEqual(
+      batches.map((batch) => batch.map(({ uid, power }) => `${uid} ${power}`)),
+      [['a starting'], ['b stopped', 'a running']],
+    )
+    await reports.stop()
+  })
+
+  it('are not sent twice, unless everything is asked for again', async () => {
+    const { reports, batches, sent } = rig(() => [])
+    reports.tell(report('a'))
+    await sent(1)
+    reports.tell(report('a'))
+    await new Promise(setImmediate)
+    assert.equal(batches.length, 1)
+    reports.repeat()
+    await sent(2)
+    await reports.stop()
+  })
+
+  it('of progress are left out when the outcome comes soon, and told when it does not', async () => {
+    const { reports, batches, sent } = rig(() => [])
+    const operation = { kind: 'deploy', phase: 'starting' }
+    reports.tellProgress(report('a', { operation }))
+    reports.tell(report('a'))
+    await sent(1)
+    assert.equal(batches[0]?.[0]?.operation, undefined)
+    reports.tellProgress(report('a', { operation }))
+    await sent(2)
+    assert.deepEqual(batches[1]?.[0]?.operation, operation)
+    await reports.stop()
+  })
+
+  it('come again when they were not taken, as they are by then', async () => {
+    const { reports, batches, sent } = rig((_, call) => {
+      if (call > 1) return []
+      // While it is on its way, so that no pause is over before.
+      reports.tell(report('a', { power: 'stopped' }))
+      return new Error('lost')
+    })
+    reports.tell(report('a'))
+    await sent(2)
+    assert.deepEqual(
+      batches[1]?.map(({ power }) => power),
+      ['stopped'],
+    )
+    await reports.stop()
+  })
+
+  it('that the server cannot read do not hold up the others', async () => {
+    const isBad = (batch: readonly VmReport[]): boolean => batch.some(({ uid }) => uid === 'bad')
+    const { reports, batches, sent } = rig((batch) => (isBad(batch) ? new ApiError('Invalid', 'no') : []))
+    reports.tell(report('first'))
+    for (const uid of ['a', 'bad', 'b']) reports.tell(report(uid))
+    await sent(5)
+    const taken = batches.filter((batch) => !isBad(batch)).flat()
+    assert.deepEqual(taken.map(({ uid }) => uid).sort(), ['a', 'b', 'first'])
+    await reports.stop()
+  })
+
+  it('tell of VMs that the server does not know, and forget what was removed', async () => {
+    const { reports, batches, unknown, sent } = rig(() => ['a'])
+    reports.tell(report('a', { power: 'removed' }))
+    await sent(1)
+    assert.deepEqual(unknown, ['a'])
+    reports.repeat()
+    await new Promise(setImmediate)
+    assert.equal(batches.length, 1)
+    await reports.stop()
+  })
+})

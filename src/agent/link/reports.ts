@@ -1,0 +1,130 @@
+// What VMs are, told to the server: the newest report of each, in batches, at once, again until it was taken.
+
+import { ApiError } from '../../api/errors.ts'
+import type { VmReport } from '../../api/nodes/agent.ts'
+import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
+import type { Log } from '../../platform/log.ts'
+
+export interface Reports {
+  /** A report equal to the last one is not sent again. */
+  tell(report: VmReport): void
+  /** Only how far something is: may be left out when the outcome comes soon, which spares the server half its writes. */
+  tellProgress(report: VmReport): void
+  /** Everything again: the server may have lost it. */
+  repeat(): void
+  /** Drops what is known of a VM that the server does not ask about. */
+  forget(uid: string): void
+  stop(): Promise<void>
+}
+
+export interface ReportsOptions {
+  /** Sends and returns the uids that the server does not know. */
+  send(vms: readonly VmReport[], signal: AbortSignal): Promise<readonly string[]>
+  unknown(uid: string): void
+  readonly log: Log
+}
+
+const batchSize = 500
+const longestText = 8_000
+const progressAfterMs = 100
+const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 200, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
+
+export function createReports({ send, unknown, log }: ReportsOptions): Reports {
+  const newest = new Map<string, VmReport>()
+  const due = new Set<string>()
+  const stopping = new AbortController()
+  let pausing = new AbortController()
+  let sending: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+
+  const note = (report: VmReport): boolean => {
+    const cutReport = cut(report)
+    if (isSame(newest.get(report.uid), cutReport)) return due.has(report.uid)
+    newest.set(report.uid, cutReport)
+    due.add(report.uid)
+    return true
+  }
+
+  const take = (count: number): VmReport[] => {
+    const batch: VmReport[] = []
+    for (const uid of due) {
+      if (batch.length === count) break
+      due.delete(uid)
+      const report = newest.get(uid)
+      if (report) batch.push(report)
+    }
+    return batch
+  }
+
+  const taken = (batch: readonly VmReport[], strangers: readonly string[]): void => {
+    for (const report of batch)
+      if (report.power === 'removed' && newest.get(report.uid) === report) newest.delete(report.uid)
+    for (const uid of strangers) unknown(uid)
+  }
+
+  const flushAll = async (): Promise<void> => {
+    let size = batchSize
+    for (let attempt = 1; due.size > 0 && !stopping.signal.aborted; attempt++) {
+      const batch = take(size)
+      try {
+        taken(batch, await send(batch, stopping.signal))
+        attempt = 0
+        size = batchSize
+      } catch (error) {
+        if (stopping.signal.aborted) return
+        // One that the server cannot read must not hold up the others: alone, it is dropped.
+        const isRefused = error instanceof ApiError && (error.code === 400 || error.code === 422)
+        if (isRefused && batch.length === 1) {
+          log.error('the server refuses a report about a VM', { name: batch[0]?.name ?? '' }, error)
+          continue
+        }
+        size = isRefused ? 1 : size
+        for (const { uid } of batch) if (newest.has(uid)) due.add(uid)
+        pausing = new AbortController()
+        const signal = AbortSignal.any([stopping.signal, pausing.signal])
+        if (!isRefused) await wait(backOff(Math.min(attempt, 10), retry, Math.random), signal).catch(() => undefined)
+      }
+    }
+  }
+
+  const flush = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    sending ??= flushAll().finally(() => {
+      sending = undefined
+      // What came between the last look and now.
+      if (due.size > 0 && !stopping.signal.aborted) flush()
+    })
+  }
+
+  return {
+    tell: (report) => void (note(report) && flush()),
+    tellProgress(report) {
+      if (note(report) && !sending) timer ??= setTimeout(flush, progressAfterMs)
+    },
+    repeat() {
+      for (const uid of newest.keys()) due.add(uid)
+      pausing.abort()
+      if (due.size > 0) flush()
+    },
+    forget(uid) {
+      newest.delete(uid)
+      due.delete(uid)
+    },
+    async stop() {
+      clearTimeout(timer)
+      stopping.abort()
+      await sending
+    },
+  }
+}
+
+const isSame = (a: VmReport | undefined, b: VmReport): boolean =>
+  a !== undefined && JSON.stringify(a) === JSON.stringify(b)
+
+/** Longer texts would be refused. */
+const cut = (report: VmReport): VmReport => ({
+  ...report,
+  ...(report.problem !== undefined && { problem: report.problem.slice(0, longestText) }),
+  ...(report.warning !== undefined && { warning: report.warning.slice(0, longestText) }),
+})

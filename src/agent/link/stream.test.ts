@@ -1,0 +1,176 @@
+// The stream: what comes in, what a silence or an end of it means, and how soon it is tried again.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { describe, it } from 'node:test'
+import { readableLog } from '../../../test/support/tools/agent-log.ts'
+import { ApiError } from '../../api/errors.ts'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
+import type { TransportResponse } from '../../client/transport.ts'
+import type { Connection } from './connection.ts'
+import { LineTooLong, linesOf } from './lines.ts'
+import { openStream, type Stream, type StreamOptions } from './stream.ts'
+
+const hello = '{"type":"HELLO","vms":[],"heartbeatSeconds":10}\n'
+
+/** Each opening takes the next script: chunks, and then it stays open, ends, or fails. */
+function rig(scripts: readonly (readonly (string | 'open' | Error)[])[], more: Partial<StreamOptions> = {}) {
+  const { log, lines } = readableLog()
+  const received: AgentMessage[] = []
+  const refusals: number[] = []
+  const openings: number[] = []
+  const waiting: (() => void)[] = []
+  const connection = {
+    apiUrl: 'http://stand-in',
+    turn: () => undefined,
+    async open(_operation: unknown, signal: AbortSignal) {
+      const script = scripts[openings.length] ?? ['open']
+      openings.push(performance.now())
+      for (const wake of waiting.splice(0)) wake()
+      if (script[0] instanceof Error) throw script[0]
+      return { body: chunksOf(script, signal) } as unknown as TransportResponse
+    },
+  } as unknown as Connection
+  const stream = openStream({
+    connection,
+    prepare: async () => undefined,
+    received: (message) => void received.push(message),
+    refused: (_error, times) => void refusals.push(times),
+    log,
+    random: () => 0,
+    ...more,
+  })
+  const opened = async (count: number): Promise<void> => {
+    while (openings.length < count) await new Promise<void>((resolve) => waiting.push(resolve))
+  }
+  return { stream, received, refusals, openings, opened, lines }
+}
+
+async function* chunksOf(script: readonly (string | Error)[], signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  for (const part of script) {
+    if (part instanceof Error) throw part
+    if (part !== 'open') yield Buffer.from(part)
+    else if (!signal.aborted) await once(signal, 'abort')
+  }
+}
+
+describe('the stream', () => {
+  it('is read line by line, however it is cut, and what a newer server says is passed over', async () => {
+    const ping = '{"type":"PING"}\n'
+    const { stream, received, opened } = rig([
+      [hello.slice(0, 9), hello.slice(9) + ping, '{"type":"NEWS"}\n{"type'],
+      ['open'],
+    ])
+    await opened(2)
+    await stream.stop()
+    assert.deepEqual(
+      received.map(({ type }) => type),
+      ['HELLO', 'PING', 'PING'],
+    )
+  })
+
+  it('is opened again when it ends, fails, or makes no sense, after longer and longer waits', async () => {
+    const { stream, openings, opened } = rig([[hello], [hello, new Error('cut')], ['nonsense\n'], [hello, 'open']])
+    await opened(4)
+    const waits = openings.slice(1).map((at, index) => at - (openings[index] ?? 0))
+    assert.ok(
+      waits.every((wait, index) => wait >= 45 * 2 ** index),
+      String(waits),
+    )
+    assert.ok(stream.isOpen || openings.length === 4)
+    await stream.stop()
+  })
+
+  it('is closed when nothing was heard for three heartbeats', async () => {
+    const { stream, opened } = rig([[hello, 'open'], ['open']])
+    await opened(1)
+    stream.check(60_000)
+    // It may not have read the HELLO yet.
+    const checking = setInterval(() => stream.check(1), 10)
+    await opened(2)
+    clearInterval(checking)
+    assert.equal(stream.isOpen, false)
+    await stream.stop()
+  })
+
+  it('tells a HELLO that it cannot read from a connection that is lost, once per outage', async () => {
+    const received = (message: AgentMessage): void => {
+      if (message.type === 'HELLO' && message.heartbeatSeconds === 11) throw new TypeError('kept is not iterable')
+    }
+    const bad = hello.replace('10', '11')
+    const { stream, lines, opened } = rig([[bad], [bad], [bad], [hello], [bad], ['open']], { received })
+    await opened(6)
+    await stream.stop()
+    const said = lines.map(({ level, message }) => `${level} ${message.split(';')[0]}`)
+    assert.deepEqual(said, [
+      'error the server answers, but what it says cannot be used',
+      'info connected to the server again',
+      'warn no connection to the server',
+      'error the server answers, but what it says cannot be used',
+    ])
+    assert.match(lines[0]?.problem ?? '', /its list of VMs cannot be read \(kept is not iterable\)/)
+  })
+
+  it('goes on after another message that it cannot act on', async () => {
+    const types: string[] = []
+    const received = ({ type }: AgentMessage): void => {
+      types.push(type)
+      if (type === 'VM') throw new Error('no')
+    }
+    const { stream, opened } = rig([[`${hello}{"type":"VM"}\n{"type":"PING"}\n`], ['open']], { received })
+    await opened(2)
+    await stream.stop()
+    assert.deepEqual(types, ['HELLO', 'VM', 'PING'])
+  })
+
+  it('says so when a message is too long', async () => {
+    const { stream, lines, opened } = rig([['x'.repeat(3 * 2 ** 20)], ['open']], { maxLineBytes: 2 ** 21 })
+    await opened(2)
+    await stream.stop()
+    assert.match(lines[0]?.message ?? '', /fewer VMs on this node/)
+    assert.match(lines[0]?.problem ?? '', /longer than 2 MiB/)
+  })
+
+  it('is opened anew when it is asked to, soon, quietly, and not often', async () => {
+    const scripts = Array.from({ length: 3 }, () => [hello, 'open'])
+    const isHeard = async (stream: Stream): Promise<void> => {
+      while (!stream.isOpen) await new Promise(setImmediate)
+    }
+    // The first time is not put off until it may be the second.
+    const rare = rig(scripts, { renewEveryMs: 3_600_000 })
+    await isHeard(rare.stream)
+    rare.stream.renew()
+    await rare.opened(2)
+    await rare.stream.stop()
+
+    const { stream, lines, openings, opened } = rig(scripts, { renewEveryMs: 300 })
+    await isHeard(stream)
+    const askedMs = performance.now()
+    stream.renew()
+    await opened(2)
+    await isHeard(stream)
+    for (let times = 0; times < 5; times++) stream.renew()
+    await opened(3)
+    await isHeard(stream)
+    await stream.stop()
+    const waitedMs = (openings[2] ?? 0) - askedMs
+    assert.ok(waitedMs >= 290, `${waitedMs} ms`)
+    assert.deepEqual([openings.length, lines, rare.lines], [3, [], []])
+  })
+
+  it('counts how often the server did not know the node', async () => {
+    const no = new ApiError('Unauthorized', 'no')
+    const { stream, refusals, opened } = rig([[no], [no], [hello, 'open']])
+    await opened(3)
+    await stream.stop()
+    assert.deepEqual(refusals, [1, 2])
+  })
+})
+
+describe('lines', () => {
+  it('have a bound', async () => {
+    const chunks = async function* () {
+      for (let i = 0; i < 10; i++) yield Buffer.alloc(100, 'x')
+    }
+    await assert.rejects(linesOf(chunks(), 500).next(), LineTooLong)
+  })
+})

@@ -1,0 +1,179 @@
+// The stream of wishes: kept open, watched for silence, opened again by and by when it ends.
+
+import { ApiError } from '../../api/errors.ts'
+import { type AgentMessage, openAgentStream } from '../../api/nodes/agent.ts'
+import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
+import { ConnectionError } from '../../client/transport.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Connection } from './connection.ts'
+import { LineTooLong, linesOf } from './lines.ts'
+
+export interface Stream {
+  /** The server has said hello on it. */
+  readonly isOpen: boolean
+  /** Asked with every heartbeat: a stream on which nothing has come for more than two of them is dead, and is closed. */
+  check(heartbeatMs: number): void
+  /** Opens it anew, at most once a minute: a HELLO says everything. */
+  renew(): void
+  stop(): Promise<void>
+}
+
+export interface StreamOptions {
+  readonly connection: Connection
+  /** Before each opening: the server knows the node as it is now. */
+  prepare(signal: AbortSignal): Promise<void>
+  /** What it throws about a HELLO is told as what is wrong with it, and ends the stream. */
+  received(message: AgentMessage): void
+  /** The server does not know this node: so many times in a row. */
+  refused(error: ApiError, times: number): void
+  readonly log: Log
+  /** Tests only. */
+  readonly random?: () => number
+  readonly renewEveryMs?: number
+  readonly maxLineBytes?: number
+}
+
+/** The server is there, but what it says makes no sense here. */
+class UnusableMessage extends Error {
+  override readonly name = 'UnusableMessage'
+}
+
+/** Holds all VMs of a node, with their metadata and user data. V8 has no strings of more than 512 MiB. */
+const longestLineBytes = 256 * 1024 * 1024
+const defaultRenewEveryMs = 60_000
+const silentHeartbeats = 2.5
+const lastingMs = 5_000
+const retry: RetryPolicy = { attempts: Infinity, firstDelayMs: 100, maxDelayMs: 15_000, maxRetryAfterMs: 30_000 }
+
+export function openStream(options: StreamOptions): Stream {
+  const { connection, prepare, received, refused, log, random = Math.random } = options
+  const { renewEveryMs = defaultRenewEveryMs, maxLineBytes = longestLineBytes } = options
+  const stopping = new AbortController()
+  let current = new AbortController()
+  let heardAtMs = performance.now()
+  let isOpen = false
+  let refusals = 0
+  let renewedAtMs = -Infinity
+  let renewing: NodeJS.Timeout | undefined
+
+  const follow = async (signal: AbortSignal, heard: () => void): Promise<void> => {
+    heardAtMs = performance.now()
+    await prepare(signal)
+    const response = await connection.open(openAgentStream, signal)
+    for await (const line of linesOf(response.body, maxLineBytes)) {
+      heardAtMs = performance.now()
+      const message = parse(line)
+      if (!message) throw new UnusableMessage('it sent a line that is not a message')
+      act(message)
+      if (message.type === 'HELLO') heard()
+    }
+    throw ended(connection.apiUrl)
+  }
+
+  const act = (message: AgentMessage): void => {
+    try {
+      received(message)
+    } catch (error) {
+      if (message.type === 'HELLO')
+        throw new UnusableMessage(`its list of VMs cannot be read (${messageOf(error)})`, { cause: error })
+      log.error('a message of the server cannot be acted on', { address: connection.apiUrl, kind: message.type }, error)
+    }
+  }
+
+  /** Once per outage and kind, not once per try. */
+  const told = new Set<string>()
+  const tell = (address: string, error: unknown): void => {
+    const isTalking = error instanceof UnusableMessage || error instanceof LineTooLong
+    const kind = isTalking ? 'message' : 'connection'
+    if (told.has(kind)) return
+    told.add(kind)
+    const problem = messageOf(error)
+    const next =
+      error instanceof LineTooLong
+        ? 'have fewer VMs on this node, or less metadata and user data'
+        : 'use an agent and a server of the same version, and look into the log of the service'
+    if (isTalking)
+      log.error(`the server answers, but what it says cannot be used; VMs run on: ${next}`, { address, problem })
+    else log.warn('no connection to the server; VMs run on', { address, problem })
+  }
+
+  const done = (async () => {
+    for (let attempt = 1; !stopping.signal.aborted; attempt++) {
+      current = new AbortController()
+      const signal = AbortSignal.any([stopping.signal, current.signal])
+      const address = connection.apiUrl
+      const openedAtMs = performance.now()
+      try {
+        await follow(signal, () => {
+          if (told.size > 0) log.info('connected to the server again', { address })
+          told.clear()
+          isOpen = true
+          refusals = 0
+        })
+      } catch (error) {
+        isOpen = false
+        if (stopping.signal.aborted) return
+        if (current.signal.reason === renewal) {
+          attempt = 0
+          continue
+        }
+        if (error instanceof ApiError && error.code === 401) refused(error, ++refusals)
+        // One that lasted begins anew; one that ends again and again is tried less and less.
+        if (performance.now() - openedAtMs > lastingMs) attempt = 1
+        const delayMs = askedMs(error) + backOff(Math.min(attempt, 12), retry, random)
+        tell(address, error)
+        connection.turn()
+        await wait(delayMs, stopping.signal).catch(() => undefined)
+      }
+    }
+  })()
+
+  return {
+    get isOpen() {
+      return isOpen
+    },
+    check(heartbeatMs) {
+      if (performance.now() - heardAtMs > silentHeartbeats * heartbeatMs) current.abort(silent(connection.apiUrl))
+    },
+    renew() {
+      if (stopping.signal.aborted) return
+      renewing ??= setTimeout(
+        () => {
+          renewing = undefined
+          renewedAtMs = performance.now()
+          if (isOpen) current.abort(renewal)
+        },
+        Math.max(0, renewedAtMs + renewEveryMs - performance.now()),
+      )
+    },
+    async stop() {
+      clearTimeout(renewing)
+      stopping.abort()
+      await done
+    },
+  }
+}
+
+const types: ReadonlySet<unknown> = new Set<AgentMessage['type']>(['HELLO', 'VM', 'CACHE', 'DIAL', 'PING'])
+
+/** The table of operations says what messages are; a server that is newer may say more, which is passed over later. */
+function parse(line: string): AgentMessage | undefined {
+  try {
+    const value: unknown = JSON.parse(line)
+    if (typeof value !== 'object' || value === null || !('type' in value)) return undefined
+    return types.has(value.type) ? (value as AgentMessage) : { type: 'PING' }
+  } catch {
+    return undefined
+  }
+}
+
+const askedMs = (error: unknown): number =>
+  error instanceof ApiError ? Math.min((error.options.retryAfterSeconds ?? 0) * 1000, retry.maxRetryAfterMs) : 0
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
+
+const lost = (address: string, what: string): ConnectionError =>
+  new ConnectionError('lost', address, `${address} ${what}`, 'look into the log of the service')
+const ended = (address: string): ConnectionError => lost(address, 'ended the stream')
+const silent = (address: string): ConnectionError => lost(address, 'said nothing for too long')
+const renewal = new Error('the stream is opened anew')

@@ -1,0 +1,122 @@
+// Connections that somebody opened through the server: to a port of a VM, or to the log of its console.
+import net from 'node:net'
+import type { Duplex } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
+import type { Log } from '../../platform/log.ts'
+import { followLog } from '../vms/console-log.ts'
+import type { PlainWish } from '../vms/handles.ts'
+import { reasonOf } from '../vms/messages.ts'
+
+export type Dial = Extract<AgentMessage, { type: 'DIAL' }>
+
+export interface Target {
+  readonly wish: PlainWish
+  /** Where its console is written to; missing when the hypervisor keeps none. */
+  readonly logFile: string | undefined
+}
+
+export interface Tunnels {
+  /** Returns at once. */
+  open(dial: Dial): void
+  readonly count: number
+  stop(): Promise<void>
+}
+
+export interface TunnelsOptions {
+  /** To the server. */
+  connect(path: string, signal: AbortSignal): Promise<Duplex>
+  find(uid: string): Target | undefined
+  readonly log: Log
+}
+
+export const maxAtOnce = 256
+const connectMs = 10_000
+
+export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
+  const stopping = new AbortController()
+  const open = new Set<Promise<void>>()
+
+  const serve = async (dial: Dial): Promise<void> => {
+    const { signal } = stopping
+    // Before anything else: each one that is opened costs a connection to the server and one to the VM.
+    if (open.size >= maxAtOnce) throw new Error(`there are ${maxAtOnce} connections already; close some`)
+    const target = find(dial.uid)
+    // The server is called, whether the VM is here or not: somebody waits at its other end.
+    const tunnel = await connect(`/api/v1/agent/tunnels/${encodeURIComponent(dial.tunnel)}`, signal)
+    try {
+      if (!target) throw new Error('the VM is not on this node')
+      if (dial.to === 'log') await sendLog(tunnel, target, dial, signal)
+      else await splice(tunnel, await reach(target.wish, dial.to, signal), signal)
+    } finally {
+      tunnel.destroy()
+    }
+  }
+
+  return {
+    get count() {
+      return open.size
+    },
+    open(dial) {
+      const served = serve(dial)
+        .catch((error: unknown) => {
+          if (!stopping.signal.aborted)
+            log.info('a connection to a VM ended', { kind: dial.to, name: dial.uid, problem: reasonOf(error) })
+        })
+        .finally(() => open.delete(served))
+      open.add(served)
+    },
+    async stop() {
+      stopping.abort()
+      await Promise.allSettled(open)
+    },
+  }
+}
+
+const ports = {
+  ssh: ({ ssh }: PlainWish) => ssh,
+  vnc: ({ vnc }: PlainWish) => vnc,
+  screenshare: ({ screenshare }: PlainWish) => screenshare,
+} as const
+
+async function reach(wish: PlainWish, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {
+  const port = ports[to](wish)
+  if (port === undefined) throw new Error(`the VM "${wish.name}" has no port for ${to}`)
+  const socket = net.connect({ host: wish.ip, port, noDelay: true, keepAlive: true })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const timer = setTimeout(() => reject(new Error(`${wish.ip}:${port} does not answer`)), connectMs)
+  const abort = (): void => reject(signal.reason)
+  socket.once('connect', resolve).once('error', reject)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    await promise
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Until one end has said all and the other has heard it, or is gone, which is how most of them end. */
+async function splice(tunnel: Duplex, socket: net.Socket, signal: AbortSignal): Promise<void> {
+  const ways = [pipeline(tunnel, socket, { signal }), pipeline(socket, tunnel, { signal })]
+  await Promise.race(ways).catch(() => undefined)
+  socket.destroy()
+  tunnel.destroy()
+  await Promise.allSettled(ways)
+}
+
+async function sendLog(tunnel: Duplex, { wish, logFile }: Target, dial: Dial, signal: AbortSignal): Promise<void> {
+  if (logFile === undefined) throw new Error(`the hypervisor keeps no log of "${wish.name}"`)
+  const leaving = new AbortController()
+  const leave = (): void => leaving.abort()
+  tunnel.once('close', leave).once('end', leave).once('error', leave)
+  tunnel.resume()
+  const ending = AbortSignal.any([signal, leaving.signal])
+  const lines = followLog(logFile, { follow: dial.follow ?? false, tail: dial.tail, signal: ending })
+  // With the signal, because a tunnel whose other end has gone never says that it has taken everything.
+  await pipeline(lines, tunnel, { signal: ending })
+}

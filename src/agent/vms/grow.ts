@@ -1,0 +1,177 @@
+// Grows partition and file system inside a guest whose disk has grown, through SSH, as an administrator would by hand.
+// The password goes through the encrypted connection and to sudo's standard input: never into a command line.
+import net from 'node:net'
+import type { Client as SshClient } from 'ssh2'
+import { wait } from '../../client/retry.ts'
+import { growScript, systemScript } from './grow-scripts.ts'
+import { manualGrowth, reasonOf } from './messages.ts'
+
+export interface Growth {
+  readonly host: string
+  readonly port: number
+  readonly user: string
+  readonly password: string
+  readonly diskGb: number
+}
+
+const patienceMs = 120_000
+const greetingMs = 4_000
+const handshakeMs = 20_000
+const commandMs = 180_000
+const goodbyeMs = 1_000
+const maxOutputBytes = 64 * 1024
+
+/** Nothing when it worked; otherwise what happened and what to do by hand. Never throws, but when it is cut off. */
+export async function growGuest(growth: Growth, signal: AbortSignal): Promise<string | undefined> {
+  try {
+    const guest = await connect(growth, signal)
+    try {
+      await growThrough(guest.ssh, growth, signal)
+      return undefined
+    } finally {
+      hangUp(guest)
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    return manualGrowth(withoutPassword(reasonOf(error), growth.password))
+  }
+}
+
+interface Guest {
+  readonly ssh: SshClient
+  /** Ours, because ssh2 destroys none that it has said goodbye on. */
+  readonly socket: net.Socket
+}
+
+/** A guest that hangs does not answer a goodbye either: after a while the connection is cut. */
+function hangUp({ ssh, socket }: Guest): void {
+  const timer = setTimeout(() => socket.destroy(), goodbyeMs)
+  socket.once('close', () => clearTimeout(timer))
+  ssh.end()
+}
+
+async function growThrough(ssh: SshClient, { password }: Growth, signal: AbortSignal): Promise<void> {
+  const system = parseSystem((await run(ssh, quoted(systemScript), '', signal)).stdout)
+  const script = quoted(growScript[system.name])
+  // The script says nothing secret, so that it may stand in the command; standard input is the password's alone.
+  const command = system.isRoot ? script : `sudo -k -S -p '' ${script}`
+  const { code, stdout, stderr } = await run(ssh, command, system.isRoot ? '' : `${password}\n`, signal)
+  if (code !== 0) throw new Error(lastLines(stderr || stdout) || `the commands in the guest ended with code ${code}`)
+  const problem = problemWith(parseSizes(stdout))
+  if (problem) throw new Error(problem)
+}
+
+const quoted = (script: string): string => `sh -c '${script}'`
+
+export interface System {
+  readonly name: keyof typeof growScript
+  readonly isRoot: boolean
+}
+
+export function parseSystem(output: string): System {
+  const [, name, user] = /svc3-system (\S+) (\d+)/.exec(output) ?? []
+  if (name === 'Linux' || name === 'Darwin') return { name, isRoot: user === '0' }
+  throw new Error(`the system of the guest is not known (${name ?? 'it does not say'})`)
+}
+
+export interface Sizes {
+  readonly beforeKb: number
+  readonly afterKb: number
+  readonly diskKb: number
+}
+
+export function parseSizes(output: string): Sizes {
+  const match = /svc3-sizes (\d+) (\d+) (\d+)/.exec(output)
+  if (!match) throw new Error(`the guest did not tell the size of its file system: ${lastLines(output)}`)
+  return { beforeKb: Number(match[1]), afterKb: Number(match[2]), diskKb: Number(match[3]) }
+}
+
+/** It grew now, or had grown by itself when it started: some guests do. */
+export function problemWith({ beforeKb, afterKb, diskKb }: Sizes): string | undefined {
+  if (afterKb > beforeKb || afterKb > 0.8 * diskKb) return undefined
+  return `the file system has ${afterKb} KiB as before, of a disk of ${diskKb} KiB`
+}
+
+const lastLines = (text: string): string => text.trim().split('\n').slice(-4).join('; ').slice(0, 600)
+
+export const withoutPassword = (text: string, password: string): string =>
+  password === '' ? text : text.replaceAll(password, '…')
+
+/** The guest was started just now: its SSH server may take a while. A refused password does not get better. */
+async function connect(growth: Growth, signal: AbortSignal): Promise<Guest> {
+  const endMs = performance.now() + patienceMs
+  for (;;) {
+    try {
+      return await connectOnce(growth, signal)
+    } catch (error) {
+      signal.throwIfAborted()
+      if ((error as { level?: string }).level === 'client-authentication')
+        throw new Error(`the guest refuses the user "${growth.user}" with this password`)
+      if (performance.now() > endMs)
+        throw new Error(`SSH of the guest does not answer after ${patienceMs / 1000} s (${reasonOf(error)})`)
+      await wait(1_000, signal)
+    }
+  }
+}
+
+async function connectOnce({ host, port, user, password }: Growth, signal: AbortSignal): Promise<Guest> {
+  await greeting(host, port, signal)
+  const { Client } = await import('ssh2').then((module) => module.default ?? module)
+  const ssh = new Client()
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  const abort = (): void => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  ssh.on('ready', resolve).on('error', reject)
+  ssh.on('close', () => reject(new Error('the connection was closed')))
+  ssh.on('keyboard-interactive', (_name, _text, _language, prompts, answer) => answer(prompts.map(() => password)))
+  // The host key is not verified: this is the agent's own VM, reached on the port that the agent itself forwards to it.
+  const socket = net.connect({ host, port })
+  ssh.connect({ sock: socket, username: user, password, tryKeyboard: true, readyTimeout: handshakeMs })
+  try {
+    await promise
+    return { ssh, socket }
+  } catch (error) {
+    socket.destroy()
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Forwarders accept connections before the guest does, and leave them hanging: one that says nothing is given up soon. */
+async function greeting(host: string, port: number, signal: AbortSignal): Promise<void> {
+  const socket = net.connect({ host, port, signal })
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  socket.setTimeout(greetingMs, () => reject(new Error('it accepts connections and says nothing')))
+  socket
+    .once('data', () => resolve())
+    .once('error', reject)
+    .once('close', () => reject(new Error('it hangs up')))
+  await promise.finally(() => socket.destroy())
+}
+
+interface Result {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+async function run(ssh: SshClient, command: string, input: string, signal: AbortSignal): Promise<Result> {
+  const { promise, resolve, reject } = Promise.withResolvers<Result>()
+  const bound = AbortSignal.any([signal, AbortSignal.timeout(commandMs)])
+  const abort = (): void => reject(signal.aborted ? signal.reason : new Error('the commands in the guest do not end'))
+  bound.addEventListener('abort', abort, { once: true })
+  ssh.on('close', () => reject(new Error('the connection to the guest was lost')))
+  ssh.exec(command, (error, channel) => {
+    if (error) return reject(error)
+    const output = { stdout: '', stderr: '' }
+    const take = (name: keyof typeof output) => (data: Buffer) => {
+      if (output[name].length < maxOutputBytes) output[name] += data.toString('utf8')
+    }
+    channel.on('data', take('stdout'))
+    channel.stderr.on('data', take('stderr'))
+    channel.on('close', (code: number | undefined) => resolve({ code: code ?? 255, ...output }))
+    channel.end(input)
+  })
+  return promise.finally(() => bound.removeEventListener('abort', abort))
+}

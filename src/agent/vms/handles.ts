@@ -1,0 +1,156 @@
+// What the agent keeps of each VM, in the VM's own folder: enough to find it again and to go on after a kill -9.
+// There is no journal: every step can be done again, so what is there and what is wanted say what is left to do.
+// Nothing secret is in here: metadata, user data and credentials come with the wish and are not written. So VMs that
+// ended with their host start again once the server has answered, not before: nothing here would do for a start.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { Handle } from '../../drivers/driver.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { firstRevision, type Origin } from '../link/authority.ts'
+
+export type PlainWish = Omit<WantedVm, 'metadata' | 'userdata' | 'growth'>
+
+export interface VmRecord {
+  readonly version: 1
+  readonly handle: Handle
+  readonly wish: PlainWish
+  /** Missing where the server did not say. */
+  readonly origin?: Origin
+  /** No server lists it that could be believed: it runs on untouched until one wants it, or somebody has it removed. */
+  readonly isKept?: true
+  /** The generation that was carried out, or that failed for good: then `problem` says why. */
+  readonly fulfilled: number
+  /** It was up once, though by `fulfilled` it was not: generations have begun anew with other data of the server. */
+  readonly wasDeployed?: true
+  /** 0: there is no disk. */
+  readonly diskGeneration: number
+  readonly diskGb?: number
+  /** The key of the image that the disk stands on. */
+  readonly base?: string
+  readonly problem?: string
+  readonly warning?: string
+  /** Partition and file system are still to be grown, with credentials that only the living agent has. */
+  readonly isGrowing?: true
+}
+
+export interface Found {
+  readonly uid: string
+  /** Missing when none was written: then the VM never started. `unreadable`: something is there that nobody can read. */
+  readonly record: VmRecord | 'unreadable' | undefined
+}
+
+/** synced: survives a power cut. written: survives the agent. memory: for load tests. */
+export type Durability = 'synced' | 'written' | 'memory'
+
+export interface Handles {
+  handleFor(uid: string): Handle
+  list(): Promise<readonly Found[]>
+  read(uid: string): Promise<Found['record']>
+  write(record: VmRecord): Promise<void>
+  /** The whole folder of the VM. */
+  remove(uid: string): Promise<void>
+}
+
+const fileName = 'svc3.json'
+
+/** uids become names of folders. */
+const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)
+
+export const withoutSecrets = ({ metadata: _, userdata: __, growth: ___, ...rest }: WantedVm): PlainWish => rest
+
+export const isDeployed = ({ diskGeneration, fulfilled, wasDeployed }: VmRecord): boolean =>
+  diskGeneration > 0 && (fulfilled > 0 || wasDeployed === true)
+
+/**
+ * The record for a server that counts anew: this wish is still to be fulfilled, and the disk is not newer than what the
+ * server knows of, or its next revert would pass for done.
+ */
+export const rebased = (record: VmRecord, { generation, diskGeneration }: PlainWish): VmRecord => ({
+  ...record,
+  fulfilled: generation - 1,
+  diskGeneration: Math.min(record.diskGeneration, diskGeneration),
+  ...(isDeployed(record) && { wasDeployed: true as const }),
+})
+
+/** A wish that nothing is left of a VM about which nobody wishes anything. */
+export const deletionOf = (uid: string, known: PlainWish | undefined): WantedVm => ({
+  name: uid,
+  namespace: '',
+  uid,
+  diskGeneration: 0,
+  architecture: 'amd64',
+  cpu: 1,
+  memoryMiB: 1,
+  image: { name: '' },
+  ip: '',
+  ssh: 1,
+  reservedPorts: [],
+  display: { width: 0, height: 0, dpi: 0 },
+  netBoost: false,
+  legacyIO: false,
+  gpuPassthrough: false,
+  revision: firstRevision,
+  ...known,
+  captures: [],
+  generation: Number.MAX_SAFE_INTEGER,
+  power: 'deleted',
+  metadata: {},
+})
+
+export function openHandles(folder: string, driver: string, durability: Durability): Handles {
+  const vms = path.join(folder, 'vms')
+  const folderOf = (uid: string): string => {
+    if (!isSafe(uid)) throw new Error(`the uid ${JSON.stringify(uid.slice(0, 200))} of a VM cannot name a folder`)
+    return path.join(vms, uid)
+  }
+  const handleFor = (uid: string): Handle => ({ version: 1, driver, uid, folder: folderOf(uid) })
+  if (durability === 'memory') return memoryHandles(handleFor)
+
+  const read = async (uid: string): Promise<Found['record']> => {
+    const text = await readFileIfPresent(path.join(folderOf(uid), fileName))
+    return text === undefined ? undefined : parse(text)
+  }
+  return {
+    handleFor,
+    read,
+    async list() {
+      const entries = await fs.readdir(vms, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT') return []
+        throw error
+      })
+      const uids = entries.filter((entry) => entry.isDirectory() && isSafe(entry.name)).map(({ name }) => name)
+      return Promise.all(uids.map(async (uid) => ({ uid, record: await read(uid) })))
+    },
+    async write(record) {
+      const { folder } = record.handle
+      await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+      const text = `${JSON.stringify(record)}\n`
+      const file = path.join(folder, fileName)
+      if (durability === 'synced') return writeFileAtomically(file, text)
+      await fs.writeFile(`${file}.tmp`, text, { mode: 0o600 })
+      await fs.rename(`${file}.tmp`, file)
+    },
+    remove: (uid) => fs.rm(folderOf(uid), { recursive: true, force: true }),
+  }
+}
+
+function memoryHandles(handleFor: (uid: string) => Handle): Handles {
+  const records = new Map<string, VmRecord>()
+  return {
+    handleFor,
+    list: async () => [...records].map(([uid, record]) => ({ uid, record })),
+    read: async (uid) => records.get(uid),
+    write: async (record) => void records.set(record.handle.uid, record),
+    remove: async (uid) => void records.delete(uid),
+  }
+}
+
+function parse(text: string): VmRecord | 'unreadable' {
+  try {
+    const record = JSON.parse(text) as VmRecord
+    return record.version === 1 && typeof record.fulfilled === 'number' && record.wish ? record : 'unreadable'
+  } catch {
+    return 'unreadable'
+  }
+}

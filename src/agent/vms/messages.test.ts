@@ -1,0 +1,31 @@
+// What people are advised must be possible.
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { refuseAction, type VmAction } from '../../rules/vm-actions.ts'
+import { lostProblem, problemOf } from './messages.ts'
+import { type Kind, kinds } from './steps.ts'
+
+const words: Readonly<Record<string, VmAction>> = { start: 'start', stop: 'stop', resume: 'resume', revert: 'revert' }
+
+describe('advice about a VM', () => {
+  for (const kind of Object.keys(kinds) as Kind[])
+    it(`whose ${kind} failed names nothing that is refused on arm64`, () => {
+      const text = problemOf(kind, { node: 'n', architecture: 'arm64' }, new Error('why'), [])
+      const advice = /\((.*)\)$/.exec(text)?.[1] ?? ''
+      assert.notEqual(advice, '')
+      for (const [word, action] of Object.entries(words)) {
+        const vm = { name: 'a', architecture: 'arm64', powerState: 'failed' } as const
+        assert.ok(refuseAction(action, vm))
+        assert.doesNotMatch(advice, new RegExp(`\\b${word}\\b`))
+      }
+    })
+
+  it('is to start it again where that is possible, and otherwise to deploy another one', () => {
+    assert.match(problemOf('start', { node: 'n', architecture: 'amd64' }, 'why', []), /start it again/)
+    assert.match(
+      problemOf('start', { node: 'n', architecture: 'arm64' }, 'why', []),
+      /look at its logs, or delete it and deploy another one/,
+    )
+    assert.match(lostProblem('n'), /delete it and deploy another one/)
+  })
+})

@@ -1,0 +1,82 @@
+// A record that cannot be written now is written later; what failed, or was reverted, is told only after that.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+
+describe('the record of a VM', () => {
+  let rig: AgentRig
+  let file: string
+
+  beforeEach(async () => {
+    rig = await AgentRig.start()
+    await rig.deploy('a')
+    file = path.join(rig.vmFolder('a'), 'svc3.json')
+    await eventually(async () => assert.equal((await onDisk()).fulfilled, 1))
+  })
+  afterEach(() => rig[Symbol.asyncDispose]())
+
+  const onDisk = async () => JSON.parse(await fs.readFile(file, 'utf8'))
+  /** Nothing can be put in place of a folder that is not empty. */
+  const block = async (): Promise<void> => {
+    await fs.rm(file)
+    await fs.mkdir(path.join(file, 'in-the-way'), { recursive: true })
+  }
+  const unblock = () => fs.rm(file, { recursive: true })
+
+  it('is written as soon as that works again', async () => {
+    await block()
+    const wish = rig.server.want({ uid: 'a', power: 'stopped' })
+    assert.equal((await rig.server.fulfilled(wish)).power, 'stopped')
+    await rig.server.until('a', ({ problem }) => problem !== undefined)
+    await unblock()
+    await eventually(async () => assert.equal((await onDisk()).fulfilled, wish.generation))
+    const report = await rig.server.until('a', ({ problem }) => problem === undefined)
+    assert.deepEqual([report.power, report.generation], ['stopped', wish.generation])
+  })
+
+  it('does not keep a VM from being worked on, or deleted, while it cannot be written', async () => {
+    await block()
+    await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'stopped' }))
+    assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'running' }))).power, 'running')
+    assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'deleted' }))).power, 'removed')
+    await assert.rejects(fs.stat(rig.vmFolder('a')), { code: 'ENOENT' })
+  })
+
+  it('is written before a failure is told', async () => {
+    await block()
+    rig.world.failNext('stop', new Error('qemu is ill'))
+    const wish = rig.server.want({ uid: 'a', power: 'stopped' })
+    await rig.server.until('a', ({ problem }) => /in-the-way|svc3\.json/.test(problem ?? ''))
+    assert.ok(rig.server.history.every(({ generation }) => generation < wish.generation))
+    await unblock()
+    const report = await rig.server.fulfilled(wish)
+    assert.match(report.problem ?? '', /could not be stopped.*qemu is ill/)
+    assert.equal((await onDisk()).fulfilled, wish.generation)
+  })
+
+  it('is written before a revert is told', async () => {
+    // After the revert itself has written down that there is a new disk.
+    const { reached, release } = rig.world.block('start')
+    const wish = rig.server.want({ uid: 'a', diskGeneration: 2 })
+    await reached
+    await block()
+    release()
+    await rig.server.until('a', ({ problem }) => /svc3\.json/.test(problem ?? ''))
+    assert.ok(rig.server.history.every(({ generation }) => generation < wish.generation))
+    await unblock()
+    assert.equal((await rig.server.fulfilled(wish)).problem, undefined)
+    assert.deepEqual([(await onDisk()).fulfilled, rig.world.count('revert a')], [wish.generation, 1])
+  })
+
+  it('is written when the agent stops', async () => {
+    await block()
+    const wish = rig.server.want({ uid: 'a', power: 'stopped' })
+    await rig.server.until('a', ({ problem }) => problem !== undefined)
+    await unblock()
+    await rig.stop()
+    assert.equal((await onDisk()).fulfilled, wish.generation)
+  })
+})

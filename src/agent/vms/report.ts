@@ -1,0 +1,44 @@
+// What is told about a VM: put together from what is there, what is on record, and what is under way.
+import type { VmReport } from '../../api/nodes/agent.ts'
+import type { Observed } from '../../drivers/driver.ts'
+import type { PlainWish, VmRecord } from './handles.ts'
+import { endedWithHost } from './messages.ts'
+
+export interface Known {
+  readonly wish: PlainWish
+  readonly record: VmRecord | undefined
+  readonly observed: Observed
+  readonly portsTaken: readonly number[] | undefined
+}
+
+export function reportOf({ wish, record, observed, portsTaken }: Known, extra: Partial<VmReport> = {}): VmReport {
+  const problem = observed.state === 'failed' ? observed.problem : record?.problem
+  const warning = record?.warning ?? (observed.state === 'gone' ? endedWithHost : undefined)
+  return {
+    uid: wish.uid,
+    namespace: wish.namespace,
+    name: wish.name,
+    generation: record?.fulfilled ?? 0,
+    // It waits for other ports.
+    power: portsTaken ? 'starting' : powerOf(observed, record),
+    ...(problem !== undefined && { problem }),
+    ...(warning !== undefined && { warning }),
+    ...(record?.diskGb && { diskGb: record.diskGb }),
+    ...(portsTaken && { portsTaken: [...portsTaken] }),
+    ...extra,
+  }
+}
+
+const powers: Readonly<Record<Exclude<Observed['state'], 'absent'>, VmReport['power']>> = {
+  stopped: 'stopped',
+  running: 'running',
+  suspended: 'suspended',
+  failed: 'failed',
+  gone: 'stopped',
+}
+
+function powerOf({ state }: Observed, record: VmRecord | undefined): VmReport['power'] {
+  if (state !== 'absent') return powers[state]
+  // Without a disk it cannot be anything else, once somebody has tried; before that it is on its way.
+  return record?.problem === undefined ? 'pending' : 'failed'
+}

@@ -1,0 +1,104 @@
+// The VMs of this node, a worker for each, and what the server's lists do to them. Nothing goes because a server does not
+// list it, unless that server speaks for the data that the VM came from, and is as far as this node has seen.
+import type { AgentMessage, WantedVm } from '../../api/nodes/agent.ts'
+import type { Log } from '../../platform/log.ts'
+import { firstRevision, revisionOf, type Word, whyKept } from '../link/authority.ts'
+import type { StoreMemory } from '../link/last-seen-store.ts'
+import { portsOf } from './spec.ts'
+import { type VmContext, VmWorker } from './vm.ts'
+
+type Hello = Extract<AgentMessage, { type: 'HELLO' }>
+/** Servers of before there were backups to think of do not say all of it. */
+export type LooseHello = Omit<Hello, 'kept' | 'store'> & Partial<Pick<Hello, 'kept' | 'store'>>
+
+export interface Roster {
+  /** VMs of an earlier agent; returns how many. */
+  adopt(): Promise<number>
+  hello(hello: LooseHello): void
+  want(vm: WantedVm): void
+  get(uid: string): VmWorker | undefined
+  /** Every port that the server knows to be taken by a VM of this node. */
+  ports(): ReadonlySet<number>
+  stop(): Promise<void>
+}
+
+export interface RosterOptions {
+  readonly context: Omit<VmContext, 'ended'>
+  readonly memory: StoreMemory
+  /** What the cluster calls this node now. */
+  nodeUid(): string
+  /** VMs that are not in the first HELLO go, whatever speaks against it. */
+  readonly removeUnknown: boolean
+  readonly log: Log
+}
+
+export function createRoster({ context, memory, nodeUid, removeUnknown, log }: RosterOptions): Roster {
+  const workers = new Map<string, VmWorker>()
+  const full: VmContext = { ...context, ended: (uid) => workers.delete(uid) }
+  // Once: an option that was left in a unit file must not make every restored backup a loss.
+  let mustRemove = removeUnknown
+  let current: Word = { store: undefined, node: '', isNewest: false, isAnew: false }
+
+  const give = (vm: WantedVm, word: Word): void => {
+    try {
+      const worker = workers.get(vm.uid) ?? new VmWorker(full, vm.uid, 'new')
+      workers.set(vm.uid, worker)
+      worker.want(vm, word)
+      const { store, node } = word
+      if (store !== undefined) memory.heard({ store, node, revision: revisionOf(vm) ?? firstRevision })
+    } catch (error) {
+      log.error('the server wants a VM that cannot be', { name: vm.name, namespace: vm.namespace }, error)
+    }
+  }
+
+  const passOver = (uid: string, worker: VmWorker, word: Word): void => {
+    if (worker.isLeaving) return
+    const { name = uid, namespace } = worker.wish ?? {}
+    const about = { name, namespace, folder: worker.handle.folder }
+    const reason = whyKept(worker.standing, word)
+    if (reason === undefined || mustRemove) {
+      log.warn('a VM that the server does not list is removed', { ...about, reason: reason && '--remove-unknown' })
+      worker.discard()
+    } else {
+      log.error(kept, { ...about, reason })
+      worker.keep()
+    }
+  }
+
+  return {
+    async adopt() {
+      const found = await context.tools.handles.list()
+      for (const { uid, record } of found) {
+        const worker = new VmWorker(full, uid, record)
+        workers.set(uid, worker)
+        if (typeof record === 'object' && record.origin) memory.remember(record.origin)
+        worker.wake()
+      }
+      return found.length
+    },
+    hello({ vms, kept: spared, store }) {
+      if (!Array.isArray(vms)) throw new TypeError('it has none')
+      const wanted = new Set([...vms.map(({ uid }) => uid), ...(spared ?? [])])
+      const newer = new Set(vms.filter((vm) => workers.get(vm.uid)?.isAheadOf(vm, store?.uid)))
+      const word = memory.hear(spared && store, nodeUid(), newer.size > 0)
+      current = { ...word, isAnew: false }
+      for (const [uid, worker] of workers) if (!wanted.has(uid)) passOver(uid, worker, word)
+      mustRemove = false
+      for (const vm of vms) give(vm, { ...word, isAnew: word.isAnew || newer.has(vm) })
+    },
+    want: (vm) => give(vm, current),
+    get: (uid) => workers.get(uid),
+    ports() {
+      // Of those that the server does not know it must hear like of any other program's.
+      const known = [...workers.values()].filter(({ isSilent }) => !isSilent)
+      return new Set(known.flatMap(({ wish }) => (wish ? portsOf(wish) : [])))
+    },
+    async stop() {
+      await Promise.all([...workers.values()].map((worker) => worker.stop()))
+      await memory.stop()
+    },
+  }
+}
+
+const kept =
+  'a VM that the server does not list is KEPT and runs on: give the server the data that it belongs to, or have it removed by starting the agent once with --remove-unknown'

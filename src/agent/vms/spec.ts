@@ -1,0 +1,66 @@
+// From what the server wants to what a driver is told.
+import { createHash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { WantedVm } from '../../api/nodes/agent.ts'
+import { randomSerial } from '../../api/records.ts'
+import type { BaseImage, Forward, VmSpec } from '../../drivers/driver.ts'
+
+const gib = 2 ** 30
+const guestPorts = { ssh: 22, screenshare: 5900 } as const
+
+/** Sizes on the wire are whole GiB; a disk that is a little larger than one counts as the next. */
+export const diskGbOf = (bytes: number): number => Math.ceil(bytes / gib)
+export const bytesOf = (diskGb: number): number => diskGb * gib
+
+/** Every port of the node that a VM takes. */
+export const portsOf = ({ ssh, vnc, screenshare, reservedPorts }: PortsOf): number[] =>
+  [ssh, vnc, screenshare, ...reservedPorts.map(({ nodePort }) => nodePort)].filter((port) => port !== undefined)
+type PortsOf = Pick<WantedVm, 'ssh' | 'vnc' | 'screenshare' | 'reservedPorts'>
+
+/** `iso`: the file, where the VM has one. */
+export function specOf(vm: WantedVm, image: BaseImage, iso?: string): VmSpec {
+  if (vm.gpuPassthrough) throw new Error('this node has no GPU to pass through; deploy it without gpuPassthrough')
+  const { uid, name, architecture, cpu, memoryMiB, ip, display, metadata, userdata, systemSerial } = vm
+  const isLarger = vm.diskGb !== undefined && vm.diskGb > diskGbOf(image.virtualSizeBytes)
+  return {
+    uid,
+    name,
+    architecture,
+    cpu,
+    memoryMiB,
+    image,
+    ip,
+    forwards: forwardsOf(vm),
+    metadata,
+    netBoost: vm.netBoost,
+    legacyIO: vm.legacyIO,
+    ...(isLarger && vm.diskGb !== undefined && { diskBytes: bytesOf(vm.diskGb) }),
+    ...(vm.vnc !== undefined && { screen: { port: vm.vnc, width: display.width, height: display.height } }),
+    ...(userdata !== undefined && { userdata }),
+    ...(systemSerial !== undefined && { systemSerial: systemSerial === randomSerial ? ownSerial(uid) : systemSerial }),
+    ...(iso !== undefined && { iso }),
+    ...(vm.isCold && { isCold: true }),
+  }
+}
+
+/** Of twelve letters and digits, as many Macs have, and the same at every start. */
+const ownSerial = (uid: string): string =>
+  createHash('sha256').update(`${uid}/serial`).digest('hex').slice(0, 12).toUpperCase()
+
+const forwardsOf = ({ ssh, screenshare, reservedPorts }: WantedVm): Forward[] => [
+  { protocol: 'tcp', hostPort: ssh, guestPort: guestPorts.ssh },
+  ...(screenshare === undefined
+    ? []
+    : [{ protocol: 'tcp', hostPort: screenshare, guestPort: guestPorts.screenshare } as const]),
+  ...reservedPorts.map(({ nodePort, vmPort, protocol }) => ({ protocol, hostPort: nodePort, guestPort: vmPort })),
+]
+
+/** An ISO without content, put there by hand. Names come from users: only one that is a plain name of a file in that folder is looked for. */
+export async function isoFile(folder: string, name: string): Promise<string> {
+  const file = path.join(folder, name)
+  const isPlain = path.basename(name) === name && !name.startsWith('.') && !name.includes('\0')
+  const stat = isPlain ? await fs.lstat(file).catch(() => undefined) : undefined
+  if (stat?.isFile()) return file
+  throw new Error(`the ISO "${name}" is not on this node; put it into ${folder}, or deploy without it`)
+}

@@ -1,0 +1,346 @@
+// One VM: looks at what is there, plans, does one thing at a time. The latest wish wins; a wish to delete interrupts.
+import type { VmReport, WantedVm } from '../../api/nodes/agent.ts'
+import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
+import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
+import type { Log } from '../../platform/log.ts'
+import { isBehind, type Unlisted, type Word } from '../link/authority.ts'
+import type { Reports } from '../link/reports.ts'
+import { deletionOf, type Found, isDeployed, type PlainWish } from './handles.ts'
+import {
+  interrupted,
+  lostProblem,
+  manualGrowth,
+  notRunningProblem,
+  problemOf,
+  reasonOf,
+  restartedWarning,
+} from './messages.ts'
+import { planFor, type Rest, type Work } from './plan.ts'
+import { RecordKeeper, type Texts } from './record-keeper.ts'
+import { reportOf } from './report.ts'
+import { carryOut, isPortTaken, type Outcome, removeAll, type Tools } from './work.ts'
+
+export interface VmContext {
+  /** Its name. */
+  readonly node: string
+  readonly tools: Tools
+  readonly reports: Reports
+  readonly log: Log
+  /** So long may a step take to end when the agent stops. */
+  readonly stopPatienceMs: number
+  /** The node's report is out of date. */
+  nodeChanged(): void
+  /** Nothing of the VM is left. */
+  ended(uid: string): void
+}
+
+const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 0 }
+
+export class VmWorker {
+  readonly handle: Handle
+  readonly #context: VmContext
+  readonly #found: Found['record'] | 'new'
+  readonly #stopping = new AbortController()
+  #current = new AbortController()
+  #pausing = new AbortController()
+  readonly #keeper: RecordKeeper
+  #wish: WantedVm | undefined
+  /** The wish comes from other data than those before: generations begin anew with it. */
+  #isAnew = false
+  #credentials: WantedVm['growth']
+  #observed: Observed = { state: 'absent' }
+  /** Not tried again before there is a newer wish. */
+  #held: { readonly generation: number; readonly ports?: readonly number[] } | undefined
+  /** A folder without a record: its VM never ran, and nobody knows what is in there. */
+  #isHalfMade: boolean
+  #isDiscarded = false
+  #isDirty = false
+  #isEnded = false
+  #failures = 0
+  #active: Promise<void> | undefined
+  #unfollow: (() => void) | undefined
+
+  /** `found`: what the folder held when the agent started; `new` where there was none. */
+  constructor(context: VmContext, uid: string, found: Found['record'] | 'new') {
+    this.#context = context
+    this.#found = found
+    this.#isHalfMade = found === undefined
+    this.handle = context.tools.handles.handleFor(uid)
+    this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
+  }
+
+  get wish(): PlainWish | undefined {
+    return this.#wish ?? this.#keeper.record?.wish
+  }
+
+  get standing(): Unlisted {
+    return { origin: this.#isHalfMade ? 'half-made' : this.#keeper.origin, isKept: this.#keeper.isKept }
+  }
+
+  /** Nothing is told of it: the server does not know it. */
+  get isSilent(): boolean {
+    return this.#keeper.isKept || this.#isDiscarded
+  }
+
+  get isLeaving(): boolean {
+    return this.#isDiscarded
+  }
+
+  /** This wish is older than what is known here: the data of the server have gone back. */
+  isAheadOf(wish: WantedVm, store: string | undefined): boolean {
+    const { origin, record } = this.#keeper
+    if (this.#isDiscarded || origin === undefined || origin.store !== store) return false
+    return (record?.fulfilled ?? 0) > wish.generation || isBehind(wish, this.wish)
+  }
+
+  want(wish: WantedVm, word: Word): void {
+    if (this.#isDiscarded) return
+    const { origin } = this.#keeper
+    const isAnew = word.isAnew || (origin !== undefined && word.store !== undefined && origin.store !== word.store)
+    if (!isAnew && this.#wish && wish.generation < this.#wish.generation) return
+    if (isAnew) {
+      this.#isAnew = true
+      // What was told of it counted otherwise.
+      this.#context.reports.forget(this.handle.uid)
+    }
+    // They are sent once, and a newer wish may come before they were used.
+    this.#credentials = wish.growth ?? this.#credentials
+    this.#wish = wish
+    this.#keeper.wanted(wish, word)
+    const captures = wish.captures?.map(({ id }) => id) ?? []
+    this.#context.tools.captures.wanted(this.handle, captures)
+    // What is being frozen is wanted still.
+    if (wish.power === 'deleted' && captures.length === 0) this.#current.abort()
+    this.wake()
+  }
+
+  /** The server does not know it: it goes, without a word. */
+  discard(): void {
+    this.#isDiscarded = true
+    this.#wish = deletionOf(this.handle.uid, this.wish)
+    this.#context.tools.captures.wanted(this.handle, [])
+    this.#current.abort()
+    this.wake()
+  }
+
+  /** The server does not list it, and that means nothing: it runs on, untouched, for good. */
+  keep(): void {
+    this.#wish = undefined
+    this.#credentials = undefined
+    this.#context.reports.forget(this.handle.uid)
+    this.#keeper.keepForGood()
+    this.wake()
+  }
+
+  /** Something may have changed: look. */
+  wake(): void {
+    this.#isDirty = true
+    this.#pausing.abort()
+    if (!this.#isEnded && !this.#stopping.signal.aborted) this.#active ??= this.#run()
+  }
+
+  /** Lets a step come to its end, for a while. The VM goes on. */
+  async stop(): Promise<void> {
+    this.#unfollow?.()
+    const timer = setTimeout(() => this.#current.abort(), this.#context.stopPatienceMs)
+    this.#stopping.abort()
+    await this.#active
+    clearTimeout(timer)
+    if (this.#isEnded) return
+    const failed = (error: unknown): void =>
+      this.#context.log.error('the record of a VM could not be written', { name: this.wish?.name }, error)
+    await this.#keeper.write().catch(failed)
+  }
+
+  async #run(): Promise<void> {
+    while (this.#isDirty && !this.#isEnded && !this.#stopping.signal.aborted) {
+      this.#isDirty = false
+      try {
+        await this.#turn()
+        await this.#catchUp()
+        this.#failures = 0
+      } catch (error) {
+        await this.#stumble(error)
+      }
+    }
+    this.#active = undefined
+  }
+
+  /** Not a step of some work, but the look at it or the record of it failed. */
+  async #stumble(error: unknown): Promise<void> {
+    this.#failures++
+    const { log } = this.#context
+    log.error('a VM could not be looked after; trying again', { name: this.wish?.name, attempt: this.#failures }, error)
+    if (this.#failures === 1) this.#tell({ problem: reasonOf(error) })
+    this.#pausing = new AbortController()
+    const signal = AbortSignal.any([this.#stopping.signal, this.#pausing.signal])
+    await wait(backOff(Math.min(this.#failures, 10), again, Math.random), signal).catch(() => undefined)
+    this.#isDirty = true
+  }
+
+  async #turn(): Promise<void> {
+    const wanted = this.#wish
+    if (this.#isHalfMade) {
+      // Before the first wish nothing is destroyed.
+      if (!wanted) return
+      if (wanted.power !== 'deleted') await removeAll(this.#context.tools, this.handle)
+      this.#isHalfMade = false
+    }
+    if (wanted && this.#isAnew) {
+      this.#isAnew = false
+      this.#held = undefined
+      this.#keeper.rebase(wanted)
+    }
+    this.#observed = await this.#look()
+    if (!wanted) return this.#tell()
+    if (this.#held?.generation === wanted.generation && wanted.power !== 'deleted') return this.#tell()
+    this.#held = undefined
+    const { captures } = this.#context.tools
+    const needsCapture = captures.pending(wanted).length > 0
+    if (wanted.power === 'deleted' && !needsCapture && captures.isBusy(this.handle.uid))
+      return this.#tell({ operation: { kind: 'delete', phase: 'waiting until it is saved' } })
+    const record = this.#keeper.for(wanted)
+    const plan = planFor({
+      desired: wanted.power,
+      actual: this.#observed.state,
+      isFulfilled: record.fulfilled >= wanted.generation,
+      isDeployed: isDeployed(record) || (record.diskGeneration > 0 && this.#found === 'unreadable'),
+      needsRevert: record.diskGeneration < wanted.diskGeneration,
+      needsGrowth: (wanted.diskGb ?? 0) > (record.diskGb ?? Infinity),
+      needsCapture,
+      hasCredentials: this.#credentials !== undefined,
+    })
+    if ('kind' in plan) await this.#perform(wanted, plan)
+    else await this.#rest(wanted, plan)
+  }
+
+  /** What could not be written before, or what nobody waits for. After the work: a full disk does not keep a VM from stopping. */
+  async #catchUp(): Promise<void> {
+    if (this.#isEnded || !this.#keeper.isUnwritten) return
+    await this.#keeper.write()
+    this.#tell()
+  }
+
+  async #look(): Promise<Observed> {
+    const { driver } = this.#context.tools
+    if (this.#found === 'new' && !this.#keeper.record) return { state: 'absent' }
+    this.#unfollow ??= driver.follow(this.handle, () => this.wake())
+    return driver.inspect(this.handle)
+  }
+
+  async #perform(wanted: WantedVm, work: Work): Promise<void> {
+    const before = this.#observed
+    this.#current = new AbortController()
+    this.#keeper.begin(wanted)
+    const comesUp = work.steps.includes('start')
+    const credentials = this.#credentials
+    const outcome = await carryOut(work, {
+      tools: this.#context.tools,
+      handle: this.handle,
+      wish: wanted,
+      credentials,
+      signal: this.#current.signal,
+      isOutdated: () =>
+        this.#stopping.signal.aborted || this.#isAnew || (this.#wish?.generation ?? 0) > wanted.generation,
+      keep: (change) => this.#keeper.change(wanted, change),
+      progress: (phase, percent) => {
+        const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
+        const power = comesUp && this.#observed.state !== 'running' ? ({ power: 'starting' } as const) : {}
+        if (!this.isSilent && work.kind !== 'delete')
+          this.#context.reports.tellProgress(this.#report({ operation, ...power }))
+      },
+      became: (state) => {
+        this.#observed = { state }
+      },
+    })
+    if (this.#stopping.signal.aborted && outcome.as !== 'done') return
+    // What came of it says nothing about the wish that counts now.
+    if (this.#isAnew) return this.wake()
+    // Used once; but a newer wish may have brought others meanwhile.
+    const isUsed = outcome.as !== 'outdated' && this.#credentials === credentials
+    if (isUsed && !this.#current.signal.aborted) this.#credentials = undefined
+    await (work.kind === 'delete' ? this.#removed(outcome) : this.#finish(wanted, work, outcome, before))
+  }
+
+  async #finish(wanted: WantedVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
+    if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
+    if (outcome.as === 'done' && work.kind === 'capture') return this.#captured(wanted, outcome.warning)
+    if (outcome.as === 'done') {
+      const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
+      const isRestart = before.state === 'gone' && work.kind === 'start'
+      const warning = isCut ? manualGrowth(interrupted) : outcome.warning
+      this.#unfollow ??= this.#context.tools.driver.follow(this.handle, () => this.wake())
+      this.#observed = { state: results[wanted.power] }
+      return this.#settle(wanted, { warning: isRestart ? restartedWarning : warning }, work.kind === 'revert')
+    }
+    this.#observed = await this.#look()
+    if (isPortTaken(outcome.error)) {
+      this.#held = { generation: wanted.generation, ports: (outcome.error as PortTaken).ports }
+      this.#context.nodeChanged()
+      return this.#tell()
+    }
+    const { log, node } = this.#context
+    const { name, namespace, architecture } = wanted
+    log.warn('work on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
+    this.#held = { generation: wanted.generation }
+    const problem = problemOf(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
+    await this.#settle(wanted, { problem })
+  }
+
+  /** Whatever came of it is the image's to tell. Before its end, the VM waits until that is there. */
+  async #captured(wanted: WantedVm, warning = this.#keeper.record?.warning): Promise<void> {
+    this.#observed = await this.#look()
+    if (wanted.power === 'deleted') return this.wake()
+    await this.#settle(wanted, { warning })
+  }
+
+  async #removed(outcome: Outcome): Promise<void> {
+    if (outcome.as === 'failed') {
+      if (this.#current.signal.aborted) return this.wake()
+      const architecture = this.wish?.architecture ?? 'amd64'
+      throw new Error(problemOf('delete', { node: this.#context.node, architecture }, outcome.error, []))
+    }
+    if (outcome.as === 'outdated') return this.wake()
+    this.#unfollow?.()
+    this.#isEnded = true
+    if (this.#isDiscarded) this.#context.reports.forget(this.handle.uid)
+    else this.#tell({ power: 'removed', generation: this.#wish?.generation ?? 0 })
+    this.#context.ended(this.handle.uid)
+  }
+
+  async #rest(wanted: WantedVm, { as }: Rest): Promise<void> {
+    const problem = { done: undefined, lost: lostProblem(this.#context.node), 'not-running': notRunningProblem }[as]
+    const isFulfilled = (this.#keeper.record?.fulfilled ?? 0) >= wanted.generation
+    if (isFulfilled && (as !== 'lost' || this.#keeper.record?.problem === problem)) return this.#tell()
+    const isCut = this.#keeper.record?.isGrowing && as === 'done'
+    await this.#settle(wanted, {
+      problem,
+      warning: isCut ? manualGrowth(interrupted) : undefined,
+    })
+  }
+
+  /**
+   * The wish is done with, well or not. Usually the server is told first: who waits for the VM need not wait for the disk,
+   * and cut off in between, the wish finds nothing to do. But what failed would be tried again, which nobody asked for.
+   */
+  async #settle(wanted: WantedVm, texts: Texts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
+    this.#keeper.settle(wanted, texts, mustWriteFirst)
+    if (!mustWriteFirst) this.#tell()
+    await this.#keeper.write()
+    this.#tell()
+  }
+
+  #report(extra: Partial<VmReport>): VmReport {
+    const wish = this.wish ?? deletionOf(this.handle.uid, undefined)
+    const { record, tellable } = this.#keeper
+    const known = { wish, record, observed: this.#observed, portsTaken: this.#held?.ports }
+    return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
+  }
+
+  #tell(extra: Partial<VmReport> = {}): void {
+    if (this.wish && !this.isSilent) this.#context.reports.tell(this.#report(extra))
+  }
+}
+
+/** What a VM is when the work that was asked for has been done. */
+const results = { running: 'running', stopped: 'stopped', suspended: 'suspended', deleted: 'absent' } as const

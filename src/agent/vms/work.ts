@@ -1,0 +1,195 @@
+// Carries out the steps of a plan on the driver. Every step can be done again after it was cut off; what must be known
+// after a kill -9 is written before the step that relies on it.
+import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { BaseImage, Driver, Handle, VmSpec } from '../../drivers/driver.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { createUndo, type Undo } from '../../platform/undo.ts'
+import type { Captures } from '../captures/captures.ts'
+import { baseKeyOf, type Images } from '../images/images.ts'
+import type { Growth } from './grow.ts'
+import type { Handles, VmRecord } from './handles.ts'
+import type { Work } from './plan.ts'
+import { bytesOf, diskGbOf, isoFile, specOf } from './spec.ts'
+import { failPointOf, phases, type Step } from './steps.ts'
+
+export interface Tools {
+  readonly driver: Driver
+  readonly handles: Handles
+  readonly images: Images
+  readonly captures: Captures
+  readonly isoFolder: string
+  readonly graceSeconds: number
+  /** Grows partition and file system in the guest; returns what somebody should know, when it did not work. */
+  grow(growth: Growth, signal: AbortSignal): Promise<string | undefined>
+}
+
+export interface Task {
+  readonly tools: Tools
+  readonly handle: Handle
+  readonly wish: WantedVm
+  /** Changes what is known of the VM, and writes it down. */
+  keep(change: Partial<VmRecord>): Promise<void>
+  progress(phase: string, percent?: number): void
+  /** A step has changed what the VM is. */
+  became(state: 'stopped' | 'running' | 'suspended'): void
+  /** A newer wish is there: the rest is planned anew. */
+  isOutdated(): boolean
+  readonly credentials: WantedVm['growth']
+  readonly signal: AbortSignal
+}
+
+export type Outcome =
+  | { readonly as: 'done'; readonly warning: string | undefined }
+  | { readonly as: 'outdated' }
+  | { readonly as: 'failed'; readonly error: unknown; readonly leftovers: readonly unknown[] }
+
+interface Bench extends Task {
+  readonly undo: Undo
+  /** Copies of images stay where they are until it is disposed of. */
+  readonly held: AsyncDisposableStack
+  spec: VmSpec | undefined
+  warning: string | undefined
+}
+
+export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outcome> {
+  const undo = createUndo()
+  await using held = new AsyncDisposableStack()
+  const bench: Bench = { ...task, undo, held, spec: undefined, warning: undefined }
+  try {
+    for (const step of steps) {
+      if (task.isOutdated()) return { as: 'outdated' }
+      failpoint(failPointOf(kind, step))
+      task.progress(phases[step])
+      await actions[step](bench)
+      const state = results[step]
+      if (state) task.became(state)
+    }
+    failpoint(failPointOf(kind, 'done'))
+    return { as: 'done', warning: bench.warning }
+  } catch (error) {
+    // Somebody wants something else meanwhile, or the agent stops: what comes next looks at what is there.
+    if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
+    return { as: 'failed', error, leftovers: await undo.run() }
+  }
+}
+
+/** What a VM is after a step. */
+const results: Readonly<Partial<Record<Step, 'stopped' | 'running' | 'suspended'>>> = {
+  create: 'stopped',
+  start: 'running',
+  stop: 'stopped',
+  kill: 'stopped',
+  suspend: 'suspended',
+  resume: 'running',
+}
+
+export const isPortTaken = (error: unknown): boolean => error instanceof Error && error.name === 'PortTaken'
+
+const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
+  async image(bench) {
+    bench.spec = await specFor(bench)
+  },
+
+  async create(bench) {
+    const { tools, handle, wish, undo, keep } = bench
+    const spec = specOfBench(bench)
+    undo.push(async () => {
+      await tools.driver.destroy(handle)
+      await keep({ diskGeneration: 0, diskGb: 0 })
+    })
+    // At once, and both before the start: a folder without a record is one whose VM never ran.
+    const base = baseKeyOf(wish.image, spec.image)
+    const written = keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base })
+    const made = tools.driver.create(spec, handle.folder)
+    await Promise.all([written, made]).finally(() => Promise.allSettled([written, made]))
+  },
+
+  async start(bench) {
+    const { note } = await bench.tools.driver.start(bench.handle, specOfBench(bench), bench.signal)
+    bench.warning = note
+  },
+
+  stop: (bench) => takeDown(bench, bench.tools.graceSeconds),
+  kill: (bench) => takeDown(bench, 0),
+
+  async suspend({ tools, handle }) {
+    await capable(tools.driver, 'suspension', 'freeze VMs').suspend(handle)
+  },
+
+  async resume({ tools, handle }) {
+    await capable(tools.driver, 'suspension', 'resume VMs').resume(handle)
+  },
+
+  async revert(bench) {
+    const { tools, handle, wish, undo, keep } = bench
+    const spec = specOfBench(bench)
+    await capable(tools.driver, 'reverting', 'revert disks').revert(handle, spec)
+    // From here on there is no way back. Written before the start: a second revert would lose what the guest wrote.
+    undo.clear()
+    await keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base: baseKeyOf(wish.image, spec.image) })
+  },
+
+  async grow({ tools, handle, wish, undo, keep, credentials }) {
+    const diskGb = wish.diskGb ?? 0
+    await capable(tools.driver, 'resizing', 'grow disks').grow(handle, bytesOf(diskGb))
+    undo.clear()
+    await keep({ diskGb, ...(credentials && { isGrowing: true }) })
+  },
+
+  async partition(bench) {
+    const { tools, wish, credentials, signal } = bench
+    if (!credentials) return
+    const target = { host: wish.ip, port: wish.ssh }
+    bench.warning = await tools.grow({ ...credentials, ...target, diskGb: wish.diskGb ?? 0 }, signal)
+  },
+
+  async capture(bench) {
+    const { tools, handle, wish, signal } = bench
+    bench.warning = await tools.captures.freeze({ handle, wish, signal, spec: () => specFor(bench) })
+  },
+
+  destroy: ({ tools, handle }) => removeAll(tools, handle),
+}
+
+/** The VM, and then the folder with the record of it. */
+export async function removeAll({ driver, handles, captures }: Tools, handle: Handle): Promise<void> {
+  await driver.destroy(handle)
+  await captures.forget(handle.uid)
+  await handles.remove(handle.uid)
+}
+
+/** Where it goes down for work on its disk, it comes up again when that fails. */
+async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSeconds: number): Promise<void> {
+  if (spec) undo.push(async () => void (await tools.driver.start(handle, spec, AbortSignal.timeout(60_000))))
+  // Who wants it deleted does not wait for what it may have to save, and neither does an agent that stops.
+  await tools.driver.stop(handle, { graceSeconds, signal })
+}
+
+async function specFor(bench: Bench): Promise<VmSpec> {
+  const { tools, wish, signal, progress, held } = bench
+  const image = await tools.images.ensure(wish.image, { signal, progress, held, vm: wish.uid })
+  return specOf(wish, image, await isoOf(bench))
+}
+
+async function isoOf({ tools, wish, signal, progress, held }: Bench): Promise<string | undefined> {
+  const { iso: name, isoContent: content } = wish
+  if (name === undefined) return undefined
+  if (content === undefined) return isoFile(tools.isoFolder, name)
+  return tools.images.ensureIso({ name, content }, { signal, progress, held })
+}
+
+const sizeOf = ({ image, diskBytes = 0 }: { image: BaseImage; diskBytes?: number }): number =>
+  diskGbOf(Math.max(image.virtualSizeBytes, diskBytes))
+
+function specOfBench({ spec }: Bench): VmSpec {
+  if (!spec) throw new Error('the image comes first')
+  return spec
+}
+
+type Group = 'suspension' | 'resizing' | 'reverting'
+
+function capable<G extends Group>(driver: Driver, group: G, what: string): NonNullable<Driver[G]> {
+  const found = driver[group]
+  if (found) return found
+  throw new Error(`the hypervisor "${driver.name}" of this node cannot ${what}`)
+}

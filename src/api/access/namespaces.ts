@@ -1,0 +1,102 @@
+// Namespaces on the wire: the scope of every other resource.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { base, inNamespace, listOperation, operation } from '../operation.ts'
+import { ResourceVersion, Timestamp } from '../records.ts'
+
+export const Namespace = t.Object(
+  {
+    name: t.String(),
+    customPods: t.Boolean({ description: 'Kept for other workloads: VMs are refused here' }),
+    createdAt: Timestamp,
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'Namespace' },
+)
+export type Namespace = t.Static<typeof Namespace>
+
+export const NamespaceInput = t.Object(
+  {
+    name: t.String({
+      maxLength: 300,
+      description: 'Begins with `svc-`; lowercase letters, digits, dashes; at most 63',
+    }),
+    enableCustomPods: t.Optional(t.Boolean({ description: 'For other workloads: VMs are refused there' })),
+  },
+  { title: 'NamespaceInput' },
+)
+
+const example = {
+  name: 'svc-default',
+  customPods: false,
+  createdAt: '2026-11-15T09:00:00Z',
+  resourceVersion: '1',
+}
+
+export const listNamespaces = listOperation({
+  id: 'listNamespaces',
+  noun: 'namespaces',
+  path: `${base}/namespaces`,
+  allow: 'user',
+  summary: 'List the namespaces that the caller may use',
+  item: Namespace,
+  refuses: [],
+  example: { item: example },
+})
+
+export const getNamespace = operation({
+  id: 'getNamespace',
+  noun: 'namespaces',
+  method: 'GET',
+  path: inNamespace,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show one namespace',
+  response: Namespace,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, response: example },
+})
+
+export const createNamespace = operation({
+  id: 'createNamespace',
+  noun: 'namespaces',
+  method: 'POST',
+  path: `${base}/namespaces`,
+  allow: 'admin',
+  status: 201,
+  summary: 'Create a namespace',
+  involves: 'body.name',
+  body: NamespaceInput,
+  response: Namespace,
+  refuses: ['AlreadyExists', 'Invalid', 'Conflict'],
+  example: {
+    body: { name: 'svc-ios' },
+    response: { name: 'svc-ios', customPods: false, createdAt: '2026-11-15T09:00:00Z', resourceVersion: '9' },
+  },
+})
+
+export const deleteNamespace = operation({
+  id: 'deleteNamespace',
+  noun: 'namespaces',
+  method: 'DELETE',
+  path: inNamespace,
+  allow: 'admin',
+  status: 200,
+  summary: 'Delete a namespace with its credentials, service accounts and role bindings',
+  involves: 'params.namespace',
+  description: 'Refused while VMs or nodes are in it, and for the default namespace.',
+  response: Status,
+  refuses: ['NotFound', 'Conflict', 'Invalid'],
+  example: {
+    params: { namespace: 'svc-ios' },
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'namespace "svc-ios" deleted',
+      details: { name: 'svc-ios', kind: 'namespaces' },
+      code: 200,
+    },
+  },
+})

@@ -1,0 +1,110 @@
+// Registry credentials on the wire (founding document 2.1 and 4.1). No shape here can carry a password outwards.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { inNamespace, listOperation, operation } from '../operation.ts'
+import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
+
+export const RegistryCredential = t.Object(
+  {
+    server: t.String({ description: '`<scheme>://<hostname>[:<port>]`, normalised' }),
+    username: t.String(),
+    allowInsecure: t.Boolean(),
+    createdAt: Timestamp,
+    updatedAt: Timestamp,
+    updatedBy: t.String({ description: 'Who stored them last' }),
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'RegistryCredential', description: 'Credentials for one registry in one namespace, without the password' },
+)
+export type RegistryCredential = t.Static<typeof RegistryCredential>
+
+export const RegistryCredentialInput = t.Object(
+  {
+    server: t.String({ maxLength: 300, description: '`<scheme>://<hostname>[:<port>]`, scheme http or https' }),
+    username: t.String({ minLength: 1, maxLength: 256 }),
+    password: t.String({ minLength: 1, maxLength: 16_384, writeOnly: true }),
+    allowInsecure: t.Optional(t.Boolean({ description: 'Must be true when the server uses HTTP' })),
+    replace: t.Optional(t.Boolean({ description: 'Overwrite what is stored for the same registry' })),
+    resourceVersion: ExpectedVersion,
+  },
+  { title: 'RegistryCredentialInput' },
+)
+export type RegistryCredentialInput = t.Static<typeof RegistryCredentialInput>
+
+export const RegistryCredentialReference = t.Object(
+  { server: t.String({ maxLength: 300 }) },
+  { title: 'RegistryCredentialReference' },
+)
+
+const path = `${inNamespace}/secrets/registrycredentials` as const
+const params = { namespace: 'svc-default' }
+const example = {
+  server: 'https://ghcr.io',
+  username: 'ci-bot',
+  allowInsecure: false,
+  createdAt: '2026-11-15T09:00:00Z',
+  updatedAt: '2026-11-15T09:00:00Z',
+  updatedBy: 'admin',
+  resourceVersion: '7',
+}
+
+export const listRegistryCredentials = listOperation({
+  id: 'listRegistryCredentials',
+  noun: 'registry-credentials',
+  path,
+  allow: 'admin',
+  summary: 'List the registry credentials of a namespace',
+  item: RegistryCredential,
+  refuses: ['NotFound'],
+  example: { params, item: example },
+})
+
+export const addRegistryCredential = operation({
+  id: 'addRegistryCredential',
+  noun: 'registry-credentials',
+  method: 'POST',
+  path: `${path}/add`,
+  allow: 'admin',
+  status: 201,
+  also: { 200: 'Stored credentials were replaced' },
+  summary: 'Store credentials for a registry',
+  involves: 'body.server',
+  tells: ['username', 'allowInsecure', 'replace'],
+  description:
+    'One set per registry and namespace. HTTP needs `allowInsecure`; what is stored already needs `replace`.',
+  body: RegistryCredentialInput,
+  response: RegistryCredential,
+  refuses: ['NotFound', 'AlreadyExists', 'Conflict', 'Invalid'],
+  example: {
+    params,
+    body: { server: 'https://ghcr.io', username: 'ci-bot', password: 'a-secret' },
+    response: example,
+  },
+})
+
+export const removeRegistryCredential = operation({
+  id: 'removeRegistryCredential',
+  noun: 'registry-credentials',
+  method: 'DELETE',
+  path: `${path}/remove`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Remove the credentials for a registry',
+  involves: 'body.server',
+  body: RegistryCredentialReference,
+  response: Status,
+  refuses: ['NotFound', 'Conflict', 'Invalid'],
+  example: {
+    params,
+    body: { server: 'https://ghcr.io' },
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'registry credentials for "https://ghcr.io" removed from namespace "svc-default"',
+      details: { name: 'https://ghcr.io', kind: 'registrycredentials' },
+      code: 200,
+    },
+  },
+})

@@ -1,0 +1,117 @@
+// Role bindings on the wire: who has a role in a namespace.
+import * as t from 'typebox'
+import { Continue, inNamespace, listOperation, MadeListQuery, operation } from '../operation.ts'
+import { ExpectedVersion, ResourceVersion } from '../records.ts'
+
+export const Subject = t.Object(
+  {
+    kind: t.Enum(['User', 'ServiceAccount']),
+    name: t.String(),
+    namespace: t.Optional(t.String({ description: 'Of a service account' })),
+  },
+  { title: 'Subject' },
+)
+export type Subject = t.Static<typeof Subject>
+
+export const SubjectsInput = t.Object(
+  {
+    users: t.Optional(t.Array(t.String({ maxLength: 320 }), { maxItems: 1_000, description: 'E-mail addresses' })),
+    serviceaccounts: t.Optional(
+      t.Array(t.Object({ name: t.String({ maxLength: 300 }), namespace: t.String({ maxLength: 300 }) }), {
+        maxItems: 1_000,
+      }),
+    ),
+    resourceVersion: ExpectedVersion,
+  },
+  { title: 'SubjectsInput' },
+)
+export type SubjectsInput = t.Static<typeof SubjectsInput>
+
+export const RoleBinding = t.Object(
+  {
+    name: t.String({ description: 'The role' }),
+    namespace: t.String(),
+    subjects: t.Array(Subject),
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'RoleBinding' },
+)
+export type RoleBinding = t.Static<typeof RoleBinding>
+
+/** Not a stored list of records but the content of one: it has no watch. */
+const Subjects = t.Object({ items: t.Array(Subject), continue: Continue }, { title: 'Subjects' })
+
+const noun = 'role-bindings'
+const all = `${inNamespace}/rolebindings` as const
+const path = `${all}/{role}/subjects` as const
+const params = { namespace: 'svc-default', role: 'svc-dev' }
+const body = { users: ['ana@example.com'], serviceaccounts: [] }
+const example = { params, response: { items: [{ kind: 'User', name: 'ana@example.com' }] } }
+
+export const listRoleBindings = listOperation({
+  id: 'listRoleBindings',
+  noun,
+  path: all,
+  allow: 'admin',
+  summary: 'List the roles of a namespace that somebody was given, with who has them',
+  item: RoleBinding,
+  refuses: ['NotFound'],
+  example: {
+    params: { namespace: 'svc-default' },
+    item: {
+      name: 'svc-dev',
+      namespace: 'svc-default',
+      subjects: [{ kind: 'User', name: 'ana@example.com' }],
+      resourceVersion: '12',
+    },
+  },
+})
+
+export const listSubjects = operation({
+  id: 'listSubjects',
+  noun,
+  method: 'GET',
+  path,
+  allow: 'admin',
+  status: 200,
+  summary: 'List who has a role in a namespace',
+  description:
+    'In the default namespace every user is a developer, listed or not, until an administrator removes them.',
+  query: MadeListQuery,
+  madeOf: Subject,
+  response: Subjects,
+  refuses: ['NotFound'],
+  example,
+})
+
+export const addSubjects = operation({
+  id: 'addSubjects',
+  noun,
+  method: 'POST',
+  path: `${path}/add`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Give users and service accounts a role in a namespace',
+  involves: 'params.role',
+  tells: ['users', 'serviceaccounts'],
+  body: SubjectsInput,
+  response: Subjects,
+  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  example: { ...example, body },
+})
+
+export const removeSubjects = operation({
+  id: 'removeSubjects',
+  noun,
+  method: 'DELETE',
+  path: `${path}/remove`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Take a role in a namespace away from users and service accounts',
+  involves: 'params.role',
+  tells: ['users', 'serviceaccounts'],
+  body: SubjectsInput,
+  response: Subjects,
+  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  example: { params, body, response: { items: [] } },
+})

@@ -1,0 +1,118 @@
+// Service accounts on the wire: how CI systems use the service. Their tokens are shown once and stored nowhere.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { inNamespace, listOperation, operation } from '../operation.ts'
+import { ResourceVersion, Timestamp } from '../records.ts'
+
+export const ServiceAccount = t.Object(
+  {
+    name: t.String(),
+    namespace: t.String(),
+    uid: t.String({ description: 'Another one when an account of the same name is made again' }),
+    createdAt: Timestamp,
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'ServiceAccount' },
+)
+export type ServiceAccount = t.Static<typeof ServiceAccount>
+
+export const TokenRequest = t.Object(
+  {
+    duration: t.Optional(
+      t.String({ minLength: 1, maxLength: 64, description: 'Such as `8760h0m0s` or `30d`; a year when left out' }),
+    ),
+    noExpiration: t.Optional(t.Boolean({ description: 'Valid until the account is deleted' })),
+  },
+  { title: 'TokenRequest' },
+)
+export const IssuedToken = t.Object(
+  {
+    token: t.String(),
+    expiresAt: t.Union([Timestamp, t.Null()], { description: 'Null: valid until the account is deleted' }),
+  },
+  { title: 'IssuedToken' },
+)
+
+const noun = 'service-accounts'
+const path = `${inNamespace}/serviceaccounts` as const
+const params = { namespace: 'svc-default', serviceaccount: 'jenkins' }
+const example = {
+  name: 'jenkins',
+  namespace: 'svc-default',
+  uid: '0f9c1c5e-6a53-4a40-9d63-6d9b2a1b8a55',
+  createdAt: '2026-11-15T09:00:00Z',
+  resourceVersion: '11',
+}
+
+export const listServiceAccounts = listOperation({
+  id: 'listServiceAccounts',
+  noun,
+  path,
+  allow: 'admin',
+  summary: 'List the service accounts of a namespace',
+  item: ServiceAccount,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+export const createServiceAccount = operation({
+  id: 'createServiceAccount',
+  noun,
+  method: 'POST',
+  path: `${path}/{serviceaccount}`,
+  allow: 'admin',
+  status: 201,
+  summary: 'Create a service account',
+  involves: 'params.serviceaccount',
+  response: ServiceAccount,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: { params, response: example },
+})
+
+export const deleteServiceAccount = operation({
+  id: 'deleteServiceAccount',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{serviceaccount}`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Delete a service account, and with it every token it has',
+  involves: 'params.serviceaccount',
+  response: Status,
+  refuses: ['NotFound'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'service account "jenkins" deleted from namespace "svc-default"',
+      details: { name: 'jenkins', kind: 'serviceaccounts' },
+      code: 200,
+    },
+  },
+})
+
+export const createServiceAccountToken = operation({
+  id: 'createServiceAccountToken',
+  noun,
+  method: 'POST',
+  path: `${path}/{serviceaccount}/token`,
+  allow: 'admin',
+  status: 201,
+  summary: 'Make a token for a service account',
+  involves: 'params.serviceaccount',
+  tells: ['duration', 'noExpiration'],
+  description: 'Shown once. There is no operation that deletes a token: delete the account.',
+  body: TokenRequest,
+  bodyIsOptional: true,
+  secretAnswer: true,
+  response: IssuedToken,
+  refuses: ['NotFound', 'Invalid'],
+  example: {
+    params,
+    body: { duration: '8760h0m0s' },
+    response: { token: 'eyJhbGciOiJFZERTQSJ9.e30.c2ln', expiresAt: '2027-11-15T09:00:00Z' },
+  },
+})

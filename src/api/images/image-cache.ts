@@ -1,0 +1,224 @@
+// Copies of images on nodes: which node has which, and which are to be there before somebody deploys from them.
+import * as t from 'typebox'
+import { Continue, inNamespace, listOperation, MadeListQuery, operation } from '../operation.ts'
+import { Architecture, Flag, ResourceVersion, Timestamp } from '../records.ts'
+
+export const CachedCopy = t.Object(
+  {
+    node: t.String(),
+    state: t.Enum(['Pending', 'Fetching', 'Ready', 'Failed', 'Removing'], {
+      description: 'Pending: its agent has not begun. Removing: it goes as soon as the agent hears of it',
+    }),
+    progress: t.Optional(t.Object({ percent: t.Integer() }, { description: 'While it is Fetching' })),
+    pinned: t.Boolean({ description: 'It was added, and stays until it is removed' }),
+    bytes: t.Optional(t.Integer({ description: 'What it takes on the disk of the node' })),
+    spaceUsed: t.Optional(t.String({ description: 'The same, to read: `1.2G`' })),
+    lastUsed: t.Optional(Timestamp),
+    errorMessage: t.Optional(t.String({ description: 'Why it is Failed; the agent goes on trying' })),
+  },
+  { title: 'CachedCopy' },
+)
+export type CachedCopy = t.Static<typeof CachedCopy>
+
+export const CachedImage = t.Object(
+  {
+    name: t.String(),
+    type: Architecture,
+    size: t.String({ description: 'Of the disk, such as `90G`' }),
+    nodes: t.Array(CachedCopy, { description: 'Of the namespace, in order of their names' }),
+  },
+  { title: 'CachedImage' },
+)
+export type CachedImage = t.Static<typeof CachedImage>
+
+export const NodeCache = t.Object(
+  {
+    name: t.String({ description: 'Of the node' }),
+    namespace: t.String(),
+    copies: t.Array(t.Object({ image: t.String(), ...t.Omit(CachedCopy, ['node']).properties }), {
+      description: 'Those that it has or is to have, by the names of their images',
+    }),
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'NodeCache' },
+)
+export type NodeCache = t.Static<typeof NodeCache>
+
+const Names = (description: string) =>
+  t.Optional(t.Array(t.String({ minLength: 1, maxLength: 256 }), { maxItems: 1_000, description }))
+
+const NodeSelection = t.Object(
+  {
+    nodes: Names('By name'),
+    tags: Names('Nodes with any of these tags that it can concern'),
+    all: Flag('All nodes of the namespace that it can concern: of the type of the image, or with a copy of it'),
+  },
+  { title: 'NodeSelection' },
+)
+export type NodeSelection = t.Static<typeof NodeSelection>
+
+const NodeResult = t.Object(
+  {
+    node: t.String(),
+    code: t.Integer({
+      description:
+        '202 accepted, 200 nothing to do, 404 no such node or copy, 409 in use, no space or not possible now, 422 wrong architecture',
+    }),
+    result: t.Enum(['Accepted', 'Unchanged', 'NotFound', 'InUse', 'NoSpace', 'WrongArchitecture', 'NotPossible']),
+    message: t.String(),
+  },
+  { title: 'NodeResult' },
+)
+export type NodeResult = t.Static<typeof NodeResult>
+const NodeResults = t.Object({ items: t.Array(NodeResult) }, { title: 'NodeResults' })
+
+/** What a node says of one copy of an image. */
+export const CopyReport = t.Object({
+  /** The digest of the manifest, or `recipe:` and the name of it. */
+  key: t.String({ minLength: 1, maxLength: 300 }),
+  state: t.Enum(['Fetching', 'Ready', 'Failed']),
+  percent: t.Optional(t.Integer({ minimum: 0, maximum: 100 })),
+  /** What it takes on the disk. */
+  bytes: t.Optional(t.Integer({ minimum: 0 })),
+  usedAt: t.Optional(Timestamp),
+  problem: t.Optional(t.String({ maxLength: 1_024 })),
+  /** From a registry: where from, `host/repository@sha256:…`, and how large its disk is. */
+  pulled: t.Optional(t.Object({ reference: t.String({ maxLength: 1_024 }), sizeBytes: t.Integer({ minimum: 0 }) })),
+})
+export type CopyReport = t.Static<typeof CopyReport>
+
+/** An image as agents are told of it. */
+export const WantedImage = t.Object({
+  name: t.String(),
+  /** An image that nodes build themselves, by the name of its recipe. */
+  recipe: t.Optional(t.String()),
+  /** The digest of its manifest, which `getBlob` gives, as it gives every chunk that the manifest names. */
+  content: t.Optional(t.String()),
+  /** In place of both: an image in a registry, `host/repository@sha256:…`, which `getVmRegistry` tells how to reach. */
+  reference: t.Optional(t.String()),
+})
+
+/** Images that are to be on the node, and keys of copies that are to go. */
+export const WantedCache = t.Object({ images: t.Array(WantedImage), drops: t.Array(t.String()) })
+export type WantedCache = t.Static<typeof WantedCache>
+
+const noun = 'image-cache'
+const path = `${inNamespace}/cache/images` as const
+const params = { namespace: 'svc-default', image: 'tiny-arm64' }
+const example = {
+  name: 'tiny-arm64',
+  type: 'arm64',
+  size: '1G',
+  nodes: [
+    {
+      node: 'mini-arm-13',
+      state: 'Ready',
+      pinned: true,
+      bytes: 80_740_352,
+      spaceUsed: '77M',
+      lastUsed: '2026-11-15T09:00:00Z',
+    },
+    { node: 'mini-arm-14', state: 'Fetching', progress: { percent: 35 }, pinned: true },
+  ],
+}
+
+export const listCachedImages = operation({
+  id: 'listCachedImages',
+  noun,
+  method: 'GET',
+  path,
+  allow: 'dev',
+  status: 200,
+  summary: 'List the images that nodes have copies of',
+  description: 'Those of which a node of the namespace has a copy, or is to have one.',
+  isDerived: true,
+  query: MadeListQuery,
+  madeOf: CachedImage,
+  response: t.Object({ items: t.Array(CachedImage), continue: Continue }),
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, response: { items: [example] } },
+})
+
+export const listNodeCaches = listOperation({
+  id: 'listNodeCaches',
+  noun,
+  path: `${inNamespace}/cache/nodes`,
+  allow: 'dev',
+  summary: 'List the nodes of a namespace, each with the images that it has copies of',
+  item: NodeCache,
+  refuses: ['NotFound'],
+  example: {
+    params: { namespace: 'svc-default' },
+    item: {
+      name: 'mini-arm-14',
+      namespace: 'svc-default',
+      copies: [{ image: 'tiny-arm64', state: 'Fetching', progress: { percent: 35 }, pinned: true }],
+      resourceVersion: '42',
+    },
+  },
+})
+
+export const getCachedImage = operation({
+  id: 'getCachedImage',
+  noun,
+  method: 'GET',
+  path: `${path}/{image}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show which nodes have a copy of an image',
+  isDerived: true,
+  response: CachedImage,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const addCachedImage = operation({
+  id: 'addCachedImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/add`,
+  allow: 'dev',
+  status: 207,
+  summary: 'Have nodes fetch an image, and keep it',
+  description:
+    'It is fetched in the background, or built where nodes build it, and fetched again when the image changes. Such a ' +
+    'copy is not evicted. Refused for nodes whose quota cannot hold it.',
+  involves: 'params.image',
+  tells: ['nodes', 'tags', 'all'],
+  body: NodeSelection,
+  response: NodeResults,
+  refuses: ['NotFound', 'Conflict'],
+  example: {
+    params,
+    body: { nodes: ['mini-arm-13'] },
+    response: {
+      items: [{ node: 'mini-arm-13', code: 202, result: 'Accepted', message: 'it is being fetched' }],
+    },
+  },
+})
+
+export const removeCachedImage = operation({
+  id: 'removeCachedImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/remove`,
+  allow: 'dev',
+  status: 207,
+  summary: 'Have nodes drop their copies of an image',
+  description: 'Refused for nodes on which VMs use it. The image itself stays; the next deployment fetches it again.',
+  involves: 'params.image',
+  tells: ['nodes', 'tags', 'all'],
+  body: NodeSelection,
+  response: NodeResults,
+  refuses: ['NotFound'],
+  example: {
+    params,
+    body: { all: true },
+    response: {
+      items: [
+        { node: 'mini-arm-13', code: 409, result: 'InUse', message: 'VMs on it use the image: svc-default/vm-cznfv' },
+        { node: 'mini-arm-14', code: 202, result: 'Accepted', message: 'it is being removed' },
+      ],
+    },
+  },
+})

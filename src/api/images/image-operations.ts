@@ -1,0 +1,119 @@
+// Images and ISOs have the same operations: one place says what they are. `images.ts` and `isos.ts` name them.
+import * as t from 'typebox'
+import { Continue } from '../operation.ts'
+import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
+
+export const imageStates = ['Ready', 'Updating', 'Failed'] as const
+export const firmwares = ['bios', 'uefi'] as const
+/** Which guest a disk holds: hosts give a macOS guest on Intel another machine than any other. */
+export const guestSystems = ['macos', 'linux', 'other'] as const
+export const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
+
+const ImageVersion = t.Object(
+  {
+    version: t.Integer(),
+    createdAt: Timestamp,
+    checksum: t.Optional(t.String({ description: 'Of its content; older content is kept only while a VM needs it' })),
+    vm: t.Optional(t.String({ description: 'The VM that was saved or committed, as `namespace/name`' })),
+  },
+  { title: 'ImageVersion' },
+)
+
+/** What a record of either kind shows. */
+export const imageFields = {
+  name: t.String(),
+  description: t.String(),
+  type: Architecture,
+  os: t.Optional(t.Enum(guestSystems, { description: 'Of images: which guest the disk holds' })),
+  size: t.String({ description: 'Of the disk, such as `90G`' }),
+  spaceUsed: t.Optional(t.String({ description: 'What its content takes, such as `412M`' })),
+  state: t.Enum(imageStates),
+  progress: t.Optional(t.Object({ percent: t.Integer(), bytes: t.Integer() })),
+  errorMessage: t.Optional(
+    t.String({
+      description: 'Why it is Failed, why the last commit did not come, or what it waits for while Updating',
+    }),
+  ),
+  owner: t.String(),
+  source: t.String(),
+  sourceType: t.Enum(sourceTypes),
+  sourceNamespace: t.Optional(t.String()),
+  checksum: t.Optional(t.String({ description: 'Of its content, `sha256:…`' })),
+  usedBy: t.Array(t.String(), { description: 'VMs, as `namespace/name`' }),
+  version: t.Optional(t.Integer({ description: 'Of images: grows with every commit into it' })),
+  versions: t.Optional(
+    t.Array(ImageVersion, { description: 'Of images: the newest of its versions, the current one last' }),
+  ),
+  parent: t.Optional(
+    t.Object(
+      {
+        image: t.String({ description: 'Its name, or `host/repository@sha256:…` of one in a registry' }),
+        version: t.Optional(t.Integer({ description: 'Which version of it' })),
+        vm: t.Optional(t.String({ description: 'The VM that was saved, as `namespace/name`' })),
+      },
+      {
+        title: 'ImageParent',
+        description: 'What it was made from: the image of the VM that was saved, or that was copied',
+      },
+    ),
+  ),
+  capture: t.Optional(
+    t.Object(
+      { kind: t.Enum(['save', 'commit']), vm: t.String({ description: 'Whose disk it is, as `namespace/name`' }) },
+      { title: 'ImageCapture', description: 'What is on its way into it; it is Updating until that has come' },
+    ),
+  ),
+  lastUpdatedTimestamp: Timestamp,
+  resourceVersion: ResourceVersion,
+}
+
+export const Description = t.String({ maxLength: 1_024 })
+export const Name = t.String({ minLength: 1, maxLength: 256 })
+
+export const CopyInput = t.Object(
+  {
+    name: t.Optional(Name),
+    newName: t.Optional(Name),
+    description: t.Optional(Description),
+  },
+  { title: 'CopyInput', description: '`name` or `newName` is required; the description tells what it was copied from' },
+)
+export type CopyInput = t.Static<typeof CopyInput>
+export const RemoteItem = t.Object(
+  {
+    name: t.String({ description: 'By which it is pulled; with its remote before it where two have one of that name' }),
+    size: t.String({ description: 'Of what is fetched, such as `12G`' }),
+    type: Architecture,
+  },
+  { title: 'RemoteItem' },
+)
+export type RemoteItem = t.Static<typeof RemoteItem>
+export const RemoteItems = t.Object({
+  items: t.Array(RemoteItem),
+  unavailable: t.Optional(
+    t.Array(t.Object({ remote: t.String(), message: t.String() }), { description: 'Remotes that did not answer' }),
+  ),
+  continue: Continue,
+})
+export const PullInput = t.Object(
+  { name: t.Optional(Name), description: t.Optional(Description) },
+  { title: 'PullInput', description: 'What it is to be called and described as; otherwise as it is at the remote' },
+)
+export const pulledExample = {
+  name: 'mine',
+  description: '',
+  size: '12G',
+  state: 'Updating',
+  progress: { percent: 0, bytes: 0 },
+  owner: 'me@example.com',
+  source: 'lab/sonoma',
+  sourceType: 'remote',
+  usedBy: [],
+  lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
+  resourceVersion: '7',
+} as const
+
+export const DescriptionInput = t.Object(
+  { description: Description, resourceVersion: ExpectedVersion },
+  { title: 'DescriptionInput' },
+)

@@ -1,0 +1,212 @@
+// Images on the wire. They belong to the cluster: every namespace sees the same ones.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { inNamespace, listOperation, operation } from '../operation.ts'
+import {
+  CopyInput,
+  Description,
+  DescriptionInput,
+  firmwares,
+  guestSystems,
+  imageFields,
+  Name,
+} from './image-operations.ts'
+
+export const Image = t.Object(imageFields, { title: 'Image' })
+export type Image = t.Static<typeof Image>
+
+const noun = 'images'
+const path = `${inNamespace}/images` as const
+const params = { namespace: 'svc-default', image: 'tiny-arm64' }
+const example = {
+  name: 'tiny-arm64',
+  description: 'A small Linux to try things with',
+  type: 'arm64',
+  os: 'linux',
+  size: '1G',
+  state: 'Ready',
+  owner: 'svc3',
+  source: 'built-in',
+  sourceType: 'local',
+  usedBy: ['svc-default/vm-cznfv'],
+  version: 1,
+  versions: [{ version: 1, createdAt: '2026-11-15T09:00:00Z' }],
+  lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
+  resourceVersion: '7',
+}
+
+const UploadQuery = t.Object({
+  name: t.Optional(t.String({ maxLength: 256 })),
+  description: t.Optional(t.String({ maxLength: 1_024 })),
+  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64`; amd64 when left out' })),
+  firmware: t.Optional(t.String({ maxLength: 16, description: '`bios` or `uefi`: what boots the disk' })),
+  os: t.Optional(t.String({ maxLength: 16, description: '`macos`, `linux` or `other`: which guest the disk holds' })),
+})
+
+export const listImages = listOperation({
+  id: 'listImages',
+  noun,
+  path,
+  allow: 'dev',
+  summary: 'List the images of the cluster',
+  item: Image,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+export const getImage = operation({
+  id: 'getImage',
+  noun,
+  method: 'GET',
+  path: `${path}/{image}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show an image',
+  isDerived: true,
+  response: Image,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const generateImage = operation({
+  id: 'generateImage',
+  noun,
+  method: 'POST',
+  path,
+  allow: 'dev',
+  status: 202,
+  summary: 'Make an empty amd64 image',
+  involves: 'body.name',
+  tells: ['size'],
+  body: t.Object(
+    {
+      name: Name,
+      size: t.String({ minLength: 1, maxLength: 16, description: 'Such as `120G`' }),
+      firmware: t.Optional(
+        t.Enum(firmwares, { description: 'What boots the disk; when left out `uefi` for macOS, `bios` otherwise' }),
+      ),
+      os: t.Optional(
+        t.Enum(guestSystems, { description: 'Which guest is to be installed on it; `other` when left out' }),
+      ),
+      description: t.Optional(Description),
+    },
+    { title: 'ImageGeneration' },
+  ),
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: {
+    params: { namespace: 'svc-default' },
+    body: { name: 'empty', size: '120G' },
+    response: {
+      ...example,
+      name: 'empty',
+      size: '120G',
+      type: 'amd64',
+      os: 'other',
+      sourceType: 'generated',
+      usedBy: [],
+    },
+  },
+})
+
+export const copyImage = operation({
+  id: 'copyImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/copy`,
+  allow: 'dev',
+  status: 202,
+  summary: 'Copy an image: the same content under another name',
+  involves: 'answer.name',
+  body: CopyInput,
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: {
+    params,
+    body: { name: 'another' },
+    response: { ...example, name: 'another', usedBy: [], parent: { image: 'tiny-arm64', version: 1 } },
+  },
+})
+
+export const describeImage = operation({
+  id: 'describeImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{image}/description`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Describe an image',
+  involves: 'params.image',
+  tells: ['description'],
+  body: DescriptionInput,
+  response: Image,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
+})
+
+export const deleteImage = operation({
+  id: 'deleteImage',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{image}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Delete an image',
+  description: 'Refused while VMs use it. Content that nothing refers to any more is freed by itself.',
+  involves: 'params.image',
+  response: Status,
+  refuses: ['NotFound', 'Conflict'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'image "tiny-arm64" deleted',
+      details: { name: 'tiny-arm64', kind: 'images' },
+      code: 200,
+    },
+  },
+})
+
+export const downloadImage = operation({
+  id: 'downloadImage',
+  noun,
+  method: 'GET',
+  path: `${path}/{image}/download`,
+  allow: 'dev',
+  status: 200,
+  also: { 206: 'A part of it, as `Range` asked for' },
+  summary: 'Download the disk of an image',
+  description:
+    'Raw, or with `format=qcow2` as a qcow2 file without holes, always of the same bytes. A range of at most 16 MiB asked ' +
+    'for with `Want-Content-Digest: sha-256=10` comes with its `Content-Digest`. A range of a raw disk comes with ' +
+    '`svc3-next-data`: from its end up to that offset there are only zeros, which need not be asked for.',
+  query: t.Object({ format: t.Optional(t.Enum(['raw', 'qcow2'])) }),
+  produces: 'application/octet-stream',
+  isDownload: true,
+  response: t.String(),
+  refuses: ['NotFound', 'Conflict', 'RangeNotSatisfiable'],
+  example: { params, response: '' },
+})
+
+export const uploadImage = operation({
+  id: 'uploadImage',
+  noun,
+  method: 'POST',
+  path: `${inNamespace}/upload/image`,
+  allow: 'dev',
+  status: 201,
+  summary: 'Upload an image',
+  description:
+    'A form with the part `image` (its file name is the name, unless the field `name` says another), or the ' +
+    'bytes themselves with `?name=`. Raw and qcow2 disks are recognised by their content, also when they are compressed ' +
+    'with gzip, zstd or xz.',
+  involves: 'answer.name',
+  query: UploadQuery,
+  isUpload: 'image',
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
+  example: { params: { namespace: 'svc-default' }, response: { ...example, sourceType: 'userUpload', usedBy: [] } },
+})

@@ -1,0 +1,148 @@
+// ISOs on the wire. They belong to the cluster: every namespace sees the same ones.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { inNamespace, listOperation, operation } from '../operation.ts'
+import { CopyInput, DescriptionInput, imageFields } from './image-operations.ts'
+
+export const Iso = t.Object(imageFields, { title: 'Iso' })
+export type Iso = t.Static<typeof Iso>
+
+const noun = 'isos'
+const path = `${inNamespace}/isos` as const
+const params = { namespace: 'svc-default', iso: 'ventura.iso' }
+const example = {
+  name: 'ventura.iso',
+  description: 'An installer',
+  type: 'amd64',
+  size: '1G',
+  state: 'Ready',
+  owner: 'svc3',
+  source: 'upload',
+  sourceType: 'userUpload',
+  usedBy: ['svc-default/vm-cznfv'],
+  lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
+  resourceVersion: '7',
+}
+
+const UploadQuery = t.Object({
+  name: t.Optional(t.String({ maxLength: 256 })),
+  description: t.Optional(t.String({ maxLength: 1_024 })),
+  type: t.Optional(t.String({ maxLength: 16, description: '`arm64` or `amd64`; amd64 when left out' })),
+})
+
+export const listIsos = listOperation({
+  id: 'listIsos',
+  noun,
+  path,
+  allow: 'dev',
+  summary: 'List the ISOs of the cluster',
+  item: Iso,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+export const getIso = operation({
+  id: 'getIso',
+  noun,
+  method: 'GET',
+  path: `${path}/{iso}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show an ISO',
+  isDerived: true,
+  response: Iso,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const copyIso = operation({
+  id: 'copyIso',
+  noun,
+  method: 'POST',
+  path: `${path}/{iso}/copy`,
+  allow: 'dev',
+  status: 202,
+  summary: 'Copy an ISO: the same content under another name',
+  involves: 'answer.name',
+  body: CopyInput,
+  response: Iso,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: { params, body: { name: 'another' }, response: { ...example, name: 'another', usedBy: [] } },
+})
+
+export const describeIso = operation({
+  id: 'describeIso',
+  noun,
+  method: 'POST',
+  path: `${path}/{iso}/description`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Describe an ISO',
+  involves: 'params.iso',
+  tells: ['description'],
+  body: DescriptionInput,
+  response: Iso,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: { description: 'For releases' }, response: { ...example, description: 'For releases' } },
+})
+
+export const deleteIso = operation({
+  id: 'deleteIso',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{iso}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Delete an ISO',
+  description: 'Refused while VMs use it. Content that nothing refers to any more is freed by itself.',
+  involves: 'params.iso',
+  response: Status,
+  refuses: ['NotFound', 'Conflict'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'ISO "ventura.iso" deleted',
+      details: { name: 'ventura.iso', kind: 'isos' },
+      code: 200,
+    },
+  },
+})
+
+export const downloadIso = operation({
+  id: 'downloadIso',
+  noun,
+  method: 'GET',
+  path: `${path}/{iso}/download`,
+  allow: 'dev',
+  status: 200,
+  also: { 206: 'A part of it, as `Range` asked for' },
+  summary: 'Download an ISO',
+  produces: 'application/octet-stream',
+  isDownload: true,
+  response: t.String(),
+  refuses: ['NotFound', 'Conflict', 'RangeNotSatisfiable'],
+  example: { params, response: '' },
+})
+
+export const uploadIso = operation({
+  id: 'uploadIso',
+  noun,
+  method: 'POST',
+  path: `${inNamespace}/upload/iso`,
+  allow: 'dev',
+  status: 201,
+  summary: 'Upload an ISO',
+  description:
+    'A form with the part `iso` (its file name is the name, unless the field `name` says another), or the ' +
+    'bytes themselves with `?name=`. Any file.',
+  involves: 'answer.name',
+  query: UploadQuery,
+  isUpload: 'iso',
+  response: Iso,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge'],
+  example: { params: { namespace: 'svc-default' }, response: { ...example, sourceType: 'userUpload', usedBy: [] } },
+})

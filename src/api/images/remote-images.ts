@@ -1,0 +1,47 @@
+// images that the configured remotes have, and pulling them.
+
+import { inNamespace, MadeListQuery, operation } from '../operation.ts'
+import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
+import { Image } from './images.ts'
+
+const noun = 'remote-images'
+const path = `${inNamespace}/remoteimages` as const
+const params = { namespace: 'svc-default', remoteimage: 'sonoma' }
+const item: RemoteItem = { name: 'sonoma', size: '12G', type: 'arm64' }
+
+export const listRemoteImages = operation({
+  id: 'listRemoteImages',
+  noun,
+  method: 'GET',
+  path,
+  allow: 'dev',
+  status: 200,
+  summary: 'List the images that can be pulled',
+  description: 'From the remotes of the configuration. Those that do not answer are named beside the items.',
+  isDerived: true,
+  query: MadeListQuery,
+  madeOf: RemoteItem,
+  response: RemoteItems,
+  refuses: ['NotFound', 'ServiceUnavailable'],
+  example: { params: { namespace: 'svc-default' }, response: { items: [item] } },
+})
+
+export const pullRemoteImage = operation({
+  id: 'pullRemoteImage',
+  noun,
+  method: 'POST',
+  path: `${path}/{remoteimage}/pull`,
+  allow: 'dev',
+  status: 202,
+  summary: 'Pull an image from a remote',
+  description:
+    'The record is Updating, tells how far it is, and becomes Ready or Failed by itself, also when the service is ' +
+    'restarted meanwhile. Deleting it ends the pull. `remoteimage` may be a reference to an image in a registry, ' +
+    '`HOST/REPOSITORY[:TAG|@DIGEST]`, which is pulled with the credentials of the namespace.',
+  involves: 'answer.name',
+  body: PullInput,
+  bodyIsOptional: true,
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'ServiceUnavailable'],
+  example: { params, body: { name: 'mine' }, response: { ...pulledExample, type: 'arm64' } },
+})

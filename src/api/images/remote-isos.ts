@@ -1,0 +1,46 @@
+// ISOs that the configured remotes have, and pulling them.
+
+import { inNamespace, MadeListQuery, operation } from '../operation.ts'
+import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
+import { Iso } from './isos.ts'
+
+const noun = 'remote-isos'
+const path = `${inNamespace}/remoteisos` as const
+const params = { namespace: 'svc-default', remoteiso: 'ventura.iso' }
+const item: RemoteItem = { name: 'ventura.iso', size: '12G', type: 'amd64' }
+
+export const listRemoteIsos = operation({
+  id: 'listRemoteIsos',
+  noun,
+  method: 'GET',
+  path,
+  allow: 'dev',
+  status: 200,
+  summary: 'List the ISOs that can be pulled',
+  description: 'From the remotes of the configuration. Those that do not answer are named beside the items.',
+  isDerived: true,
+  query: MadeListQuery,
+  madeOf: RemoteItem,
+  response: RemoteItems,
+  refuses: ['NotFound', 'ServiceUnavailable'],
+  example: { params: { namespace: 'svc-default' }, response: { items: [item] } },
+})
+
+export const pullRemoteIso = operation({
+  id: 'pullRemoteIso',
+  noun,
+  method: 'POST',
+  path: `${path}/{remoteiso}/pull`,
+  allow: 'dev',
+  status: 202,
+  summary: 'Pull an ISO from a remote',
+  description:
+    'The record is Updating, tells how far it is, and becomes Ready or Failed by itself, also when the service is ' +
+    'restarted meanwhile. Deleting it ends the pull.',
+  involves: 'answer.name',
+  body: PullInput,
+  bodyIsOptional: true,
+  response: Iso,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'ServiceUnavailable'],
+  example: { params, body: { name: 'mine' }, response: { ...pulledExample, type: 'amd64' } },
+})

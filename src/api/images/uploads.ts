@@ -1,0 +1,165 @@
+// Uploads that can go on where they were cut off: begun with what is known about the file, continued by offset, finished
+// into an image or an ISO. Only who began one sees it. Left alone, it is forgotten after a day.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { inNamespace, operation } from '../operation.ts'
+import { Architecture, Timestamp } from '../records.ts'
+import { Description, firmwares, guestSystems, Name } from './image-operations.ts'
+import { Image } from './images.ts'
+
+export const Upload = t.Object(
+  {
+    id: t.String(),
+    kind: t.Enum(['image', 'iso']),
+    name: t.String(),
+    size: t.Integer({ description: 'Of the whole file, in bytes' }),
+    offset: t.Integer({ description: 'So many bytes are there: go on from here' }),
+    expiresAt: Timestamp,
+  },
+  { title: 'Upload' },
+)
+export type Upload = t.Static<typeof Upload>
+
+const UploadInput = t.Object(
+  {
+    kind: t.Enum(['image', 'iso']),
+    name: Name,
+    size: t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description: 'Of the file, in bytes' }),
+    key: t.String({ minLength: 1, maxLength: 256, description: 'Stands for the file: another one has another key' }),
+    description: t.Optional(Description),
+    type: t.Optional(Architecture),
+    firmware: t.Optional(t.Enum(firmwares)),
+    os: t.Optional(t.Enum(guestSystems, { description: 'Of images: which guest the disk holds' })),
+  },
+  { title: 'UploadInput' },
+)
+export type UploadInput = t.Static<typeof UploadInput>
+
+const noun = 'uploads'
+const path = `${inNamespace}/uploads` as const
+const params = { namespace: 'svc-default', upload: '5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60' }
+const example: Upload = {
+  id: params.upload,
+  kind: 'image',
+  name: 'sonoma',
+  size: 512,
+  offset: 0,
+  expiresAt: '2026-11-16T09:00:00Z',
+}
+
+export const beginUpload = operation({
+  id: 'beginUpload',
+  noun,
+  method: 'POST',
+  path,
+  allow: 'dev',
+  status: 201,
+  also: { 200: 'It was begun before: go on from its `offset`' },
+  summary: 'Begin an upload that can go on',
+  involves: 'body.name',
+  isIdempotent: true,
+  body: UploadInput,
+  response: Upload,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'RequestEntityTooLarge'],
+  example: {
+    params: { namespace: 'svc-default' },
+    body: { kind: 'image', name: 'sonoma', size: 512, key: 'disk.img 512 1763200000' },
+    response: example,
+  },
+})
+
+export const getUpload = operation({
+  id: 'getUpload',
+  noun,
+  method: 'GET',
+  path: `${path}/{upload}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show how far an upload is',
+  isDerived: true,
+  response: Upload,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const continueUpload = operation({
+  id: 'continueUpload',
+  noun,
+  method: 'PUT',
+  path: `${path}/{upload}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Send the bytes of an upload from an offset on',
+  description: 'All of the rest, or a part. What arrives is kept, also when the connection ends before its end.',
+  involves: 'params.upload',
+  query: t.Object({ offset: t.Optional(t.Integer({ minimum: 0, description: '0 when left out' })) }),
+  isUpload: 'part',
+  response: Upload,
+  refuses: ['NotFound', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
+  example: { params, response: { ...example, offset: 512 } },
+})
+
+export const finishUpload = operation({
+  id: 'finishUpload',
+  noun,
+  method: 'POST',
+  path: `${path}/{upload}/finish`,
+  allow: 'dev',
+  status: 201,
+  summary: 'Make an image or an ISO of an upload whose bytes are all there',
+  involves: 'answer.name',
+  body: t.Object(
+    {
+      sha256: t.Optional(
+        t.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the whole file: what arrived is checked' }),
+      ),
+    },
+    { title: 'UploadEnd' },
+  ),
+  bodyIsOptional: true,
+  response: Image,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict', 'RequestEntityTooLarge', 'ServiceUnavailable'],
+  example: {
+    params,
+    body: { sha256: '076a27c79e5ace2a3d47f9dd2e83e4ff6ea8872b3c2218f66c92b89b55f36560' },
+    response: {
+      name: 'sonoma',
+      description: '',
+      type: 'arm64',
+      os: 'macos',
+      size: '90G',
+      state: 'Ready',
+      owner: 'me@example.com',
+      source: 'upload',
+      sourceType: 'userUpload',
+      usedBy: [],
+      lastUpdatedTimestamp: '2026-11-15T09:00:00Z',
+      resourceVersion: '7',
+    },
+  },
+})
+
+export const abandonUpload = operation({
+  id: 'abandonUpload',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{upload}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Forget an upload and what has arrived of it',
+  involves: 'params.upload',
+  response: Status,
+  refuses: ['NotFound'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'upload "5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60" deleted',
+      details: { name: params.upload, kind: 'uploads' },
+      code: 200,
+    },
+  },
+})

@@ -1,0 +1,345 @@
+// What agents and the server say to each other. Not for other clients, and not in the API document.
+// An agent reaches the server, never the other way round: it joins once, keeps one stream open, and reports.
+import * as t from 'typebox'
+import { WantedCache, WantedImage } from '../images/image-cache.ts'
+import { base, operation } from '../operation.ts'
+import { Architecture, Timestamp } from '../records.ts'
+import { powerStates, VmOperation } from '../vms/vms.ts'
+import { WantedCapture } from './captures.ts'
+import { NodeCertificate } from './node-key.ts'
+import { NodeReport } from './node-report.ts'
+
+const Name = t.String({ minLength: 1, maxLength: 256 })
+const Port = t.Integer({ minimum: 1, maximum: 65_535 })
+
+/** What the server wants of a VM on the agent's node. */
+export const WantedVm = t.Object(
+  {
+    name: Name,
+    namespace: Name,
+    uid: Name,
+    /** Grows with every wish; a report says up to which one was done. */
+    generation: t.Integer(),
+    /** The revision of the record that this wish was read from. */
+    revision: t.String(),
+    /** deleted: nothing of it may be left. */
+    power: t.Enum(['running', 'stopped', 'suspended', 'deleted']),
+    /** Grows with every revert: a disk of an older one is replaced by a new one from the image. */
+    diskGeneration: t.Integer(),
+    diskGb: t.Optional(t.Integer()),
+    architecture: Architecture,
+    cpu: t.Integer(),
+    memoryMiB: t.Integer(),
+    image: WantedImage,
+    ip: t.String(),
+    ssh: Port,
+    screenshare: t.Optional(Port),
+    vnc: t.Optional(Port),
+    reservedPorts: t.Array(t.Object({ nodePort: Port, vmPort: Port, protocol: t.Enum(['tcp', 'udp']) })),
+    display: t.Object({ width: t.Integer(), height: t.Integer(), dpi: t.Integer() }),
+    netBoost: t.Boolean(),
+    legacyIO: t.Boolean(),
+    gpuPassthrough: t.Boolean(),
+    iso: t.Optional(t.String()),
+    /** The digest of the manifest of the ISO. */
+    isoContent: t.Optional(t.String()),
+    systemSerial: t.Optional(t.String()),
+    /** Boots from the disk though the image carries memory. */
+    isCold: t.Optional(t.Boolean()),
+    /** What is to be frozen of it, or was and has not come to the server yet. */
+    captures: t.Optional(t.Array(WantedCapture)),
+    metadata: t.Record(t.String(), t.String()),
+    userdata: t.Optional(t.String()),
+    /** Intel: grow partition and file system through SSH once the disk has grown. Sent once, kept nowhere. */
+    growth: t.Optional(t.Object({ user: t.String(), password: t.String() })),
+  },
+  { title: 'WantedVm' },
+)
+export type WantedVm = t.Static<typeof WantedVm>
+
+/**
+ * Lines of the stream. HELLO: all VMs that this node should have; whatever else is there goes. VM: one of them changed.
+ * CACHE: other images are to be on the node.
+ * DIAL: somebody wants to reach something on the node: open `tunnel` and connect it. PING: the stream is alive.
+ */
+export const AgentMessage = t.Union(
+  [
+    t.Object({
+      type: t.Literal('HELLO'),
+      vms: t.Array(WantedVm),
+      /** VMs of this node about which nothing can be said now: they stay as they are. */
+      kept: t.Array(t.String()),
+      /** Which data the server speaks for, and how far it is: a node that has seen more, or other data, removes nothing. */
+      store: t.Object({
+        uid: t.String(),
+        revision: t.String(),
+        /** Every start of a server begins an era, from the revision that it found: data that went back show there. */
+        eras: t.Optional(t.Array(t.Object({ uid: t.String(), since: t.String() }))),
+      }),
+      heartbeatSeconds: t.Integer(),
+      /** It takes `noteAgent` for a report that would say the same once more. Absent: an older server. */
+      takesNotes: t.Optional(t.Boolean()),
+      /** Where servers of the cluster are reached; absent where there is one. */
+      servers: t.Optional(t.Array(t.String())),
+      /** Absent: a server that knows no cache. */
+      cache: t.Optional(WantedCache),
+    }),
+    t.Object({ type: t.Literal('CACHE'), cache: WantedCache }),
+    t.Object({ type: t.Literal('VM'), vm: WantedVm }),
+    t.Object({
+      type: t.Literal('DIAL'),
+      tunnel: t.String(),
+      uid: t.String(),
+      to: t.Enum(['ssh', 'vnc', 'screenshare', 'log']),
+      follow: t.Optional(t.Boolean()),
+      tail: t.Optional(t.Integer()),
+    }),
+    t.Object({ type: t.Literal('PING') }),
+  ],
+  { title: 'AgentMessage' },
+)
+export type AgentMessage = t.Static<typeof AgentMessage>
+
+/** What a VM is on its node. */
+export const VmReport = t.Object(
+  {
+    uid: Name,
+    namespace: Name,
+    name: Name,
+    /** The wish that is fulfilled, or that failed for good when `problem` is set. */
+    generation: t.Integer(),
+    /** removed: nothing of it is left. */
+    power: t.Enum([...powerStates, 'removed']),
+    problem: t.Optional(t.String({ maxLength: 8_192 })),
+    /** Not a failure, but somebody should know: what happened and what to do. */
+    warning: t.Optional(t.String({ maxLength: 8_192 })),
+    /** Taken by other programs: give it others. */
+    portsTaken: t.Optional(t.Array(Port, { maxItems: 64 })),
+    diskGb: t.Optional(t.Integer()),
+    operation: t.Optional(VmOperation),
+  },
+  { title: 'VmReport' },
+)
+export type VmReport = t.Static<typeof VmReport>
+
+const noun = 'agent'
+const path = `${base}/agent` as const
+const report = {
+  ip: '10.221.189.13',
+  architecture: 'arm64',
+  cpu: 8,
+  memoryMiB: 16_384,
+  gpus: 0,
+  diskFreeGb: 200,
+  driver: 'qemu',
+  driverVersion: 'QEMU 7.2.9',
+  version: '3.0.0',
+  os: 'Linux 6.1',
+  images: ['tiny-arm64'],
+  busyPorts: [],
+}
+
+export const joinCluster = operation({
+  id: 'joinCluster',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/join`,
+  allow: 'anyone',
+  status: 201,
+  also: { 200: 'This key joined under this name before' },
+  summary: 'Join the cluster as a node',
+  involves: 'body.name',
+  body: t.Object({
+    token: t.String({ maxLength: 8_192, writeOnly: true }),
+    name: Name,
+    publicKey: t.String({ maxLength: 512, description: 'Ed25519, as SPKI in base64' }),
+  }),
+  response: t.Object({ name: t.String(), namespace: t.String(), uid: t.String() }),
+  refuses: ['Unauthorized', 'AlreadyExists', 'Invalid', 'NotFound'],
+  example: {
+    body: {
+      token: 'eyJhbGciOiJFZERTQSJ9.e30.c2ln',
+      name: 'mini-arm-13',
+      publicKey: 'MCowBQYDK2VwAyEAGb9ECWmEzf6FQbrBZ9w7lshQhqowtrbLDFw4rXAxZuE=',
+    },
+    response: { name: 'mini-arm-13', namespace: 'svc-default', uid: '1c1d4a4e-7f2a-4a0f-8d63-0c3d0b7f9a10' },
+  },
+})
+
+export const issueAgentToken = operation({
+  id: 'issueAgentToken',
+  noun,
+  isUnpublished: true,
+  method: 'POST',
+  path: `${path}/token`,
+  allow: 'anyone',
+  status: 201,
+  summary: "Exchange a node key's signature for a token of the node",
+  body: t.Object({
+    name: Name,
+    at: Timestamp,
+    signature: t.String({
+      maxLength: 512,
+      writeOnly: true,
+      description: 'Ed25519 over `svc3-agent\\n<name>\\n<at>` by the key of the node, in base64',
+    }),
+  }),
+  secretAnswer: true,
+  response: t.Object({
+    token: t.String(),
+    expiresAt: Timestamp,
+    /** Absent: an older server, or one that cannot make any now. */
+    certificate: t.Optional(NodeCertificate),
+  }),
+  refuses: ['Unauthorized'],
+  example: {
+    body: { name: 'mini-arm-13', at: '2026-11-15T09:00:00Z', signature: 'c2lnbmF0dXJl' },
+    response: { token: 'eyJhbGciOiJFZERTQSJ9.e30.c2ln', expiresAt: '2026-11-15T10:00:00Z' },
+  },
+})
+
+export const openAgentStream = operation({
+  id: 'openAgentStream',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/stream`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Stream what the server wants of the VMs of a node',
+  produces: 'application/x-ndjson',
+  isStream: true,
+  response: t.String(),
+  refuses: ['Conflict', 'ServiceUnavailable'],
+  example: {
+    response: '{"type":"HELLO","vms":[],"kept":[],"store":{"uid":"…","revision":"1"},"heartbeatSeconds":10}\n',
+  },
+})
+
+export const reportNode = operation({
+  id: 'reportNode',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/node`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Report the state of a node',
+  body: NodeReport,
+  response: t.Object({
+    name: t.String(),
+    namespace: t.String(),
+    /** For a node that serves others: what the keys of their tickets are made with, by epoch. */
+    peerSecrets: t.Optional(t.Record(t.String(), t.String())),
+  }),
+  refuses: ['NotFound', 'Conflict'],
+  example: { body: report, response: { name: 'mini-arm-13', namespace: 'svc-default' } },
+})
+
+export const noteAgent = operation({
+  id: 'noteAgent',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/note`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Say that a node is as it was reported last',
+  response: t.Object({ wantsReport: t.Boolean({ description: 'The server does not know it as it is: report it' }) }),
+  refuses: ['NotFound'],
+  example: { response: { wantsReport: false } },
+})
+
+export const reportVms = operation({
+  id: 'reportVms',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/vms`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Report the state of VMs of a node',
+  body: t.Object({ vms: t.Array(VmReport, { maxItems: 1_000 }) }),
+  response: t.Object({ unknown: t.Array(t.String(), { description: 'uids that this node should not have' }) }),
+  refuses: [],
+  example: {
+    body: {
+      vms: [
+        {
+          uid: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11',
+          namespace: 'svc-default',
+          name: 'vm-cznfv',
+          generation: 1,
+          power: 'running',
+        },
+      ],
+    },
+    response: { unknown: [] },
+  },
+})
+
+export const openTunnel = operation({
+  id: 'openTunnel',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/tunnels/{tunnel}`,
+  allow: 'agent',
+  status: 101,
+  summary: 'Answer a DIAL: connect a tunnel',
+  isUpgrade: true,
+  response: t.String(),
+  refuses: ['NotFound'],
+  example: { params: { tunnel: 'b3c1f0a2' }, response: '' },
+})
+
+/** How a peer is reached: by TLS, with a ticket that is good for a few minutes and for this one pair of nodes. */
+export const Peer = t.Object({
+  node: t.String(),
+  /** Whom its certificate has to name. Absent: an older server. */
+  uid: t.Optional(t.String()),
+  ip: t.String(),
+  port: Port,
+  identity: t.String(),
+  key: t.String(),
+})
+export type Peer = t.Static<typeof Peer>
+
+export const findPeers = operation({
+  id: 'findPeers',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/peers`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Find other nodes that have an image',
+  body: t.Object({ content: t.String({ maxLength: 100, description: 'The digest of its manifest' }) }),
+  secretAnswer: true,
+  response: t.Object({ peers: t.Array(Peer) }),
+  refuses: [],
+  example: { body: { content: `sha256:${'0'.repeat(64)}` }, response: { peers: [] } },
+})
+
+export const getBlob = operation({
+  id: 'getBlob',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/blobs/{digest}`,
+  allow: 'agent',
+  status: 200,
+  also: { 206: 'A part of it, as `Range` asked for' },
+  summary: 'Read a manifest or a chunk of an image, as it is stored',
+  produces: 'application/octet-stream',
+  isDownload: true,
+  response: t.String(),
+  refuses: ['NotFound', 'RangeNotSatisfiable'],
+  example: { params: { digest: `sha256:${'0'.repeat(64)}` }, response: '' },
+})

@@ -1,0 +1,168 @@
+// How what a node has frozen of a VM comes to the server, or to a registry: which content the server lacks, that
+// content, credentials, and how it went. Spoken by agents only, and not in the API document.
+import * as t from 'typebox'
+import { base, operation } from '../operation.ts'
+import { pushFormats } from '../records.ts'
+
+export const captureKinds = ['save', 'commit', 'push'] as const
+
+/** What is to be frozen of a running VM, once, whatever dies meanwhile. */
+export const WantedCapture = t.Object(
+  {
+    id: t.String({ minLength: 1, maxLength: 128 }),
+    kind: t.Enum(captureKinds),
+    /** Where the hypervisor can. */
+    withMemory: t.Boolean(),
+    /** push: where to, `<registry_host>/<repository>/<image>:TAG`. */
+    reference: t.Optional(t.String({ maxLength: 1_024 })),
+    /** push: how it is written there, `svc3` when left out. */
+    format: t.Optional(t.Enum([...pushFormats])),
+  },
+  { title: 'WantedCapture' },
+)
+export type WantedCapture = t.Static<typeof WantedCapture>
+
+/** How a registry is reached, and as whom; without credentials, as nobody. To use, and to forget. */
+export const RegistryLogin = t.Object(
+  {
+    /** With its scheme. */
+    server: t.String(),
+    credentials: t.Optional(t.Object({ username: t.String(), password: t.String() })),
+    allowInsecure: t.Boolean(),
+    /** Which addresses beside public ones may be connected to. */
+    policy: t.Object({ allowPrivate: t.Boolean(), allowLoopback: t.Boolean() }),
+    /** An authority to trust beside the usual ones, in PEM. */
+    ca: t.Optional(t.String()),
+  },
+  { title: 'RegistryLogin' },
+)
+export type RegistryLogin = t.Static<typeof RegistryLogin>
+
+const noun = 'captures'
+const path = `${base}/agent` as const
+const Digest = t.String({ pattern: '^sha256:[0-9a-f]{64}$' })
+const digest = `sha256:${'0'.repeat(64)}`
+const params = { capture: '7d0e7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' }
+
+export const findMissingBlobs = operation({
+  id: 'findMissingBlobs',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/blobs/missing`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Ask which content the server lacks',
+  description: 'What it has counts as new from now on.',
+  body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
+  response: t.Object({ missing: t.Array(t.String()) }),
+  refuses: [],
+  example: { body: { digests: [digest] }, response: { missing: [digest] } },
+})
+
+export const putBlob = operation({
+  id: 'putBlob',
+  noun,
+  isUnpublished: true,
+  method: 'PUT',
+  path: `${path}/blobs/{digest}`,
+  allow: 'agent',
+  status: 201,
+  summary: 'Store a manifest or a chunk of an image',
+  description: 'With a Content-Length. Kept only when it is what its digest says.',
+  isUpload: 'blob',
+  consumes: 'application/octet-stream',
+  response: t.Object({ digest: t.String() }),
+  refuses: ['BadRequest', 'RequestEntityTooLarge', 'ServiceUnavailable'],
+  example: { params: { digest }, response: { digest } },
+})
+
+export const finishCapture = operation({
+  id: 'finishCapture',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/captures/{capture}`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Say that everything of a capture is there',
+  description:
+    'What was captured becomes visible by this, or nothing happens and the answer says what is missing. `content` is ' +
+    'the digest of its manifest: of an image, in the store; of a push, in the registry.',
+  body: t.Object({ content: Digest }),
+  response: t.Object({ missing: t.Array(t.String()) }),
+  refuses: ['NotFound', 'Invalid'],
+  example: { params, body: { content: digest }, response: { missing: [] } },
+})
+
+export const reportCapture = operation({
+  id: 'reportCapture',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/captures/{capture}/progress`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Say how far a capture is, or that it failed for good',
+  body: t.Object({
+    percent: t.Integer({ minimum: 0, maximum: 100 }),
+    bytes: t.Integer({ minimum: 0 }),
+    /** push: what is being done, of how much, and how much the registry had already. Others: what it waits for. */
+    phase: t.Optional(t.String({ maxLength: 256 })),
+    bytesTotal: t.Optional(t.Integer({ minimum: 0 })),
+    bytesSkipped: t.Optional(t.Integer({ minimum: 0 })),
+    problem: t.Optional(t.String({ minLength: 1, maxLength: 8_192 })),
+  }),
+  response: t.Object({}),
+  refuses: ['NotFound'],
+  example: { params, body: { percent: 62, bytes: 3_221_225_472 }, response: {} },
+})
+
+export const getCaptureCredentials = operation({
+  id: 'getCaptureCredentials',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/captures/{capture}/credentials`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Read the credentials that a push needs, to use and to forget',
+  secretAnswer: true,
+  response: RegistryLogin,
+  refuses: ['NotFound', 'Conflict'],
+  example: {
+    params,
+    response: {
+      server: 'https://ghcr.io',
+      credentials: { username: 'ci-bot', password: 'not-a-real-password' },
+      allowInsecure: false,
+      policy: { allowPrivate: false, allowLoopback: false },
+    },
+  },
+})
+
+export const getVmRegistry = operation({
+  id: 'getVmRegistry',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/vms/{vm}/registry`,
+  allow: 'agent',
+  status: 200,
+  summary: 'Read how the registry of the image of a VM is reached, to use and to forget',
+  description: '`vm` is the uid of a VM of the node. Without credentials where its namespace has none.',
+  secretAnswer: true,
+  response: RegistryLogin,
+  refuses: ['NotFound'],
+  example: {
+    params: { vm: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11' },
+    response: {
+      server: 'https://ghcr.io',
+      allowInsecure: false,
+      policy: { allowPrivate: false, allowLoopback: false },
+    },
+  },
+})

@@ -1,0 +1,248 @@
+// Nodes on the wire: the hosts that VMs run on. A node belongs to one namespace.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { base, inNamespace, listOperation, operation } from '../operation.ts'
+import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
+
+export const Node = t.Object(
+  {
+    name: t.String(),
+    namespace: t.String(),
+    uid: t.String(),
+    nodeIP: t.String(),
+    architecture: Architecture,
+    availableCpu: t.Integer(),
+    availableMemory: t.String({ description: 'Such as `11.20G`' }),
+    availableGpu: t.Integer(),
+    allocatableCpu: t.Integer(),
+    allocatableMemory: t.String(),
+    allocatableGpu: t.Integer(),
+    nodeType: t.Literal('WORKER'),
+    phase: t.Enum(['READY', 'NOT READY']),
+    reason: t.Optional(t.String({ description: 'Why it takes no VMs' })),
+    cordoned: t.Boolean(),
+    orkaTags: t.Array(t.String()),
+    vms: t.Array(t.String(), { description: 'On it, as `namespace/name`' }),
+    maxVms: t.Optional(t.Integer({ description: 'So many may run at once' })),
+    maxMacosVms: t.Optional(t.Integer({ description: 'So many with macOS may run at once' })),
+    noMacos: t.Optional(t.String({ description: 'Why guests with macOS do not run on it, and what to do' })),
+    images: t.Array(t.String(), { description: 'Those it has a copy of' }),
+    driver: t.String(),
+    version: t.String({ description: "The agent's" }),
+    os: t.String(),
+    createdAt: Timestamp,
+    lastSeenAt: t.Optional(Timestamp),
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'Node' },
+)
+export type Node = t.Static<typeof Node>
+
+const noun = 'nodes'
+const path = `${inNamespace}/nodes` as const
+const params = { namespace: 'svc-default', name: 'mini-arm-13' }
+const example = {
+  name: 'mini-arm-13',
+  namespace: 'svc-default',
+  uid: '1c1d4a4e-7f2a-4a0f-8d63-0c3d0b7f9a10',
+  nodeIP: '10.221.189.13',
+  architecture: 'arm64',
+  availableCpu: 5,
+  availableMemory: '11.20G',
+  availableGpu: 0,
+  allocatableCpu: 8,
+  allocatableMemory: '16.00G',
+  allocatableGpu: 0,
+  nodeType: 'WORKER',
+  phase: 'READY',
+  cordoned: false,
+  orkaTags: ['ios'],
+  vms: ['svc-default/vm-cznfv'],
+  maxVms: 2,
+  images: ['sonoma'],
+  driver: 'qemu',
+  version: '3.0.0',
+  os: 'Linux 6.1',
+  createdAt: '2026-11-15T09:00:00Z',
+  resourceVersion: '21',
+}
+
+export const listNodes = listOperation({
+  id: 'listNodes',
+  noun,
+  path,
+  allow: 'dev',
+  summary: 'List the nodes of a namespace',
+  item: Node,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+const Expected = t.Object({ resourceVersion: ExpectedVersion }, { title: 'NodeExpected' })
+const Tag = t.Object({ tag: t.String({ maxLength: 256 }), resourceVersion: ExpectedVersion }, { title: 'NodeTag' })
+
+export const tagNode = operation({
+  id: 'tagNode',
+  noun,
+  method: 'POST',
+  path: `${path}/{name}/tag`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Give a node a tag',
+  involves: 'params.name',
+  tells: ['tag'],
+  body: Tag,
+  response: Node,
+  refuses: ['NotFound', 'Invalid', 'Conflict'],
+  example: { params, body: { tag: 'ios' }, response: example },
+})
+
+export const untagNode = operation({
+  id: 'untagNode',
+  noun,
+  method: 'POST',
+  path: `${path}/{name}/untag`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Take a tag from a node',
+  involves: 'params.name',
+  tells: ['tag'],
+  body: Tag,
+  response: Node,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: { tag: 'ios' }, response: { ...example, orkaTags: [] } },
+})
+
+export const moveNode = operation({
+  id: 'moveNode',
+  noun,
+  method: 'POST',
+  path: `${path}/{name}/namespace`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Move a node to another namespace',
+  involves: 'params.name',
+  tells: ['namespace'],
+  body: t.Object({ namespace: t.String({ maxLength: 256 }), resourceVersion: ExpectedVersion }, { title: 'NodeMove' }),
+  response: Node,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: { namespace: 'svc-ios' }, response: { ...example, namespace: 'svc-ios', vms: [] } },
+})
+
+export const cordonNode = operation({
+  id: 'cordonNode',
+  noun,
+  method: 'POST',
+  path: `${path}/{name}/cordon`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Keep new VMs off a node',
+  involves: 'params.name',
+  body: Expected,
+  bodyIsOptional: true,
+  response: Node,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: {}, response: { ...example, cordoned: true } },
+})
+
+export const uncordonNode = operation({
+  id: 'uncordonNode',
+  noun,
+  method: 'POST',
+  path: `${path}/{name}/uncordon`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Let new VMs onto a node again',
+  involves: 'params.name',
+  body: Expected,
+  bodyIsOptional: true,
+  response: Node,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: {}, response: example },
+})
+
+export const drainNode = operation({
+  id: 'drainNode',
+  noun,
+  method: 'POST',
+  path: `${path}/{name}/drain`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Empty a node: no new VMs, and those on it end',
+  description:
+    'VMs live on the disk of their node and cannot move. Without `deleteVms` they are left to end by themselves, and ' +
+    '`vms` in the answer names them; with it they are deleted.',
+  involves: 'params.name',
+  tells: ['deleteVms'],
+  body: t.Object({ deleteVms: Flag('Delete the VMs on it'), resourceVersion: ExpectedVersion }, { title: 'NodeDrain' }),
+  bodyIsOptional: true,
+  response: Node,
+  refuses: ['NotFound', 'Conflict'],
+  example: { params, body: { deleteVms: true }, response: { ...example, cordoned: true } },
+})
+
+export const deleteNode = operation({
+  id: 'deleteNode',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{name}`,
+  allow: 'admin',
+  status: 200,
+  summary: 'Remove a node from the cluster',
+  description: 'Its agent is refused from then on. Refused while VMs are on it.',
+  involves: 'params.name',
+  response: Status,
+  refuses: ['NotFound', 'Conflict'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'node "mini-arm-13" removed',
+      details: { name: 'mini-arm-13', kind: 'nodes' },
+      code: 200,
+    },
+  },
+})
+
+export const createJoinToken = operation({
+  id: 'createJoinToken',
+  noun,
+  method: 'POST',
+  path: `${base}/namespaces/{namespace}/jointokens`,
+  allow: 'admin',
+  status: 201,
+  summary: 'Make a token with which a host joins the cluster as a node',
+  involves: 'params.namespace',
+  tells: ['duration'],
+  description: 'Nodes come into the namespace of the path.',
+  body: t.Object(
+    {
+      duration: t.Optional(t.String({ minLength: 1, maxLength: 64, description: 'An hour when left out' })),
+      reusable: Flag('Several hosts may join until it ends; without it, one may'),
+    },
+    { title: 'JoinTokenRequest' },
+  ),
+  bodyIsOptional: true,
+  secretAnswer: true,
+  response: t.Object(
+    {
+      token: t.String({ description: 'The secret alone: for who names the servers otherwise' }),
+      expiresAt: Timestamp,
+      join: t.Optional(
+        t.String({
+          description: 'One string for `svc3 agent --join`: addresses, the public key of the servers, and the token',
+        }),
+      ),
+    },
+    { title: 'JoinToken' },
+  ),
+  refuses: ['NotFound', 'Invalid'],
+  example: {
+    params: { namespace: 'svc-default' },
+    body: { duration: '1h' },
+    response: { token: 'eyJhbGciOiJFZERTQSJ9.e30.c2ln', expiresAt: '2026-11-15T10:00:00Z' },
+  },
+})

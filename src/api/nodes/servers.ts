@@ -1,0 +1,130 @@
+// What servers of one cluster say to each other. Not for other clients, and not in the API document.
+import * as t from 'typebox'
+import { base, operation } from '../operation.ts'
+import { AgentMessage } from './agent.ts'
+
+const noun = 'servers'
+const path = `${base}/servers` as const
+const Name = t.String({ minLength: 1, maxLength: 256 })
+const Digest = t.String({ maxLength: 100 })
+
+/** Set on a request that another server passed on, with that server's id: it is answered here, or not at all. */
+export const passedOnHeader = 'x-svc3-passed-on-by'
+
+export const tellNode = operation({
+  id: 'tellNode',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/tell`,
+  allow: 'server',
+  status: 200,
+  summary: 'Tell a node something over the stream that this server holds',
+  body: t.Object({ node: Name, message: AgentMessage }),
+  response: t.Object({ isTold: t.Boolean({ description: 'Whether its stream is here' }) }),
+  refuses: [],
+  example: { body: { node: 'mini-arm-13', message: { type: 'PING' } }, response: { isTold: false } },
+})
+
+export const noteSeenNodes = operation({
+  id: 'noteSeenNodes',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/seen`,
+  allow: 'server',
+  status: 200,
+  summary: 'Say which nodes were heard of, whose streams this server holds',
+  body: t.Object({ nodes: t.Array(Name, { maxItems: 10_000 }) }),
+  response: t.Object({}),
+  refuses: [],
+  example: { body: { nodes: ['mini-arm-13'] }, response: {} },
+})
+
+export const passGrowth = operation({
+  id: 'passGrowth',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/growth`,
+  allow: 'server',
+  status: 200,
+  summary: 'Pass on by what a file system may be grown, ahead of the wish',
+  body: t.Object({
+    uid: Name,
+    generation: t.Integer(),
+    user: t.String({ maxLength: 1_024, writeOnly: true }),
+    password: t.String({ maxLength: 8_192, writeOnly: true }),
+  }),
+  response: t.Object({}),
+  refuses: [],
+  example: {
+    body: { uid: '5b0c7c1e-3b43-4a0f-9d1a-1f1f5a3d7a11', generation: 2, user: 'admin', password: 'admin' },
+    response: {},
+  },
+})
+
+export const tellRevision = operation({
+  id: 'tellRevision',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/revision`,
+  allow: 'server',
+  status: 200,
+  summary: 'Say at which revision the store is now, if it answers this server',
+  response: t.Object({ rev: t.Optional(t.String()) }),
+  refuses: [],
+  example: { response: { rev: '4711' } },
+})
+
+export const openServerTunnel = operation({
+  id: 'openServerTunnel',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/tunnels/{node}/{tunnel}`,
+  allow: 'server',
+  status: 101,
+  summary: 'Bring a node that came to another server for a tunnel of this one',
+  isUpgrade: true,
+  response: t.String(),
+  refuses: ['NotFound'],
+  example: { params: { node: 'mini-arm-13', tunnel: 'b3c1f0a2' }, response: '' },
+})
+
+export const findServerBlobs = operation({
+  id: 'findServerBlobs',
+  noun,
+  isUnpublished: true,
+  isIdempotent: true,
+  method: 'POST',
+  path: `${path}/blobs`,
+  allow: 'server',
+  status: 200,
+  summary: 'Find out which content this server has',
+  body: t.Object({ digests: t.Array(Digest, { maxItems: 5_000 }) }),
+  response: t.Object({ found: t.Array(t.Object({ digest: Digest, bytes: t.Integer() })) }),
+  refuses: [],
+  example: { body: { digests: [`sha256:${'0'.repeat(64)}`] }, response: { found: [] } },
+})
+
+export const getServerBlob = operation({
+  id: 'getServerBlob',
+  noun,
+  isUnpublished: true,
+  method: 'GET',
+  path: `${path}/blobs/{digest}`,
+  allow: 'server',
+  status: 200,
+  also: { 206: 'A part of it, as `Range` asked for' },
+  summary: 'Read a manifest or a chunk of an image that this server has',
+  produces: 'application/octet-stream',
+  isDownload: true,
+  response: t.String(),
+  refuses: ['NotFound', 'RangeNotSatisfiable'],
+  example: { params: { digest: `sha256:${'0'.repeat(64)}` }, response: '' },
+})

@@ -1,0 +1,101 @@
+// The service about itself: what a client needs before it logs in, probes, metrics, the API document.
+import * as t from 'typebox'
+import { base, operation } from '../operation.ts'
+
+export const ClusterInfo = t.Object(
+  {
+    apiEndpoint: t.String({ description: 'Where the API is' }),
+    apiDomain: t.String(),
+    certData: t.String({ description: 'Certificate of the API in base64, empty without TLS' }),
+    appClientId: t.String({ description: 'Client id at the identity provider' }),
+    baseOauthEndpoint: t.String({ description: 'The identity provider' }),
+    gpuPassthroughEnabled: t.Boolean(),
+    version: t.String(),
+  },
+  { title: 'ClusterInfo' },
+)
+export type ClusterInfo = t.Static<typeof ClusterInfo>
+
+const Health = t.Object(
+  { status: t.String({ enum: ['ok', 'starting', 'stopping', 'failing'] }), message: t.String() },
+  { title: 'Health' },
+)
+const noun = 'service'
+
+export const getClusterInfo = operation({
+  id: 'getClusterInfo',
+  noun,
+  method: 'GET',
+  path: `${base}/cluster-info`,
+  allow: 'anyone',
+  status: 200,
+  summary: 'What a client needs to know before it logs in',
+  response: ClusterInfo,
+  refuses: [],
+  example: {
+    response: {
+      apiEndpoint: 'http://127.0.0.1:8080',
+      apiDomain: '127.0.0.1',
+      certData: '',
+      appClientId: '',
+      baseOauthEndpoint: '',
+      gpuPassthroughEnabled: false,
+      version: '3.0.0',
+    },
+  },
+})
+
+export const getHealth = operation({
+  id: 'getHealth',
+  noun,
+  method: 'GET',
+  path: '/healthz',
+  allow: 'anyone',
+  status: 200,
+  also: { 503: 'The store has failed for good: start the service anew' },
+  summary: 'Liveness: the process answers',
+  response: Health,
+  refuses: [],
+  example: { response: { status: 'ok', message: 'alive' } },
+})
+
+export const getReadiness = operation({
+  id: 'getReadiness',
+  noun,
+  method: 'GET',
+  path: '/readyz',
+  allow: 'anyone',
+  status: 200,
+  also: { 503: 'Not ready: starting, stopping, or the store does not answer' },
+  summary: 'Readiness: requests can be served',
+  response: Health,
+  refuses: [],
+  example: { response: { status: 'ok', message: 'ready' } },
+})
+
+export const getMetrics = operation({
+  id: 'getMetrics',
+  noun,
+  method: 'GET',
+  path: '/metrics',
+  allow: 'user',
+  status: 200,
+  summary: 'Metrics in the format of Prometheus',
+  response: t.String(),
+  produces: 'text/plain; version=0.0.4; charset=utf-8',
+  refuses: [],
+  example: { response: 'svc3_build_info{version="3.0.0",node="v24.21.0"} 1\n' },
+})
+
+export const getApiDocument = operation({
+  id: 'getApiDocument',
+  noun,
+  method: 'GET',
+  path: `${base}/openapi.json`,
+  allow: 'anyone',
+  status: 200,
+  summary: 'This document: the API in OpenAPI 3.1',
+  response: t.Unknown(),
+  refuses: [],
+  example: { response: { openapi: '3.1.0' } },
+})

@@ -1,0 +1,45 @@
+// Many watches on one connection: browsers allow a page few connections, and a page shows many lists.
+import * as t from 'typebox'
+import { base, operation } from '../operation.ts'
+
+/** What a client says: begin a watch under a number of its own, or end it. */
+export const WatchMessage = t.Union([
+  t.Object(
+    {
+      watch: t.Integer({ minimum: 0, description: 'A number of the client’s own' }),
+      path: t.String({ maxLength: 2_048, description: 'Of any list, such as /api/v1/namespaces/svc-default/vms' }),
+      query: t.Optional(
+        t.Object(
+          {
+            resourceVersion: t.Optional(t.String({ maxLength: 64 })),
+            labelSelector: t.Optional(t.String({ maxLength: 4_096 })),
+            fieldSelector: t.Optional(t.String({ maxLength: 4_096 })),
+          },
+          { additionalProperties: false },
+        ),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  t.Object({ unwatch: t.Integer({ minimum: 0 }) }, { additionalProperties: false }),
+])
+export type WatchMessage = t.Static<typeof WatchMessage>
+
+export const watchAll = operation({
+  id: 'watchAll',
+  noun: 'watches',
+  method: 'GET',
+  path: `${base}/watch`,
+  allow: 'user',
+  status: 101,
+  summary: 'Watch several lists on one WebSocket',
+  description:
+    'The client sends `{"watch":1,"path":"/api/v1/namespaces/svc-default/vms","query":{"resourceVersion":"42"}}` and ' +
+    '`{"unwatch":1}`; the service sends arrays of `{"watch":1,"type":"ADDED","object":…}`, as watches of lists do. ' +
+    'Without a version it begins with what is there, and a BOOKMARK behind it. `ERROR` with a `Status` ends one watch. ' +
+    'The connection is closed with 4401 when the token or the session of its caller ends.',
+  isUpgrade: true,
+  response: t.String(),
+  refuses: [],
+  example: { response: '' },
+})

@@ -1,0 +1,44 @@
+// Terminals in the browser: SSH to the guest, spoken by the service, so that a page needs no SSH of its own.
+import * as t from 'typebox'
+import { inNamespace, operation } from '../operation.ts'
+
+const Size = { columns: t.Integer({ minimum: 1, maximum: 1_000 }), rows: t.Integer({ minimum: 1, maximum: 1_000 }) }
+
+/** What a client says in text messages; what is typed goes in binary ones. */
+export const TerminalMessage = t.Union([
+  t.Object({
+    type: t.Literal('open'),
+    user: t.String({ minLength: 1, maxLength: 256 }),
+    password: t.String({ maxLength: 1_024, writeOnly: true }),
+    ...Size,
+  }),
+  t.Object({ type: t.Literal('resize'), ...Size }),
+])
+export type TerminalMessage = t.Static<typeof TerminalMessage>
+
+/** What the service says in text messages; what the guest writes comes in binary ones. */
+export const TerminalAnswer = t.Union([
+  t.Object({ type: t.Literal('opened'), hostKey: t.String({ description: 'Fingerprint of the guest’s key' }) }),
+  t.Object({ type: t.Literal('refused'), message: t.String(), hint: t.String() }),
+  t.Object({ type: t.Literal('closed'), message: t.String() }),
+])
+export type TerminalAnswer = t.Static<typeof TerminalAnswer>
+
+export const openTerminal = operation({
+  id: 'openTerminal',
+  noun: 'terminals',
+  method: 'GET',
+  path: `${inNamespace}/vms/{vm}/terminal`,
+  allow: 'dev',
+  status: 101,
+  summary: 'Open a terminal in a VM',
+  description:
+    'A WebSocket. The client sends `{"type":"open","user":…,"password":…,"columns":80,"rows":24}` with an account of the ' +
+    'guest, which is used for this login and kept nowhere, then what is typed as binary messages and ' +
+    '`{"type":"resize",…}`. The service answers `{"type":"opened"}` or `{"type":"refused","message":…,"hint":…}`, then ' +
+    'sends what the guest writes as binary messages, and `{"type":"closed","message":…}` at the end.',
+  isUpgrade: true,
+  response: t.String(),
+  refuses: ['NotFound', 'Conflict', 'ServiceUnavailable'],
+  example: { params: { namespace: 'svc-default', vm: 'vm-cznfv' }, response: '' },
+})

@@ -1,0 +1,139 @@
+// VM configurations on the wire: named sets of deployment values.
+import * as t from 'typebox'
+import { Status } from '../errors.ts'
+import { inNamespace, listOperation, operation } from '../operation.ts'
+import { Architecture, ResourceVersion, Timestamp, VmShape } from '../records.ts'
+
+export const VmConfig = t.Object(
+  {
+    name: t.String(),
+    namespace: t.String(),
+    image: t.String(),
+    type: Architecture,
+    cpu: t.Integer(),
+    memory: t.Number({ description: 'GiB; 0 is automatic' }),
+    iso: t.Optional(t.String()),
+    vncConsole: t.Boolean(),
+    netBoost: t.Boolean(),
+    legacyIO: t.Boolean(),
+    gpuPassthrough: t.Boolean(),
+    systemSerial: t.Optional(t.String()),
+    tag: t.Optional(t.String()),
+    tagRequired: t.Boolean(),
+    scheduler: t.String(),
+    node: t.Optional(t.String()),
+    nodeName: t.Optional(t.String({ description: 'The same as node, for clients that read this' })),
+    displayWidth: t.Integer(),
+    displayHeight: t.Integer(),
+    displayDPI: t.Integer(),
+    owner: t.String(),
+    createdAt: Timestamp,
+    resourceVersion: ResourceVersion,
+  },
+  { title: 'VmConfig' },
+)
+export type VmConfig = t.Static<typeof VmConfig>
+
+export const VmConfigInput = t.Object(
+  {
+    name: t.String({ maxLength: 256 }),
+    image: t.String({ maxLength: 512 }),
+    type: t.Optional(t.String({ maxLength: 16, description: 'Taken from the image when left out' })),
+    ...VmShape,
+  },
+  { title: 'VmConfigInput' },
+)
+export type VmConfigInput = t.Static<typeof VmConfigInput>
+
+const noun = 'vm-configs'
+const path = `${inNamespace}/vmconfigs` as const
+const params = { namespace: 'svc-default', vmconfig: 'ios-build' }
+const example = {
+  name: 'ios-build',
+  namespace: 'svc-default',
+  image: 'sonoma',
+  type: 'arm64',
+  cpu: 4,
+  memory: 8,
+  vncConsole: true,
+  netBoost: true,
+  legacyIO: false,
+  gpuPassthrough: false,
+  tagRequired: false,
+  scheduler: 'default',
+  displayWidth: 1920,
+  displayHeight: 1080,
+  displayDPI: 96,
+  owner: 'ada@example.com',
+  createdAt: '2026-11-15T09:00:00Z',
+  resourceVersion: '40',
+}
+
+export const listVmConfigs = listOperation({
+  id: 'listVmConfigs',
+  noun,
+  path,
+  allow: 'dev',
+  summary: 'List the VM configurations of a namespace',
+  item: VmConfig,
+  refuses: ['NotFound'],
+  example: { params: { namespace: 'svc-default' }, item: example },
+})
+
+export const getVmConfig = operation({
+  id: 'getVmConfig',
+  noun,
+  method: 'GET',
+  path: `${path}/{vmconfig}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Show a VM configuration',
+  response: VmConfig,
+  refuses: ['NotFound'],
+  example: { params, response: example },
+})
+
+export const createVmConfig = operation({
+  id: 'createVmConfig',
+  noun,
+  method: 'POST',
+  path,
+  allow: 'dev',
+  status: 201,
+  summary: 'Create a VM configuration',
+  involves: 'body.name',
+  body: VmConfigInput,
+  response: VmConfig,
+  refuses: ['NotFound', 'AlreadyExists', 'Invalid', 'Conflict'],
+  example: {
+    params: { namespace: 'svc-default' },
+    body: { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 },
+    response: example,
+  },
+})
+
+export const deleteVmConfig = operation({
+  id: 'deleteVmConfig',
+  noun,
+  method: 'DELETE',
+  path: `${path}/{vmconfig}`,
+  allow: 'dev',
+  status: 200,
+  summary: 'Delete a VM configuration',
+  description: 'VMs that were deployed from it stay.',
+  involves: 'params.vmconfig',
+  response: Status,
+  refuses: ['NotFound', 'Forbidden'],
+  example: {
+    params,
+    response: {
+      kind: 'Status',
+      apiVersion: 'v1',
+      metadata: {},
+      status: 'Success',
+      message: 'vm configuration "ios-build" deleted from namespace "svc-default"',
+      details: { name: 'ios-build', kind: 'vmconfigs' },
+      code: 200,
+    },
+  },
+})

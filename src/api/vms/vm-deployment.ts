@@ -1,0 +1,37 @@
+// What a deployment may ask for. Shapes as public clients send them.
+import * as t from 'typebox'
+import { Flag, VmShape } from '../records.ts'
+
+/** Values are taken as text; some clients send numbers. */
+const Metadata = t.Record(t.String({ maxLength: 128 }), t.Union([t.String(), t.Number(), t.Boolean()]))
+const Labels = t.Record(t.String({ maxLength: 128 }), t.String({ maxLength: 256 }))
+
+export const VmDeployment = t.Object(
+  {
+    image: t.Optional(t.String({ maxLength: 512, description: 'An image, or for arm64 an OCI reference' })),
+    vmConfig: t.Optional(t.String({ maxLength: 64, description: 'A VM configuration; the other fields override it' })),
+    name: t.Optional(t.String({ maxLength: 256 })),
+    shouldGenerateName: t.Optional(t.Boolean({ description: '`name` is a prefix' })),
+    ...VmShape,
+    reservedPorts: t.Optional(
+      t.String({ maxLength: 2048, description: '`NODE:VM[,NODE:VM]`, each may end in `/udp`' }),
+    ),
+    customVMMetadata: t.Optional(Metadata),
+    customMetadata: t.Optional(Metadata),
+    metadata: t.Optional(Metadata),
+    vm_metadata: t.Optional(
+      t.Object({
+        items: t.Optional(
+          t.Array(t.Object({ key: t.String(), value: t.Union([t.String(), t.Number(), t.Boolean()]) })),
+        ),
+      }),
+    ),
+    userdata: t.Optional(t.String({ maxLength: 350_000, writeOnly: true, description: 'First-boot script, base64' })),
+    cold: Flag('Boots from the disk, though the image carries what ran when it was saved'),
+    labels: t.Optional(Labels),
+    ttl: t.Optional(t.String({ maxLength: 64, description: 'Such as `2h`: deleted when it has passed' })),
+    timeout: t.Optional(t.Number({ minimum: 0, maximum: 100_000, description: 'Minutes; 10 when left out' })),
+  },
+  { title: 'VmDeployment' },
+)
+export type VmDeployment = t.Static<typeof VmDeployment>

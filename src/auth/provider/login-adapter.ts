@@ -1,0 +1,131 @@
+// What the built-in provider remembers, kept in our store. The values that it hands out (codes, refresh tokens, session
+// cookies) are the ids of its records: here they are hashed, and everything else is sealed, so that the data folder
+// holds nothing that logs anybody in. `controllers/expire-logins.ts` sweeps what has run out.
+import { type Adapter, type AdapterPayload, errors } from 'oidc-provider'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Collection } from '../../store/collection.ts'
+import type { LoginRecord } from '../../store/records/collections.ts'
+import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
+import { SealError } from '../seal.ts'
+import type { Secrets } from '../secrets.ts'
+import type { IssuerKeys } from './issuer-keys.ts'
+
+export interface LoginStorage {
+  readonly logins: Collection<LoginRecord>
+  readonly secrets: Secrets
+  readonly keys: Pick<IssuerKeys, 'hide'>
+  readonly clock: Clock
+  /** Logins under way at once. */
+  readonly maxPending?: number
+}
+
+/** Sessions are also found by uid, device codes by the code that a person types. */
+const otherIds = { Session: 'uid', DeviceCode: 'userCode' } as const
+
+/** What a login leaves behind when it is done. Everything else is a login under way, which anybody can begin. */
+const lasting: ReadonlySet<string> = new Set(['RefreshToken', 'Grant', 'Session'])
+export const maxPending = 10_000
+
+/** So many begun and not ended are nobody's logins: there is no room for more until some run out. */
+function checkRoom(model: string, logins: Collection<LoginRecord>, max: number): void {
+  if (lasting.has(model) || logins.list().length < max) return
+  if (logins.list().filter(({ value }) => !lasting.has(value.model)).length < max) return
+  throw Object.assign(new errors.TemporarilyUnavailable('too many logins are under way: try again in a few minutes'), {
+    status: 429,
+    statusCode: 429,
+  })
+}
+
+const usedAlready = (): Error => new errors.InvalidGrant('it was used already')
+
+export function createLoginAdapter(model: string, storage: LoginStorage): Adapter {
+  const { logins, secrets, keys, clock } = storage
+  const nameOf = (id: string): string => keys.hide(model, id)
+  const entryOf = (id: string): Entry<LoginRecord> | undefined => logins.get(model, nameOf(id))
+
+  const open = (entry: Entry<LoginRecord> | undefined): AdapterPayload | undefined => {
+    if (!entry || Date.parse(entry.value.expiresAt) <= clock.now().getTime()) return undefined
+    try {
+      return JSON.parse(secrets.open(entry.key, entry.value)) as AdapterPayload
+    } catch (error) {
+      // Altered on disk: as good as not there.
+      if (error instanceof SealError) return undefined
+      throw error
+    }
+  }
+
+  /** Seals a payload and has it written. */
+  const write = <T>(
+    name: string,
+    payload: AdapterPayload,
+    expiresAt: string,
+    put: (record: LoginRecord) => Promise<T>,
+  ): Promise<T> => {
+    const other = payload[otherIds[model as keyof typeof otherIds]]
+    const fields = {
+      model,
+      expiresAt,
+      ...(payload.grantId && { grant: keys.hide('grant', payload.grantId) }),
+      ...(typeof other === 'string' && { other: keys.hide('other', other) }),
+    }
+    return secrets.sealing((protect) => put(protect(logins.key(model, name), fields, JSON.stringify(payload))))
+  }
+
+  const findOther = (id: string): AdapterPayload | undefined => {
+    const other = keys.hide('other', id)
+    return open(logins.list(model).find((entry) => entry.value.other === other))
+  }
+
+  const remove = async (entry: Entry<LoginRecord>): Promise<void> => {
+    await logins.delete(entry).catch(ignoreLost)
+  }
+
+  return {
+    async upsert(id, payload, expiresIn) {
+      const name = nameOf(id)
+      const expiresAt = timestamp(new Date(clock.now().getTime() + (expiresIn ?? 3_600) * 1_000))
+      for (;;) {
+        const entry = logins.get(model, name)
+        if (!entry) checkRoom(model, logins, storage.maxPending ?? maxPending)
+        try {
+          await write(name, payload, expiresAt, (record) =>
+            entry ? logins.update(entry, record) : logins.create(model, name, record),
+          )
+          return
+        } catch (error) {
+          // Changed meanwhile: look again.
+          if (!['AlreadyExists', 'Conflict', 'NotFound'].some((fault) => isFault(error, fault as 'Conflict')))
+            throw error
+        }
+      }
+    },
+    find: async (id) => open(entryOf(id)),
+    findByUid: async (uid) => findOther(uid),
+    findByUserCode: async (userCode) => findOther(userCode),
+    async consume(id) {
+      const entry = entryOf(id)
+      const payload = open(entry)
+      if (!entry || !payload || payload.consumed) throw usedAlready()
+      const consumed = { ...payload, consumed: Math.floor(clock.now().getTime() / 1_000) }
+      // Compare-and-set: of two that come at once, one gets it.
+      await write(nameOf(id), consumed, entry.value.expiresAt, (record) => logins.update(entry, record)).catch(
+        (error: unknown) => {
+          throw isFault(error, 'Conflict') || isFault(error, 'NotFound') ? usedAlready() : error
+        },
+      )
+    },
+    async destroy(id) {
+      const entry = entryOf(id)
+      if (entry) await remove(entry)
+    },
+    async revokeByGrantId(grantId) {
+      const grant = keys.hide('grant', grantId)
+      await Promise.all(
+        logins
+          .list(model)
+          .filter((entry) => entry.value.grant === grant)
+          .map(remove),
+      )
+    },
+  }
+}

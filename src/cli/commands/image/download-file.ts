@@ -1,0 +1,172 @@
+// Saves what the service sends. What has come is kept in FILE.<content>.part, so that the same command goes on where it
+// was cut off, and only with the same content; the file itself is there when all of it is.
+import { ApiError } from '../../../api/errors.ts'
+import type { Image } from '../../../api/images/images.ts'
+import type { Client } from '../../../client/client.ts'
+import { backOff, defaultRetry, wait } from '../../../client/retry.ts'
+import { ConnectionError, type TransportResponse } from '../../../client/transport.ts'
+import { syncFolder } from '../../../platform/files.ts'
+import type { Context } from '../../context.ts'
+import { Failure, Interrupted } from '../../line/usage.ts'
+import { type Meter, startMeter } from '../../output/transfer.ts'
+import type { ImageKind } from './kind.ts'
+
+export interface DownloadChoice {
+  readonly name: string
+  readonly file: string | undefined
+  readonly force: boolean
+  /** Of images only: ISOs are files as they are. */
+  readonly format?: string
+}
+
+/** Of the file, asked for at once and checked by the digest that comes with it. As the service cuts disks. */
+const partBytes = 16 * 2 ** 20
+/** Tries in a row that bring nothing. */
+const mostTries = 6
+
+export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<number> {
+  const { host, signal } = context
+  const fs = process.getBuiltinModule('node:fs/promises')
+  const path = process.getBuiltinModule('node:path')
+  const { name, format = 'raw' } = choice
+  const file = path.resolve(host.workingDir, choice.file ?? fileName(name, format))
+  if (!choice.force && (await fs.stat(file).catch(() => undefined)))
+    throw new Failure(`${file} is there already`, 'give another one with --file, or replace it with --force')
+  const { client, namespace } = await context.connect()
+  const image = await kind.get(client, { namespace, name, signal })
+  const suffix = format === 'raw' ? '' : `-${format}`
+  const part = `${file}.${(image.checksum ?? '').replace('sha256:', '').slice(0, 12)}${suffix}.part`
+  await using handle = await openPart(part)
+  const from = { client, kind, namespace, image, signal, format, tag: `"${image.checksum}${suffix}"` }
+  let meter: Meter | undefined
+  try {
+    let tries = 0
+    for (let isDone = false; !isDone; ) {
+      const bytesBefore = (await handle.stat()).size
+      try {
+        // At first from the last byte that is there: so there always is one to ask for, also when all have come.
+        const first = meter ? bytesBefore : Math.max(0, bytesBefore - 1)
+        const answer = await ask(from, first)
+        const { start, totalBytes } = placeOf(answer, first)
+        meter ??= startMeter(context, `${kind.word} ${name}`, totalBytes, start)
+        const reached = await skipZeros(answer, handle, await save(answer, handle, start, meter), totalBytes)
+        meter.at(reached)
+        isDone = reached === totalBytes
+        tries = 0
+      } catch (error) {
+        tries = (await handle.stat()).size > bytesBefore ? 1 : tries + 1
+        if (signal.aborted || tries >= mostTries || !(await isPassing(error, handle))) throw error
+        await wait(backOff(tries, { ...defaultRetry, firstDelayMs: 300 }, Math.random), signal)
+      }
+    }
+    await handle.sync()
+    await fs.rename(part, file)
+    await syncFolder(path.dirname(file))
+  } catch (error) {
+    meter?.end()
+    const { size } = await handle.stat()
+    if (size === 0) await fs.rm(part, { force: true })
+    if (signal.aborted) throw new Interrupted('interrupted', 'the same command goes on from here')
+    if (size > 0) context.note(`what has come is in ${part}: the same command goes on from there`)
+    throw error
+  } finally {
+    meter?.end()
+  }
+  await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} is saved as ${file}.`, image)
+  return 0
+}
+
+interface From {
+  readonly client: Client
+  readonly kind: ImageKind
+  readonly namespace: string
+  readonly image: Image
+  readonly signal: AbortSignal
+  readonly format: string
+  readonly tag: string
+}
+
+const fileName = (name: string, format: string): string =>
+  format === 'raw' || name.endsWith(`.${format}`) ? name : `${name}.${format}`
+
+async function ask(from: From, first: number): Promise<TransportResponse> {
+  const { client, kind, namespace, image, signal, format, tag } = from
+  const range = `bytes=${first}-${(Math.floor(first / partBytes) + 1) * partBytes - 1}`
+  const answer = await client.open(kind.download, {
+    params: { namespace, [kind.word]: image.name },
+    ...(format !== 'raw' && { query: { format } }),
+    headers: { range, 'if-range': tag, 'want-content-digest': 'sha-256=10' },
+    signal,
+  })
+  if (answer.header('etag') === tag) return answer
+  throw new Failure(`${kind.word} "${image.name}" changed while it was downloaded`, 'download it again')
+}
+
+/** Where the answer begins, and how long the whole is. */
+function placeOf(answer: TransportResponse, asked: number): { start: number; totalBytes: number } {
+  const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/.exec(answer.header('content-range') ?? '') ?? []
+  if (answer.status === 206 && Number(first) === asked) return { start: asked, totalBytes: Number(total) }
+  const length = answer.header('content-length')
+  if (answer.status === 200 && length !== undefined) return { start: 0, totalBytes: Number(length) }
+  throw new Failure('the service answered with another part than was asked for', 'remove the .part file and try again')
+}
+
+type Handle = Awaited<ReturnType<typeof import('node:fs/promises').open>>
+
+async function openPart(part: string): Promise<Handle> {
+  const { constants, promises } = process.getBuiltinModule('node:fs')
+  try {
+    return await promises.open(part, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
+  } catch (error) {
+    throw new Failure(
+      `cannot write ${part} (${(error as NodeJS.ErrnoException).code})`,
+      'choose another place with --file',
+    )
+  }
+}
+
+/** Zeros are not written but left out; the size of the file always says how far it is. Returns that. */
+async function save(answer: TransportResponse, handle: Handle, start: number, meter: Meter): Promise<number> {
+  const hash = process.getBuiltinModule('node:crypto').createHash('sha256')
+  const length = Number(answer.header('content-length'))
+  let at = start
+  await handle.truncate(start)
+  try {
+    for await (const piece of answer.body) {
+      hash.update(piece)
+      if (!isZero(piece))
+        for (let done = 0; done < piece.length; )
+          done += (await handle.write(piece, done, piece.length - done, at + done)).bytesWritten
+      at += piece.length
+      meter.at(at)
+    }
+  } finally {
+    await handle.truncate(at)
+  }
+  const lost = (what: string) => new ConnectionError('lost', '', what, 'try again')
+  if (at - start !== length) throw lost(`a part of the download ended after ${at - start} of ${length} bytes`)
+  const digest = /^sha-256=:(.*):$/.exec(answer.header('content-digest') ?? '')?.[1]
+  if (digest === undefined || digest === hash.digest('base64')) return at
+  await handle.truncate(start)
+  throw lost('a part of the download is not what the service sent')
+}
+
+/** What the service says is nothing but zeros is not fetched: the file has a hole there. Returns how far it is then. */
+async function skipZeros(answer: TransportResponse, handle: Handle, at: number, totalBytes: number): Promise<number> {
+  const next = Number(answer.header('svc3-next-data') ?? 0)
+  if (!Number.isSafeInteger(next) || next <= at || next > totalBytes) return at
+  await handle.truncate(next)
+  return next
+}
+
+const zeros = Buffer.alloc(65_536)
+const isZero = (piece: Uint8Array): boolean =>
+  piece.length <= zeros.length && zeros.subarray(0, piece.length).equals(piece)
+
+/** A part that is longer than the whole is none. */
+async function isPassing(error: unknown, handle: Handle): Promise<boolean> {
+  if (error instanceof ApiError && error.reason === 'RangeNotSatisfiable') await handle.truncate(0)
+  else if (error instanceof ApiError) return error.code === 503 || error.code === 429
+  else return error instanceof ConnectionError && (error.fault === 'lost' || error.fault === 'refused')
+  return true
+}

@@ -1,0 +1,51 @@
+// Images and ISOs have the same commands: what differs between them is here.
+import type { Image } from '../../../api/images/images.ts'
+import * as api from '../../../api/images/images.ts'
+import type { Operation } from '../../../api/operation.ts'
+import type { Client, ListOperation } from '../../../client/client.ts'
+import type { Column } from '../../output/output.ts'
+
+export interface ImageKind {
+  /** In messages, and as the name of the path's parameter. */
+  readonly word: 'image' | 'iso'
+  readonly noun: 'images' | 'isos'
+  readonly list: ListOperation
+  readonly download: Operation
+  listAll(client: Client, namespace: string, signal: AbortSignal): Promise<Image[]>
+  get(client: Client, named: Named): Promise<Image>
+  copy(client: Client, named: Named, body: { name: string; description?: string }): Promise<Image>
+  describe(client: Client, named: Named, description: string): Promise<Image>
+}
+
+export interface Named {
+  readonly namespace: string
+  readonly name: string
+  readonly signal: AbortSignal
+}
+
+const paramsOf = ({ namespace, name }: Named) => ({ namespace, image: name })
+
+export const imageKind: ImageKind = {
+  word: 'image',
+  noun: 'images',
+  list: api.listImages,
+  download: api.downloadImage,
+  listAll: (client, namespace, signal) => client.listAll(api.listImages, { params: { namespace }, signal }),
+  get: (client, named) => client.call(api.getImage, { params: paramsOf(named), signal: named.signal }),
+  copy: (client, named, body) => client.call(api.copyImage, { params: paramsOf(named), body, signal: named.signal }),
+  describe: (client, named, description) =>
+    client.call(api.describeImage, { params: paramsOf(named), body: { description }, signal: named.signal }),
+}
+
+/** Of ISOs, too. */
+export const columns: readonly Column<Image>[] = [
+  { header: 'NAME', keep: 'always', cell: (image) => image.name },
+  { header: 'DESCRIPTION', cell: (image) => image.description },
+  { header: 'SIZE', cell: (image) => image.size },
+  { header: 'TYPE', cell: (image) => image.type },
+  { header: 'STATE', keep: 'always', cell: (image) => image.state },
+  { header: 'STORAGE-SIZE', wide: true, cell: (image) => image.spaceUsed },
+  { header: 'SOURCE', wide: true, cell: (image) => image.source },
+  { header: 'OWNER', wide: true, cell: (image) => image.owner },
+  { header: 'ERROR', wide: true, cell: (image) => image.errorMessage },
+]

@@ -1,0 +1,148 @@
+// Sends a file to the service, and shows how far it is; then what the service makes of it. Cut off in any way, it goes on
+// where it was, also when the same command is given again.
+import { ApiError } from '../../../api/errors.ts'
+import type { Image } from '../../../api/images/images.ts'
+import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } from '../../../api/images/uploads.ts'
+import type { Client } from '../../../client/client.ts'
+import { backOff, defaultRetry, type RetryPolicy, wait } from '../../../client/retry.ts'
+import { ConnectionError } from '../../../client/transport.ts'
+import { nameOfFile } from '../../../rules/image-names.ts'
+import { roughSize } from '../../../rules/sizes.ts'
+import type { Context } from '../../context.ts'
+import { Interrupted } from '../../line/usage.ts'
+import { type Meter, startMeter } from '../../output/transfer.ts'
+import type { ImageKind } from './kind.ts'
+import { checkName } from './options.ts'
+import { openSource, type Source } from './upload-source.ts'
+
+export interface UploadChoice {
+  readonly file: string
+  readonly name: string | undefined
+  readonly description: string | undefined
+  readonly type: string
+  readonly firmware?: string | undefined
+  readonly os?: Image['os'] | undefined
+}
+
+/** A service that is not back by then has more than a restart on its hands. */
+const patienceMs = 60_000
+const finishMs = 24 * 3_600_000
+const pause: RetryPolicy = { ...defaultRetry, firstDelayMs: 200, maxDelayMs: 3_000 }
+
+export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<number> {
+  const { host, signal } = context
+  const { description, type, firmware, os } = choice
+  const file = process.getBuiltinModule('node:path').resolve(host.workingDir, choice.file)
+  const name = checkName(choice.name ?? nameOfFile(file), kind.word, 'give another one with --name')
+  await using source = await openSource(file)
+  const { client, namespace } = await context.connect()
+  const body = {
+    kind: kind.word,
+    name,
+    size: source.bytes,
+    key: source.key,
+    type: type as 'amd64' | 'arm64',
+    ...(description !== undefined && { description }),
+    ...(firmware !== undefined && { firmware: firmware as 'bios' | 'uefi' }),
+    ...(os !== undefined && { os }),
+  }
+  const begun = await client.call(beginUpload, { params: { namespace }, body, signal })
+  if (begun.offset > 0) context.note(`going on after ${roughSize(begun.offset)} of ${roughSize(begun.size)}`)
+  const params = { namespace, upload: begun.id }
+  const meter = startMeter(context, `${kind.word} ${name}`, source.bytes, begun.offset)
+  const over = new AbortController()
+  try {
+    await send(client, params, begun, source, meter, signal)
+    if (context.isTalking) void follow(client, kind, { namespace, name }, meter, over.signal).catch(() => undefined)
+    const image = await finish(client, params, await source.digest(), signal)
+    meter.end()
+    await context.done(`${kind.word === 'iso' ? 'ISO' : 'Image'} ${name} is uploaded.`, image)
+    return 0
+  } catch (error) {
+    if (signal.aborted) throw new Interrupted('interrupted', 'the same command goes on from here, for a day')
+    throw error
+  } finally {
+    over.abort()
+    meter.end()
+  }
+}
+
+type Params = { readonly namespace: string; readonly upload: string }
+
+/** Until all of it is there, however often the connection is lost, as long as it goes on at all. */
+async function send(client: Client, params: Params, begun: Upload, source: Source, meter: Meter, signal: AbortSignal) {
+  let { offset } = begun
+  let movedMs = performance.now()
+  for (let attempt = 1; offset < source.bytes; ) {
+    try {
+      const pieces = counted(source.from(offset), offset, meter)
+      const upload = { bytes: source.bytes - offset, pieces }
+      const sent = await client.upload(continueUpload, { params, query: { offset }, upload, signal })
+      offset = sent.offset
+    } catch (error) {
+      if (signal.aborted || !isPassing(error)) throw error
+      const reached = await client.call(getUpload, { params, signal }).catch((missing: unknown) => {
+        if (signal.aborted || !isPassing(missing)) throw missing
+        return { offset }
+      })
+      if (reached.offset > offset) {
+        attempt = 0
+        movedMs = performance.now()
+      }
+      offset = reached.offset
+      if (performance.now() - movedMs > patienceMs) throw error
+      attempt += 1
+      await wait(backOff(Math.max(1, attempt), pause, Math.random), signal)
+    }
+  }
+}
+
+/** The same request again is answered as the first: nothing is made twice. */
+async function finish(client: Client, params: Params, sha256: string, signal: AbortSignal): Promise<Image> {
+  const idempotencyKey = `finish-${params.upload}-${Date.now().toString(36)}`
+  const input = { params, body: { sha256 }, idempotencyKey, signal, timeoutMs: finishMs }
+  let failingMs: number | undefined
+  for (let attempt = 1; ; attempt += 1) {
+    const startMs = performance.now()
+    try {
+      return await client.call(finishUpload, input)
+    } catch (error) {
+      // A try that held for a while had reached the service: its patience begins anew.
+      if (failingMs === undefined || performance.now() - startMs > 5_000) failingMs = performance.now()
+      if (signal.aborted || !isPassing(error) || performance.now() - failingMs > patienceMs) throw error
+      await wait(backOff(attempt, pause, Math.random), signal)
+    }
+  }
+}
+
+/** Also that the service has another offset than we thought: it is asked for. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionError
+    ? error.fault !== 'unusable'
+    : error instanceof ApiError && (error.code === 503 || error.code === 429 || error.reason === 'Conflict')
+
+async function* counted(pieces: AsyncIterable<Uint8Array>, offset: number, meter: Meter): AsyncGenerator<Uint8Array> {
+  let at = offset
+  for await (const piece of pieces) {
+    yield piece
+    at += piece.length
+    meter.at(at)
+  }
+}
+
+/** Once all is sent, the record tells how far the service is with it. */
+async function follow(
+  client: Client,
+  kind: ImageKind,
+  { namespace, name }: { namespace: string; name: string },
+  meter: Meter,
+  signal: AbortSignal,
+): Promise<void> {
+  const { watch } = await import('../../../client/watch.ts')
+  const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
+  for await (const { type, object } of watch(client, kind.list, input as never, { signal })) {
+    const { progress } = object as Partial<Image>
+    if (type !== 'BOOKMARK' && progress && !signal.aborted)
+      meter.show({ text: 'the service takes it in', percent: progress.percent })
+  }
+}

@@ -1,0 +1,56 @@
+// The file of an upload: read from any place on, hashed once whatever is sent twice, and known again by its key.
+import { Failure } from '../../line/usage.ts'
+
+export interface Source extends AsyncDisposable {
+  readonly bytes: number
+  /** Another file, or the same one after a change, has another key. */
+  readonly key: string
+  /** All bytes from here on. */
+  from(offset: number): AsyncIterable<Uint8Array>
+  /** The sha256 of the whole; what was not sent by us is read for it. */
+  digest(): Promise<string>
+}
+
+const pieceBytes = 2 ** 20
+
+export async function openSource(file: string): Promise<Source> {
+  const fs = process.getBuiltinModule('node:fs/promises')
+  const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+    throw new Failure(`cannot read ${file} (${error.code})`, 'check the name of the file')
+  })
+  const stat = await handle.stat({ bigint: true })
+  const bytes = Number(stat.size)
+  if (!stat.isFile() || bytes === 0) {
+    await handle.close()
+    throw new Failure(`${file} is ${stat.isFile() ? 'empty' : 'not a file'}`, 'give the file of a disk')
+  }
+  const hash = process.getBuiltinModule('node:crypto').createHash('sha256')
+  let hashed = 0
+
+  /** Exactly as many bytes as were announced. */
+  async function* read(offset: number): AsyncGenerator<Uint8Array> {
+    for (let at = offset; at < bytes; ) {
+      const piece = Buffer.allocUnsafe(Math.min(pieceBytes, bytes - at))
+      const { bytesRead } = await handle.read(piece, 0, piece.length, at)
+      if (bytesRead === 0) throw new Failure(`${file} became shorter while it was sent`, 'send it again')
+      const got = piece.subarray(0, bytesRead)
+      if (at <= hashed && at + bytesRead > hashed) {
+        hash.update(got.subarray(hashed - at))
+        hashed = at + bytesRead
+      }
+      at += bytesRead
+      yield got
+    }
+  }
+
+  return {
+    bytes,
+    key: `${stat.dev} ${stat.ino} ${bytes} ${stat.mtimeNs}`,
+    from: read,
+    async digest() {
+      for await (const _ of read(hashed));
+      return hash.digest('hex')
+    },
+    [Symbol.asyncDispose]: () => handle.close(),
+  }
+}

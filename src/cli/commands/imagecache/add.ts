@@ -1,0 +1,44 @@
+// svc3 imagecache add
+import { addCachedImage } from '../../../api/images/image-cache.ts'
+import { defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
+import { Failure } from '../../line/usage.ts'
+import { untilCached } from './follow.ts'
+import { imageArgument, isRefused, resultColumns, selectionOf, selectionOptions } from './selection.ts'
+
+export const command = defineCommand({
+  description:
+    'Nodes fetch it in the background and keep it until it is removed, also when it changes; then deployments start at\nonce.',
+  arguments: imageArgument,
+  options: {
+    ...selectionOptions,
+    wait: { type: 'boolean', description: 'Answer when they have it' },
+    ...waiting,
+    ...namespaced,
+    ...printed,
+  },
+  examples: [
+    { line: 'svc3 imagecache add sonoma --all --wait', does: 'On all nodes, and wait for them' },
+    { line: 'svc3 ic add sonoma --nodes mini-arm-13,mini-arm-14', does: 'On two nodes' },
+    { line: 'svc3 ic add sonoma --tags ios', does: 'On nodes with a tag' },
+  ],
+  async run(context, { args: { image }, options }) {
+    const body = selectionOf(options)
+    const session = await context.connect()
+    const { client, namespace } = session
+    const { items } = await client.call(addCachedImage, { params: { namespace, image }, body, signal: context.signal })
+    await context.print(items, resultColumns, 'No nodes.')
+    const refused = items.filter(isRefused)
+    if (options.wait) {
+      const nodes = items.filter((item) => !isRefused(item)).map(({ node }) => node)
+      const copies = await untilCached(context, session, { image, nodes, timeoutMs: millisecondsOf(options.timeout) })
+      const failed = copies.find(({ state }) => state === 'Failed')
+      if (failed)
+        throw new Failure(
+          `node ${failed.node} does not have image ${image}: ${failed.errorMessage ?? 'it failed'}`,
+          `its agent goes on trying; "${context.host.calledAs} imagecache info ${image}" shows all nodes`,
+        )
+      context.note(`image ${image} is on ${copies.map(({ node }) => node).join(', ') || 'no node'}`)
+    }
+    return refused.length > 0 ? 1 : 0
+  },
+})

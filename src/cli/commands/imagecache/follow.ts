@@ -1,0 +1,65 @@
+// Waits until nodes have an image, or cannot have it, and shows how far they are.
+import { type CachedCopy, getCachedImage } from '../../../api/images/image-cache.ts'
+import { listNodes } from '../../../api/nodes/nodes.ts'
+import type { Context, Session } from '../../context.ts'
+import { Interrupted, TimedOut } from '../../line/usage.ts'
+import { type Board, type Progress, startBoard } from '../../output/progress.ts'
+
+export interface Awaited {
+  readonly image: string
+  readonly nodes: readonly string[]
+  readonly timeoutMs: number
+}
+
+/** Their copies, once none of them is on its way any more. */
+export async function untilCached(
+  context: Context,
+  { client, namespace }: Session,
+  { image, nodes, timeoutMs }: Awaited,
+): Promise<CachedCopy[]> {
+  const { watch } = await import('../../../client/watch.ts')
+  const lookAgain = `"${context.host.calledAs} imagecache info ${image}" shows how far it is`
+  const late = AbortSignal.timeout(timeoutMs)
+  const over = new AbortController()
+  const signal = AbortSignal.any([context.signal, late, over.signal])
+  const show = linePerNode(startBoard(context), image)
+  try {
+    // A node's record changes with every report: each is a reason to look.
+    for await (const { type } of watch(client, listNodes, { params: { namespace } }, { signal })) {
+      if (type === 'BOOKMARK') continue
+      const found = await client.call(getCachedImage, { params: { namespace, image }, signal })
+      const copies = found.nodes.filter(({ node }) => nodes.includes(node))
+      const open = copies.filter(({ state }) => state === 'Pending' || state === 'Fetching')
+      if (open.length === 0) return copies
+      show(open)
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    show.end()
+    over.abort()
+  }
+  if (context.signal.aborted) throw new Interrupted('interrupted', `it goes on being fetched; ${lookAgain}`)
+  throw new TimedOut(`image ${image} is not on all nodes yet`, `it goes on being fetched; ${lookAgain}`)
+}
+
+type Shown = ((open: readonly CachedCopy[]) => void) & { end(): void }
+
+/** A node that has it, or cannot have it, takes its line away. */
+function linePerNode(board: Board, image: string): Shown {
+  const lines = new Map<string, Progress>()
+  const show = (open: readonly CachedCopy[]): void => {
+    for (const { node, state, progress } of open) {
+      const line = lines.get(node) ?? board.item(`node ${node}`)
+      lines.set(node, line)
+      const text = state === 'Pending' ? `waits for image ${image}` : `fetching image ${image}`
+      line.show({ text, ...(progress && { percent: progress.percent }) })
+    }
+    for (const [node, line] of lines) {
+      if (open.some((copy) => copy.node === node)) continue
+      line.end()
+      lines.delete(node)
+    }
+  }
+  return Object.assign(show, { end: () => board.end() })
+}

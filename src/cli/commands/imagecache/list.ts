@@ -1,0 +1,47 @@
+// svc3 imagecache list
+import { type CachedImage, listCachedImages } from '../../../api/images/image-cache.ts'
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import { printChosen } from '../../output/chosen.ts'
+import type { Column } from '../../output/output.ts'
+
+const namesOf = (
+  { nodes }: CachedImage,
+  isRight: (copy: CachedImage['nodes'][number]) => boolean,
+): string | undefined =>
+  nodes
+    .filter(isRight)
+    .map(({ node }) => node)
+    .join(',') || undefined
+
+const columns: readonly Column<CachedImage>[] = [
+  { header: 'IMAGE', cell: ({ name }) => name },
+  { header: 'TYPE', cell: ({ type }) => type },
+  { header: 'SIZE', cell: ({ size }) => size },
+  { header: 'READY', cell: ({ nodes }) => `${nodes.filter(({ state }) => state === 'Ready').length}/${nodes.length}` },
+  { header: 'NODES', cell: (image) => namesOf(image, () => true) },
+  { header: 'PINNED', wide: true, cell: (image) => namesOf(image, ({ pinned }) => pinned) },
+  { header: 'FAILED', wide: true, cell: (image) => namesOf(image, ({ state }) => state === 'Failed') },
+]
+
+export const command = defineCommand({
+  description: 'Those of which a node has a copy, or is to have one.',
+  arguments: { names: { value: 'IMAGE', description: 'only these images', repeatable: true } },
+  options: { ...namespaced, ...printed },
+  examples: [
+    { line: 'svc3 imagecache list', does: 'Which nodes have which images' },
+    { line: 'svc3 ic list -o wide', does: 'The same, with those that were added and those that failed' },
+  ],
+  async run(context, { args: { names } }) {
+    const { client, namespace } = await context.connect()
+    const { items } = await client.call(listCachedImages, { params: { namespace }, signal: context.signal })
+    return printChosen(context, {
+      kind: 'images',
+      items,
+      nameOf: ({ name }) => name,
+      wanted: names,
+      columns,
+      none: `No node of namespace ${namespace} has a copy of an image.`,
+      listCommand: 'imagecache list',
+    })
+  },
+})

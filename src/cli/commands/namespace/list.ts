@@ -1,0 +1,29 @@
+// svc3 namespace list
+import { listNamespaces, type Namespace } from '../../../api/access/namespaces.ts'
+import { connected, defineCommand, printed } from '../../command.ts'
+import { printChosen } from '../../output/chosen.ts'
+import type { Column } from '../../output/output.ts'
+
+const columns: readonly Column<Namespace>[] = [
+  { header: 'NAME', cell: (item) => item.name },
+  { header: 'CUSTOM-PODS', wide: true, cell: (item) => item.customPods },
+  { header: 'CREATED', wide: true, cell: (item) => ({ time: item.createdAt }) },
+]
+
+export const command = defineCommand({
+  arguments: { names: { value: 'NAME', description: 'only these namespaces', names: 'namespaces', repeatable: true } },
+  options: { ...connected, ...printed },
+  examples: [{ line: 'svc3 namespace list', does: 'The namespaces that you may use' }],
+  async run(context, { args: { names } }) {
+    const { client } = await context.connect()
+    return printChosen(context, {
+      kind: 'namespaces',
+      items: await client.listAll(listNamespaces, { signal: context.signal }),
+      nameOf: (item) => item.name,
+      wanted: names,
+      columns,
+      none: 'No namespace is open to you.',
+      listCommand: 'namespace list',
+    })
+  },
+})

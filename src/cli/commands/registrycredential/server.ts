@@ -1,0 +1,16 @@
+// The SERVER argument of the regcred commands: checked here by the service's own rule, so that a slip is told at once.
+import { parseRegistryServer } from '../../../rules/registry-server.ts'
+import type { Argument } from '../../command.ts'
+import { UsageError } from '../../line/usage.ts'
+
+export const serverArgument = {
+  value: 'SERVER',
+  description: 'address of the registry, <scheme>://<hostname>[:<port>]',
+  required: true,
+} as const satisfies Argument
+
+export function checkServer(text: string): { readonly server: string; readonly scheme: 'http' | 'https' } {
+  const parsed = parseRegistryServer(text)
+  if (parsed.ok) return parsed
+  throw new UsageError(parsed.problem, parsed.hint)
+}

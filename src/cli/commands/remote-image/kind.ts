@@ -1,0 +1,55 @@
+// Remote images and remote ISOs have the same commands: what differs between them is here.
+
+import type { RemoteItem } from '../../../api/images/image-operations.ts'
+import type { Image } from '../../../api/images/images.ts'
+import * as api from '../../../api/images/remote-images.ts'
+import type { Client } from '../../../client/client.ts'
+import type { Context } from '../../context.ts'
+import { longRequest } from '../../output/long-request.ts'
+import type { Column } from '../../output/output.ts'
+import { type ImageKind, imageKind } from '../image/kind.ts'
+
+export interface Remote {
+  /** What a pull makes. */
+  readonly kind: ImageKind
+  list(client: Client, namespace: string, signal: AbortSignal): Promise<RemoteList>
+  /** The client is one that sends each request once. */
+  pull(context: Context, client: Client, wanted: Wanted, body: Pull, timeoutMs: number): Promise<Image>
+}
+
+export interface RemoteList {
+  readonly items: readonly RemoteItem[]
+  readonly unavailable?: readonly { readonly remote: string; readonly message: string }[]
+}
+
+export interface Wanted {
+  readonly namespace: string
+  readonly remote: string
+}
+
+export interface Pull {
+  name?: string
+  description?: string
+}
+
+export const remoteImages: Remote = {
+  kind: imageKind,
+  list: (client, namespace, signal) => client.call(api.listRemoteImages, { params: { namespace }, signal }),
+  pull: (context, client, { namespace, remote }, body, timeoutMs) =>
+    longRequest(
+      context,
+      client,
+      api.pullRemoteImage,
+      { params: { namespace, remoteimage: remote }, body },
+      {
+        timeoutMs,
+        lookAgain: 'image list',
+      },
+    ),
+}
+
+export const columns: readonly Column<RemoteItem>[] = [
+  { header: 'NAME', cell: ({ name }) => name },
+  { header: 'SIZE', cell: ({ size }) => size },
+  { header: 'TYPE', cell: ({ type }) => type },
+]

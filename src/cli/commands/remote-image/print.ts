@@ -1,0 +1,20 @@
+// Shows what remotes have, and names those that did not answer.
+
+import type { Context } from '../../context.ts'
+import { printChosen } from '../../output/chosen.ts'
+import { columns, type Remote } from './kind.ts'
+
+export async function printRemote(context: Context, remote: Remote, wanted: readonly string[]): Promise<number> {
+  const { client, namespace } = await context.connect()
+  const { items, unavailable = [] } = await remote.list(client, namespace, context.signal)
+  for (const { message } of unavailable) context.note(message)
+  return printChosen(context, {
+    kind: `remote${remote.kind.noun}`,
+    items,
+    nameOf: ({ name }) => name,
+    wanted,
+    columns,
+    none: 'No remote has any: the settings of the server name the remotes.',
+    listCommand: `remote-${remote.kind.word} list`,
+  })
+}

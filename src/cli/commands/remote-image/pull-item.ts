@@ -1,0 +1,91 @@
+// Asks for a pull and, when somebody wants to wait, shows how far the service is with it.
+import type { Image } from '../../../api/images/images.ts'
+import type { Client } from '../../../client/client.ts'
+import { watch } from '../../../client/watch.ts'
+import { type Options, waitingLonger } from '../../command.ts'
+import type { Context } from '../../context.ts'
+import { Failure, Interrupted, TimedOut } from '../../line/usage.ts'
+import { startProgress } from '../../output/progress.ts'
+import { stepOf } from '../../output/transfer.ts'
+import type { ImageKind } from '../image/kind.ts'
+import { checkName } from '../image/options.ts'
+import type { Remote } from './kind.ts'
+
+export const waiting = {
+  wait: { type: 'boolean', description: 'Until it is there, showing how far it is' },
+  ...waitingLonger,
+} as const satisfies Options
+
+export interface PullChoice {
+  readonly remote: string
+  readonly name: string | undefined
+  readonly description: string | undefined
+  readonly wait: boolean
+  readonly timeoutMs: number
+}
+
+export async function pullItem(context: Context, remote: Remote, choice: PullChoice): Promise<number> {
+  const { host, signal } = context
+  const { kind } = remote
+  const { name, description } = choice
+  if (name !== undefined) checkName(name, kind.word)
+  const { client, namespace } = await context.connect({ attempts: 1 })
+  const body = { ...(name !== undefined && { name }), ...(description !== undefined && { description }) }
+  const begun = await remote.pull(context, client, { namespace, remote: choice.remote }, body, choice.timeoutMs)
+  const word = kind.word === 'iso' ? 'ISO' : 'Image'
+  const look = `${host.calledAs} ${kind.word} list ${begun.name}`
+  if (!choice.wait) {
+    await context.done(`${word} ${begun.name} is being pulled; "${look}" shows how far it is.`, begun)
+    return 0
+  }
+  const late = AbortSignal.timeout(choice.timeoutMs)
+  const ended = await follow(context, { client, kind, namespace, begun, late }).catch((error: unknown) => {
+    if (signal.aborted) throw new Interrupted('interrupted', `the pull goes on; "${look}" shows how far it is`)
+    if (late.aborted)
+      throw new TimedOut(
+        `${kind.word} "${begun.name}" is not there yet`,
+        `the pull goes on; "${look}" shows how far it is`,
+      )
+    throw error
+  })
+  if (ended?.state !== 'Ready')
+    throw new Failure(
+      `${kind.word} "${begun.name}" ${ended ? `was not pulled: ${ended.errorMessage ?? 'it failed'}` : 'was deleted'}`,
+      ended ? `"${host.calledAs} ${kind.word} delete ${begun.name}" makes its name free again` : 'pull it again',
+    )
+  await context.done(`${word} ${begun.name} is pulled.`, ended)
+  return 0
+}
+
+interface Pulled {
+  readonly client: Client
+  readonly kind: ImageKind
+  readonly namespace: string
+  readonly begun: Image
+  readonly late: AbortSignal
+}
+
+/** Its last state; undefined when it was deleted. */
+async function follow(context: Context, { client, kind, namespace, begun, late }: Pulled): Promise<Image | undefined> {
+  const over = new AbortController()
+  const signal = AbortSignal.any([context.signal, late, over.signal])
+  const progress = startProgress(context, `${kind.word} ${begun.name}`)
+  const input = { params: { namespace }, query: { fieldSelector: `name=${begun.name}` } }
+  let isThere = false
+  try {
+    for await (const { type, object } of watch(client, kind.list, input as never, { signal })) {
+      // What is there comes first: had it been there, it would have been told by now.
+      if (type === 'DELETED' || (type === 'BOOKMARK' && !isThere)) return undefined
+      if (type === 'BOOKMARK') continue
+      isThere = true
+      const image = object as Image
+      if (image.state !== 'Updating') return image
+      if (image.progress) progress.show(stepOf('being pulled', image.progress))
+    }
+    signal.throwIfAborted()
+    return undefined
+  } finally {
+    over.abort()
+    progress.end()
+  }
+}

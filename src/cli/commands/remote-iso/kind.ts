@@ -1,0 +1,21 @@
+// What is different about remote ISOs.
+import * as api from '../../../api/images/remote-isos.ts'
+import { longRequest } from '../../output/long-request.ts'
+import { isoKind } from '../iso/kind.ts'
+import type { Remote } from '../remote-image/kind.ts'
+
+export const remoteIsos: Remote = {
+  kind: isoKind,
+  list: (client, namespace, signal) => client.call(api.listRemoteIsos, { params: { namespace }, signal }),
+  pull: (context, client, { namespace, remote }, body, timeoutMs) =>
+    longRequest(
+      context,
+      client,
+      api.pullRemoteIso,
+      { params: { namespace, remoteiso: remote }, body },
+      {
+        timeoutMs,
+        lookAgain: 'iso list',
+      },
+    ),
+}

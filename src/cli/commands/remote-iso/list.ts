@@ -1,0 +1,12 @@
+// svc3 remote-iso list
+import { defineCommand, namespaced, printed } from '../../command.ts'
+import { printRemote } from '../remote-image/print.ts'
+import { remoteIsos } from './kind.ts'
+
+export const command = defineCommand({
+  description: 'What the remotes have that the settings of the server name.',
+  arguments: { names: { value: 'NAME', description: 'only these', repeatable: true } },
+  options: { ...namespaced, ...printed },
+  examples: [{ line: 'svc3 remote-iso list', does: 'What can be pulled' }],
+  run: (context, { args: { names } }) => printRemote(context, remoteIsos, names),
+})

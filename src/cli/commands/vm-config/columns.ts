@@ -1,0 +1,20 @@
+// How VM configurations look in a table.
+import type { VmConfig } from '../../../api/vms/vm-configs.ts'
+import type { Column } from '../../output/output.ts'
+
+export const columns: readonly Column<VmConfig>[] = [
+  { header: 'NAME', cell: (config) => config.name },
+  { header: 'IMAGE', cell: (config) => config.image },
+  { header: 'CPU', cell: (config) => config.cpu },
+  { header: 'MEMORY', cell: (config) => config.memory || 'auto' },
+  { header: 'ISO', wide: true, cell: (config) => config.iso },
+  { header: 'VNC', wide: true, cell: (config) => config.vncConsole },
+  { header: 'SCHEDULER', wide: true, cell: (config) => config.scheduler },
+  { header: 'TAG', wide: true, cell: (config) => config.tag },
+  { header: 'TAG-REQUIRED', wide: true, cell: (config) => config.tagRequired },
+  { header: 'NODE', wide: true, cell: (config) => config.node },
+  { header: 'GPU', wide: true, cell: (config) => config.gpuPassthrough },
+  { header: 'NET-BOOST', wide: true, cell: (config) => config.netBoost },
+  { header: 'SERIAL', wide: true, cell: (config) => config.systemSerial },
+  { header: 'OWNER', wide: true, cell: (config) => config.owner },
+]

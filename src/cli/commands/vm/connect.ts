@@ -1,0 +1,27 @@
+// svc3 vm connect
+import { defineCommand, namespaced } from '../../command.ts'
+import { vmArgument } from './parts/vm-argument.ts'
+import { dialUntilGreeted } from './reach/greeting.ts'
+import { dialerFor, vmPorts } from './reach/reach.ts'
+import { splice } from './reach/splice.ts'
+
+export const command = defineCommand({
+  description: 'Joins standard input and output with a port of a VM, through the service: for ssh and other programs.',
+  arguments: vmArgument,
+  options: {
+    port: { type: 'choice', choices: vmPorts, default: 'ssh', description: 'Which port' },
+    ...namespaced,
+  },
+  examples: [
+    { line: 'svc3 vm connect demo', does: 'The greeting of its SSH server, for somebody who looks' },
+    { line: 'svc3 vm connect demo --port vnc', does: 'Its screen, for a program that speaks RFB' },
+  ],
+  async run(context, { args, options: { port } }) {
+    const { signal } = context
+    const { namespace } = await context.connect()
+    const dial = dialerFor(context, { namespace, vm: args.vm, port })
+    const stream = port === 'ssh' ? await dialUntilGreeted(dial, { vm: args.vm, signal }) : await dial(signal)
+    await splice(context.host, stream)
+    return 0
+  },
+})

@@ -1,0 +1,143 @@
+// svc3 vm deploy
+import { ApiError } from '../../../api/errors.ts'
+import type { VmDeployment } from '../../../api/vms/vm-deployment.ts'
+import { deployVm, type Vm } from '../../../api/vms/vms.ts'
+import { parseDuration } from '../../../rules/durations.ts'
+import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
+import { parseReservedPorts } from '../../../rules/ports.ts'
+import { defineCommand, millisecondsOf, namespaced, printed, waiting, waitsByItself } from '../../command.ts'
+import type { Context, Session } from '../../context.ts'
+import { UsageError } from '../../line/usage.ts'
+import { longRequest } from '../../output/long-request.ts'
+import { visible } from '../../output/output.ts'
+import { columns } from './parts/columns.ts'
+import { estimate } from './parts/estimate.ts'
+import { whileFollowing } from './parts/follow.ts'
+import { pairsOf } from './parts/pairs.ts'
+import { defined, shapeOf, shapeOptions } from './parts/shape.ts'
+import { readUserdata } from './parts/userdata.ts'
+
+export const command = defineCommand({
+  description: 'Answers when the VM runs. One that fails, or is not placed in time, leaves nothing behind.',
+  arguments: {
+    name: { value: 'NAME', description: 'at most 63 lowercase letters, digits and dashes; made up when left out' },
+  },
+  options: {
+    image: { type: 'string', short: 'i', value: 'IMAGE', description: 'An image, or for arm64 an OCI reference' },
+    config: { type: 'string', value: 'CONFIG', description: 'A VM configuration; other options go before its values' },
+    'generate-name': { type: 'boolean', description: 'NAME is a prefix, to which five characters are added' },
+    ...shapeOptions,
+    ports: { type: 'string', short: 'p', value: 'NODE:VM[,…]', description: 'Ports of the node that lead to the VM' },
+    metadata: {
+      type: 'string',
+      value: 'KEY=VALUE[,…]',
+      repeatable: true,
+      secret: true,
+      description: 'What the guest can read of itself',
+    },
+    userdata: { type: 'string', value: 'FILE', description: 'Script for the first boot; - is standard input' },
+    cold: { type: 'boolean', description: 'Boot from the disk, though the image carries what ran when it was saved' },
+    label: { type: 'string', value: 'KEY=VALUE[,…]', repeatable: true, description: 'Labels to find it by' },
+    ttl: { type: 'string', value: 'DURATION', description: 'Delete it after so long, such as 2h' },
+    ...waiting,
+    ...waitsByItself,
+    'dry-run': { type: 'boolean', description: 'Only say where it would go, and what the image is' },
+    'no-wait': { type: 'boolean', description: 'Answer at once; a VM that fails stays, to be looked at' },
+    ...namespaced,
+    ...printed,
+  },
+  examples: [
+    { line: 'svc3 vm deploy demo -i tiny-amd64', does: 'A VM from an image' },
+    { line: 'svc3 vm deploy ci --generate-name --config ios-build --ttl 2h', does: 'One of many, for two hours' },
+    { line: 'svc3 vm deploy -i sonoma -c 4 -m 8 -p 9000:80 -o json', does: 'For a program, with a port of its own' },
+  ],
+  async run(context, { args, options }) {
+    const { image, config: vmConfig, ttl } = options
+    if (image === undefined && vmConfig === undefined)
+      throw new UsageError('what to deploy is missing', 'add --image IMAGE or --config CONFIG')
+    if (options.wait && options['no-wait']) throw new UsageError('--wait and --no-wait exclude each other')
+    if (options['tag-required'] && options.tag === undefined && vmConfig === undefined)
+      throw new UsageError('--tag-required needs a tag', 'add --tag TAG')
+    if (ttl !== undefined && !parseDuration(ttl))
+      throw new UsageError(`"${ttl}" is not a duration`, 'for example 2h or 30m')
+    const isGenerated = args.name === undefined || options['generate-name']
+    const prefix = checkPrefix(args.name ?? 'vm', isGenerated)
+    const body = defined({
+      image,
+      vmConfig,
+      ...shapeOf(options),
+      reservedPorts: checkPorts(options.ports),
+      customVMMetadata: pairsOf(options.metadata, { option: '--metadata', isSecret: true }),
+      labels: pairsOf(options.label, { option: '--label' }),
+      userdata: await readUserdata(context, options.userdata),
+      ...(options.cold && { cold: true }),
+      ttl,
+      timeout: options.timeout,
+    }) satisfies VmDeployment
+    const session = await context.connect({ attempts: 1 })
+    if (options['dry-run']) return estimate(context, session, isGenerated ? body : { ...body, name: prefix })
+    const how = { isWaiting: !options['no-wait'], timeoutMs: millisecondsOf(options.timeout) + graceMs }
+    const vm = isGenerated
+      ? await underFreeName(prefix, (name) => deploy(context, session, { ...body, name }, how))
+      : await deploy(context, session, { ...body, name: prefix }, how)
+    await context.print([vm], columns, '')
+    for (const line of vm.warning?.split('\n') ?? []) context.note(visible(line))
+    return 0
+  },
+})
+
+/** The service tells about its own timeout, with the reasons; only one that does not is cut off. */
+const graceMs = 30_000
+const suffixLength = 5
+const maxTries = 5
+
+interface How {
+  readonly isWaiting: boolean
+  readonly timeoutMs: number
+}
+
+/**
+ * One request that answers when the VM runs, and not a request and a watch of the outcome: so the service knows that
+ * somebody waits, and takes a VM that fails away again. The watch beside it needs the name, which is therefore made here.
+ */
+async function deploy(
+  context: Context,
+  { client, namespace }: Session,
+  body: VmDeployment & { readonly name: string },
+  { isWaiting, timeoutMs }: How,
+): Promise<Vm> {
+  const { name } = body
+  const request = { timeoutMs, lookAgain: `vm list ${name} -n ${namespace}` }
+  const params = { namespace }
+  if (!isWaiting) return longRequest(context, client, deployVm, { params, query: { wait: false }, body }, request)
+  // Scripts look for this line as it stands.
+  if (context.isTalking) context.host.stderr.write(`Waiting for VM ${name} to be deployed.\n`)
+  const followed = { client, namespace, name }
+  return whileFollowing(context, followed, () => longRequest(context, client, deployVm, { params, body }, request))
+}
+
+async function underFreeName(prefix: string, attempt: (name: string) => Promise<Vm>): Promise<Vm> {
+  for (let tries = 1; ; tries++) {
+    const chance = Uint8Array.from({ length: suffixLength }, () => Math.random() * 256)
+    try {
+      return await attempt(`${prefix}-${nameSuffix(chance)}`)
+    } catch (error) {
+      const isTaken = error instanceof ApiError && error.reason === 'AlreadyExists'
+      if (!isTaken || tries === maxTries) throw error
+    }
+  }
+}
+
+function checkPrefix(name: string, isGenerated: boolean): string {
+  const problem = vmNameProblem(name, isGenerated)
+  if (problem === undefined) return name
+  if (isGenerated && isVmName(name)) throw new UsageError(`"${name}" ${problem}`, 'shorten it')
+  const what = isGenerated ? 'the beginning of a name for a VM' : 'a name for a VM'
+  throw new UsageError(`"${name}" is not ${what}`, vmNameRule)
+}
+
+function checkPorts(text: string | undefined): string | undefined {
+  const [cause] = text === undefined ? [] : parseReservedPorts(text).causes
+  if (!cause) return text
+  throw new UsageError(cause.message.replace(/^reservedPorts/, '--ports'), 'for example --ports 9000:80,5353:53/udp')
+}

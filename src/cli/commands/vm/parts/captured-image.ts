@@ -1,0 +1,74 @@
+// What save and commit share: an image that is on its way. Either it is said how to look, or it is followed to its end.
+import type { Image } from '../../../../api/images/images.ts'
+import { getImage, listImages } from '../../../../api/images/images.ts'
+import type { Client } from '../../../../client/client.ts'
+import { type Options, waitingLonger } from '../../../command.ts'
+import type { Context } from '../../../context.ts'
+import { Failure, Interrupted, TimedOut } from '../../../line/usage.ts'
+import { startProgress } from '../../../output/progress.ts'
+import { stepOf } from '../../../output/transfer.ts'
+
+export const followed = {
+  wait: { type: 'boolean', description: 'Follow it until the image is Ready' },
+  ...waitingLonger,
+} as const satisfies Options
+
+export interface CapturedImage {
+  readonly client: Client
+  readonly namespace: string
+  readonly image: Image
+  readonly isWaiting: boolean
+  readonly timeoutMs: number
+  /** What happens, up to the name of the image. */
+  readonly what: string
+}
+
+export async function tellOfImage(context: Context, captured: CapturedImage): Promise<number> {
+  const { image, isWaiting, what } = captured
+  const { name } = image
+  const look = `${context.host.calledAs} image list ${name}`
+  if (!isWaiting) {
+    await context.done(`${what} image ${name}. "${look}" shows how far it is.`, image)
+    return 0
+  }
+  const ended = await follow(context, captured, look)
+  // A commit that failed leaves the image as it was, with the reason.
+  if (ended.state === 'Failed' || ended.errorMessage !== undefined)
+    throw new Failure(`image ${name}: ${ended.errorMessage ?? 'it failed'}`, `"${look} -o wide" shows it`)
+  await context.done(`Image ${name} is Ready.`, ended)
+  return 0
+}
+
+async function follow(context: Context, captured: CapturedImage, look: string): Promise<Image> {
+  const { client, namespace, image, timeoutMs } = captured
+  const { signal } = context
+  const { watch } = await import('../../../../client/watch.ts')
+  const progress = startProgress(context, `image ${image.name}`)
+  const over = new AbortController()
+  const late = AbortSignal.timeout(timeoutMs)
+  const input = { params: { namespace }, query: { fieldSelector: `name=${image.name}` } }
+  try {
+    for await (const { type, object } of watch(client, listImages, input, {
+      signal: AbortSignal.any([signal, late, over.signal]),
+    })) {
+      if (type === 'BOOKMARK') continue
+      if (type === 'DELETED') throw new Failure(`image ${image.name} was deleted meanwhile`, 'save the VM again')
+      if (object.state !== 'Updating')
+        return await client.call(getImage, { params: { namespace, image: image.name }, signal })
+      progress.show(stepOf(object.errorMessage ?? 'being saved', object.progress))
+    }
+    late.throwIfAborted()
+    throw new Failure('the service ended the watch', `"${look}" shows how far it is`)
+  } catch (error) {
+    if (signal.aborted) throw new Interrupted('interrupted', `it goes on being saved; "${look}" shows how far it is`)
+    if (late.aborted)
+      throw new TimedOut(
+        `image ${image.name} is not Ready yet`,
+        `it goes on being saved; "${look}" shows how far it is`,
+      )
+    throw error
+  } finally {
+    over.abort()
+    progress.end()
+  }
+}

@@ -1,0 +1,23 @@
+// How VMs look in a table. What a VM does not have yet stays empty.
+import type { Vm } from '../../../../api/vms/vms.ts'
+import type { Column } from '../../../output/output.ts'
+
+/** A VM, or what a watch shows of one that is gone. */
+export type ShownVm = Omit<Vm, 'status'> & { readonly status: string }
+
+export const columns: readonly Column<ShownVm>[] = [
+  { header: 'NAME', keep: 'always', cell: (vm) => vm.name },
+  { header: 'IP', keep: 'whole', cell: (vm) => vm.ip },
+  { header: 'SSH', cell: (vm) => vm.ssh },
+  { header: 'VNC', cell: (vm) => vm.vnc },
+  { header: 'SCREENSHARE', cell: (vm) => vm.screenshare },
+  { header: 'STATUS', keep: 'always', cell: (vm) => vm.status },
+  { header: 'IMAGE', wide: true, cell: (vm) => vm.image },
+  { header: 'CPU', wide: true, cell: (vm) => vm.cpu },
+  { header: 'MEMORY', wide: true, cell: (vm) => vm.memory },
+  { header: 'NODE', wide: true, cell: (vm) => vm.node },
+  { header: 'ARCHITECTURE', wide: true, cell: (vm) => vm.architecture },
+  { header: 'POWER', wide: true, cell: (vm) => vm.powerState },
+  { header: 'OWNER', wide: true, cell: (vm) => vm.owner },
+  { header: 'DEPLOY-DATE', wide: true, cell: (vm) => ({ time: vm.deployDate }) },
+]

@@ -1,0 +1,24 @@
+// vm deploy --dry-run: where the VM would go, and what its image is.
+import { estimateVm, type VmEstimate } from '../../../../api/vms/estimates.ts'
+import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
+import type { Context, Session } from '../../../context.ts'
+import { type Column, visible } from '../../../output/output.ts'
+
+const columns: readonly Column<VmEstimate>[] = [
+  { header: 'NODE', keep: 'always', cell: ({ node }) => node },
+  { header: 'CPU', cell: ({ cpu }) => cpu },
+  { header: 'MEMORY', cell: ({ memory }) => memory },
+  { header: 'IMAGE', cell: ({ image }) => image },
+  { header: 'TYPE', cell: ({ architecture }) => architecture },
+  { header: 'OS', cell: ({ os }) => os },
+  { header: 'SIZE', cell: ({ size }) => size },
+  { header: 'STORED', wide: true, cell: ({ spaceUsed }) => spaceUsed },
+]
+
+/** Exit code 1 where it would go nowhere now. */
+export async function estimate(context: Context, { client, namespace }: Session, body: VmDeployment): Promise<number> {
+  const found = await client.call(estimateVm, { params: { namespace }, body, signal: context.signal })
+  await context.print([found], columns, '')
+  if (context.format === 'table') context.note(visible(found.message))
+  return found.node === undefined ? 1 : 0
+}

@@ -1,0 +1,25 @@
+// How push jobs look in a table.
+import type { PushJob } from '../../../../api/vms/push-jobs.ts'
+import { timeLeft } from '../../../../rules/durations.ts'
+import { roughSize } from '../../../../rules/sizes.ts'
+import type { Column } from '../../../output/output.ts'
+
+export const columns: readonly Column<PushJob>[] = [
+  { header: 'NAME', keep: 'always', cell: (job) => job.name },
+  { header: 'IMAGE', cell: (job) => job.image },
+  { header: 'STATUS', keep: 'always', cell: (job) => job.status },
+  { header: 'PROGRESS', cell: progressOf },
+  { header: 'AGE', cell: (job) => ({ time: job.startedAt }) },
+  { header: 'VM', wide: true, cell: (job) => job.vm },
+  { header: 'DIGEST', wide: true, cell: (job) => job.digest },
+  { header: 'ERROR', wide: true, cell: (job) => job.errorMessage },
+]
+
+/** `62 % of 8.4G, 18M/s, 3 min left`; what it adds up to is not known before the VM is frozen and packed. */
+function progressOf({ status, progress }: PushJob): string {
+  const { bytesTotal, bytesDone, percent, bytesPerSecond, secondsLeft } = progress
+  const isMoving = status === 'Running' && bytesPerSecond !== undefined && secondsLeft !== undefined
+  const rest = isMoving ? `, ${roughSize(bytesPerSecond)}/s, ${timeLeft(secondsLeft)} left` : ''
+  if (bytesTotal === 0 && bytesDone > 0) return `${roughSize(bytesDone)} sent`
+  return bytesTotal === 0 ? `${percent} %` : `${percent} % of ${roughSize(bytesTotal)}${rest}`
+}

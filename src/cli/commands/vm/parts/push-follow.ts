@@ -1,0 +1,39 @@
+// Follows a push job to its end: by a watch, with bytes, rate and time left. Ctrl-C ends the waiting, not the job.
+import { getPushJob, listPushJobs, type PushJob } from '../../../../api/vms/push-jobs.ts'
+import { roughSize } from '../../../../rules/sizes.ts'
+import type { Context, Session } from '../../../context.ts'
+import { Interrupted } from '../../../line/usage.ts'
+import { startProgress } from '../../../output/progress.ts'
+
+export async function followJob(context: Context, { client, namespace }: Session, name: string): Promise<PushJob> {
+  const { host, signal } = context
+  const { watch } = await import('../../../../client/watch.ts')
+  const progress = startProgress(context, `push ${name}`)
+  const input = { params: { namespace }, query: { fieldSelector: `name=${name}` } }
+  try {
+    for await (const { type, object: job } of watch(client, listPushJobs, input, { signal })) {
+      if (type === 'BOOKMARK') continue
+      if (type === 'DELETED') break
+      if (isOver(job)) return job
+      const { bytesDone: done, bytesTotal: total, bytesSkipped: from } = job.progress
+      const isSending = total > 0
+      const early = done > 0 ? `, ${roughSize(done)} sent` : ''
+      const text = !isSending
+        ? `${job.phase ?? 'waiting'}${early}`
+        : from > 0
+          ? `${roughSize(from)} are there already`
+          : ''
+      progress.show({ text, ...(isSending && { bytes: { done, total, from } }) })
+    }
+  } finally {
+    progress.end()
+  }
+  if (signal.aborted)
+    throw new Interrupted(
+      'interrupted',
+      `the push goes on; "${host.calledAs} vm get-push-status ${name} -n ${namespace}" shows it`,
+    )
+  return client.call(getPushJob, { params: { namespace, job: name } })
+}
+
+const isOver = ({ status }: PushJob): boolean => status !== 'Pending' && status !== 'Running'

@@ -1,0 +1,85 @@
+// The first bytes of a guest's SSH server. A VM that was deployed a moment ago runs before it listens, and what forwards
+// to it accepts connections earlier still: only the server's own greeting says that it is there.
+import type { Duplex } from 'node:stream'
+import { ApiError } from '../../../../api/errors.ts'
+import { wait } from '../../../../client/retry.ts'
+import { ConnectionError } from '../../../../client/transport.ts'
+import type { Dial } from './reach.ts'
+
+export interface Patience {
+  readonly vm: string
+  readonly signal: AbortSignal
+  /** For all tries together, for one of them, and between the beginnings of two. */
+  readonly totalMs?: number
+  readonly tryMs?: number
+  readonly pauseMs?: number
+}
+
+/**
+ * A stream from which the greeting can still be read. Tries overlap: one that began before the guest listened may hang
+ * for seconds while a later one is answered at once. The first that hears something wins, the others end.
+ */
+export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<Duplex> {
+  const { vm, signal, totalMs = 30_000, tryMs = 5_000, pauseMs = 700 } = patience
+  const losers = new Set<AbortController>()
+  const winner = Promise.withResolvers<Duplex>()
+  const pausing = new AbortController()
+  let problem = 'it did not answer'
+
+  const attempt = async (): Promise<void> => {
+    const own = new AbortController()
+    losers.add(own)
+    const ends = AbortSignal.any([signal, own.signal])
+    try {
+      const stream = await greeted(await dial(ends), tryMs, ends)
+      if (!stream) return
+      losers.delete(own)
+      winner.resolve(stream)
+    } catch (error) {
+      if (ends.aborted) return
+      if (!isPassing(error)) winner.reject(error)
+      problem = (error as Error).message
+    }
+  }
+  const keepTrying = async (): Promise<void> => {
+    for (let leftMs = totalMs; leftMs > 0; leftMs -= pauseMs) {
+      void attempt()
+      await wait(Math.min(pauseMs, leftMs), AbortSignal.any([signal, pausing.signal]))
+    }
+    const message = `no SSH server spoke in vm "${vm}" within ${totalMs / 1_000} s: ${problem}`
+    throw new ApiError('Timeout', message, { hint: `"svc3 vm logs ${vm}" shows whether it has started` })
+  }
+  keepTrying().catch(winner.reject)
+  try {
+    return await winner.promise
+  } finally {
+    pausing.abort()
+    for (const loser of losers) loser.abort()
+  }
+}
+
+/** Undefined when it ends, or says nothing in time. */
+async function greeted(stream: Duplex, timeoutMs: number, signal: AbortSignal): Promise<Duplex | undefined> {
+  const { promise, resolve } = Promise.withResolvers<Duplex | undefined>()
+  const none = (): void => resolve(undefined)
+  const some = (chunk: Uint8Array): void => {
+    stream.pause()
+    stream.unshift(chunk)
+    resolve(stream)
+  }
+  const timer = setTimeout(none, timeoutMs)
+  signal.addEventListener('abort', none, { once: true })
+  stream.once('data', some).once('end', none).once('close', none).once('error', none)
+  const spoken = await promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', none)
+  stream.off('data', some).off('end', none).off('close', none).off('error', none)
+  if (!spoken) stream.destroy()
+  return spoken
+}
+
+/** The guest is not there yet, or a connection broke; everything else stays as it is however long one waits. */
+const isPassing = (error: unknown): boolean =>
+  error instanceof ConnectionError
+    ? error.fault === 'lost' || error.fault === 'timeout'
+    : error instanceof ApiError && (error.code === 503 || error.code === 429)

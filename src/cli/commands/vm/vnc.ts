@@ -1,0 +1,72 @@
+// svc3 vm vnc
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { ApiError } from '../../../api/errors.ts'
+import { getVm } from '../../../api/vms/vms.ts'
+import { defineCommand, namespaced } from '../../command.ts'
+import type { Context } from '../../context.ts'
+import { Failure } from '../../line/usage.ts'
+import { vmArgument } from './parts/vm-argument.ts'
+import { type Dial, dialerFor } from './reach/reach.ts'
+
+export const command = defineCommand({
+  description:
+    'Opens a port on this machine that leads to the screen of a VM, through the service, and prints its address.\n' +
+    'Whoever can log in to this machine can use it until Ctrl-C.',
+  arguments: vmArgument,
+  options: {
+    port: {
+      type: 'integer',
+      value: 'PORT',
+      min: 1,
+      max: 65_535,
+      description: 'Port on this machine; any when left out',
+    },
+    ...namespaced,
+  },
+  examples: [{ line: 'svc3 vm vnc demo', does: 'Prints vnc://127.0.0.1:PORT for a viewer, until Ctrl-C' }],
+  async run(context, { args: { vm: name }, options }) {
+    const { host, signal } = context
+    const { client, namespace } = await context.connect()
+    const vm = await client.call(getVm, { params: { namespace, vm: name }, signal })
+    if (vm.vnc === undefined) {
+      const [what, hint] =
+        vm.status === 'Pending'
+          ? ['does not run yet', `"svc3 vm list ${name}" shows it`]
+          : ['has no screen', 'deploy it without --disable-vnc']
+      throw new ApiError('Conflict', `vm "${name}" ${what}`, { hint })
+    }
+    const server = await listen(options.port ?? 0, (socket) =>
+      forward(context, socket, dialerFor(context, { namespace, vm: name, port: 'vnc' })),
+    )
+    host.stdout.write(`vnc://127.0.0.1:${(server.address() as AddressInfo).port}\n`)
+    context.note('open it with a VNC viewer; Ctrl-C ends it')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    if (!signal.aborted) await promise
+    server.close()
+    return 130
+  },
+})
+
+function listen(port: number, onConnection: (socket: Socket) => void): Promise<Server> {
+  const { promise, resolve, reject } = Promise.withResolvers<Server>()
+  const server = process.getBuiltinModule('node:net').createServer(onConnection)
+  server.once('error', ({ code }: NodeJS.ErrnoException) =>
+    reject(new Failure(`cannot listen on 127.0.0.1:${port} (${code})`, 'choose another --port, or leave it out')),
+  )
+  server.listen(port, '127.0.0.1', () => resolve(server))
+  return promise
+}
+
+/** A viewer that fails does not end the others. */
+async function forward({ signal, note }: Context, socket: Socket, dial: Dial): Promise<void> {
+  const closed = new AbortController()
+  socket.once('close', () => closed.abort())
+  try {
+    const tunnel = await dial(AbortSignal.any([signal, closed.signal]))
+    await process.getBuiltinModule('node:stream/promises').pipeline(socket, tunnel, socket)
+  } catch (error) {
+    socket.destroy()
+    if (!signal.aborted && !closed.signal.aborted) note((error as Error).message)
+  }
+}

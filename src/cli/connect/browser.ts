@@ -1,0 +1,23 @@
+// Opens a page in the person's browser, where there is one.
+import type { Host } from '../host.ts'
+
+const openers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', linux: 'xdg-open' }
+
+/** Whether somebody is likely to see a window. */
+export const hasBrowser = ({ env }: Pick<Host, 'env'>): boolean =>
+  process.platform === 'darwin' ||
+  (openers[process.platform] !== undefined && Boolean(env.DISPLAY || env.WAYLAND_DISPLAY))
+
+/** Does not wait and does not fail: the address is printed too. */
+export function openBrowser({ env }: Pick<Host, 'env'>, url: string): void {
+  const opener = openers[process.platform]
+  if (!opener) return
+  const options = { stdio: 'ignore', detached: true, env: withoutOurs(env) } as const
+  const child = process.getBuiltinModule('node:child_process').spawn(opener, [url], options)
+  child.on('error', () => undefined)
+  child.unref()
+}
+
+/** Tokens and keys are not the browser's business, nor that of everything that it starts. */
+const withoutOurs = (env: Host['env']): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(env).filter(([name]) => !/^(svc3|orka)_/i.test(name)))

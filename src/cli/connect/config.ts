@@ -1,0 +1,87 @@
+// Changes of the configuration file: whole or not at all, private, one process after the other. What this program does
+// not know is kept. Reading it is in connection.ts, which every command loads.
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { LockedError, withLockFile } from '../../platform/lock-file.ts'
+import type { Host } from '../host.ts'
+import { Failure } from '../line/usage.ts'
+
+type Fields = { readonly [field: string]: unknown }
+
+export interface Config {
+  readonly currentContext?: string
+  readonly contexts?: { readonly [name: string]: Fields }
+  readonly [field: string]: unknown
+}
+
+const patienceMs = 60_000
+const lookAgainMs = 50
+
+export function configFile({ env }: Pick<Host, 'env'>): string {
+  const { XDG_CONFIG_HOME, HOME } = env
+  const folder = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)
+  if (folder) return `${folder}/svc3/config.json`
+  throw new Failure('there is no place for a configuration file', 'set HOME or XDG_CONFIG_HOME')
+}
+
+export async function editConfig(host: Host, change: (config: Config) => Config): Promise<void> {
+  const file = configFile(host)
+  await withConfigLock(host, 'write', async () => {
+    const text = await readFileIfPresent(file)
+    const next = change(text === undefined ? {} : parse(text, file))
+    await writeFileAtomically(file, `${JSON.stringify(next, null, 2)}\n`, { mode: 0o600 })
+  })
+}
+
+/** Changes fields of one context; a field that is undefined goes. */
+export function editContext(
+  host: Host,
+  name: string,
+  change: Fields,
+  options: { readonly makeCurrent?: boolean } = {},
+): Promise<void> {
+  return editConfig(host, (config) => {
+    const merged = { ...config.contexts?.[name], ...change }
+    const kept = Object.fromEntries(Object.entries(merged).filter(([, value]) => value !== undefined))
+    return {
+      ...config,
+      ...(options.makeCurrent && { currentContext: name }),
+      contexts: { ...config.contexts, [name]: kept },
+    }
+  })
+}
+
+/** Of all processes that do this for this purpose, one at a time. */
+export async function withConfigLock<T>(host: Host, purpose: string, work: () => Promise<T>): Promise<T> {
+  const file = configFile(host)
+  const fs = process.getBuiltinModule('node:fs')
+  const path = process.getBuiltinModule('node:path')
+  try {
+    fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
+    for (const end = performance.now() + patienceMs; ; ) {
+      try {
+        return await withLockFile(`${file}.${purpose}.lock`, work)
+      } catch (error) {
+        if (!(error instanceof LockedError)) throw error
+        if (performance.now() > end)
+          throw new Failure(`process ${error.pid} has been changing ${file} for too long`, 'end it, then try again')
+        await new Promise((resolve) => setTimeout(resolve, lookAgainMs))
+      }
+    }
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (!unwritable.has(code ?? '')) throw error
+    throw new Failure(`cannot write ${file} (${code})`, 'check the folder, or name another one with XDG_CONFIG_HOME')
+  }
+}
+
+const unwritable = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST', 'ENOENT', 'ENOSPC'])
+
+function parse(text: string, file: string): Config {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Config
+  } catch {
+    // Told below: a parser's message would quote the file, and with it a token.
+  }
+  throw new Failure(`${file} is not a JSON object`, 'correct it, or move it away')
+}

@@ -1,0 +1,62 @@
+// The latest revision that the last commands were told by servers that share a store: a list that follows a deployment,
+// in another process and from another server, has it. Kept for minutes; what cannot be kept or read is done without.
+import { createRevision, type Revision } from '../../client/revision.ts'
+import type { Host } from '../host.ts'
+
+/** Longer behind than this is no server that works. */
+const keptMs = 600_000
+/** Services that were talked to in that time. */
+const mostKept = 20
+
+type Kept = Readonly<Record<string, { readonly atMs: number; readonly revision: string }>>
+
+export function keptRevision(host: Host, apiUrl: string): Revision {
+  const file = fileOf(host)
+  if (file === undefined) return createRevision()
+  return createRevision(freshOf(read(file), host.now().getTime())[apiUrl]?.revision, (revision) => {
+    const nowMs = host.now().getTime()
+    const others = Object.entries(freshOf(read(file), nowMs)).slice(-mostKept)
+    write(file, { ...Object.fromEntries(others), [apiUrl]: { atMs: nowMs, revision } })
+  })
+}
+
+function fileOf({ env }: Host): string | undefined {
+  const folder = env.XDG_CACHE_HOME || (env.HOME && `${env.HOME}/.cache`)
+  return folder ? `${folder}/svc3/revisions.json` : undefined
+}
+
+function read(file: string): unknown {
+  const fs = process.getBuiltinModule('node:fs')
+  try {
+    // Most of the time there is none, and an error would cost more than the look.
+    return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function freshOf(value: unknown, nowMs: number): Kept {
+  if (typeof value !== 'object' || value === null) return {}
+  const isFresh = (kept: unknown): kept is Kept[string] => {
+    const { atMs, revision } = (kept ?? {}) as Partial<Kept[string]>
+    return typeof atMs === 'number' && typeof revision === 'string' && atMs <= nowMs && nowMs - atMs < keptMs
+  }
+  return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, Kept[string]] => isFresh(entry[1])))
+}
+
+/** Whole or not at all: two commands may do this at once, and then one of the two revisions is kept. */
+function write(file: string, kept: Kept): void {
+  const fs = process.getBuiltinModule('node:fs')
+  const next = `${file}.${process.pid}`
+  try {
+    fs.mkdirSync(process.getBuiltinModule('node:path').dirname(file), { recursive: true, mode: 0o700 })
+    fs.writeFileSync(next, JSON.stringify(kept), { mode: 0o600 })
+    fs.renameSync(next, file)
+  } catch {
+    try {
+      fs.rmSync(next, { force: true })
+    } catch {
+      // There was no place for it in the first place.
+    }
+  }
+}

@@ -1,0 +1,162 @@
+// The stored login: set, shown, forgotten, chosen by server; and the commands about users of the built-in provider.
+// Real logins are in test/e2e/login.test.ts.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { run } from '../../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../../test/support/stand-ins/api.ts'
+
+let home: string
+let service: FakeService
+beforeEach(async () => {
+  home = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-login-'))
+  service = await startFakeService()
+})
+afterEach(async () => {
+  fs.rmSync(home, { recursive: true })
+  await service[Symbol.asyncDispose]()
+})
+
+const file = () => path.join(home, 'svc3', 'config.json')
+const config = () => JSON.parse(fs.readFileSync(file(), 'utf8'))
+const store = (content: object) => {
+  fs.mkdirSync(path.dirname(file()), { recursive: true })
+  fs.writeFileSync(file(), JSON.stringify(content))
+}
+const env = (more: Record<string, string> = {}) => ({ XDG_CONFIG_HOME: home, ...more })
+const there = () => env({ SVC3_API_URL: service.apiUrl })
+const host = () => new URL(service.apiUrl).host
+const jwt = (claims: object): string => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
+
+describe('user set-token', () => {
+  it('keeps a token from standard input, privately, with the time at which it runs out', async () => {
+    const token = jwt({ exp: 1_800_000_000 })
+    const { exitCode, stdout, stderr } = await run(['user', 'set-token', '-'], { env: there(), input: `${token}\n` })
+    assert.deepEqual([exitCode, stderr], [0, ''])
+    assert.equal(stdout, `The token for ${service.apiUrl} is stored.\n`)
+    assert.equal(fs.statSync(file()).mode & 0o777, 0o600)
+    assert.equal(fs.statSync(path.dirname(file())).mode & 0o777, 0o700)
+    const stored = { apiUrl: service.apiUrl, token, tokenExpiresAt: '2027-01-15T08:00:00.000Z' }
+    assert.deepEqual(config(), { currentContext: host(), contexts: { [host()]: stored } })
+    assert.deepEqual(fs.readdirSync(path.dirname(file())), ['config.json'])
+    assert.equal((await run(['user', 'get-token'], { env: env() })).stdout, `${token}\n`)
+  })
+
+  it('warns of one on the command line, and never repeats it', async () => {
+    const { stderr, exitCode } = await run(['user', 'set-token', service.token], { env: there() })
+    assert.equal(exitCode, 0)
+    assert.match(stderr, /can be seen by others on this machine/)
+    assert.equal((await run(['regcred', 'list', '-o', 'json'], { env: env() })).stdout, '[]\n')
+    for (const words of [['planted token'], ['planted-1', 'planted-2'], ['--planted']]) {
+      const refused = await run(['user', 'set-token', ...words], { env: there() })
+      assert.equal(refused.exitCode, 2)
+      if (words[0] !== '--planted') assert.ok(!refused.stderr.includes('planted'), refused.stderr)
+    }
+  })
+
+  it('leaves other contexts and unknown fields as they are, and drops the old login', async () => {
+    const other = { apiUrl: 'https://other.example', token: 'x', color: 'blue' }
+    const old = { apiUrl: service.apiUrl, namespace: 'svc-ios', refreshToken: 'r', issuer: 'i', clientId: 'c' }
+    store({ currentContext: 'other', contexts: { other, work: old }, theme: 'dark' })
+    await run(['user', 'set-token', '-'], { env: there(), input: 'abc' })
+    const { refreshToken: _, ...kept } = old
+    const contexts = { other, work: { ...kept, token: 'abc' } }
+    assert.deepEqual(config(), { currentContext: 'work', contexts, theme: 'dark' })
+  })
+
+  it('says so when there is no place for it, or a broken one', async () => {
+    const nowhere = await run(['user', 'set-token', '-'], { env: { SVC3_API_URL: service.apiUrl }, input: 'abc' })
+    assert.equal(nowhere.exitCode, 1)
+    assert.match(nowhere.stderr, /there is no place for a configuration file\n.*set HOME/)
+    fs.writeFileSync(path.join(home, 'svc3'), '')
+    const blocked = await run(['user', 'set-token', '-'], { env: there(), input: 'abc' })
+    assert.equal(blocked.exitCode, 1)
+    assert.match(blocked.stderr, /cannot write .*config\.json \(E\w+\)/)
+  })
+})
+
+describe('user get-token', () => {
+  it('fails with 3 when there is none, or it has run out and cannot be renewed', async () => {
+    const none = await run(['user', 'get-token'], { env: there() })
+    assert.deepEqual([none.exitCode, none.stdout], [3, ''])
+    assert.match(none.stderr, /Unauthorized: there is no token .*\nsvc3: run "svc3 login"/)
+    const late = { apiUrl: service.apiUrl, token: 'planted-token', tokenExpiresAt: '2026-11-15T11:00:00Z' }
+    store({ currentContext: 'a', contexts: { a: late } })
+    const { exitCode, stdout, stderr } = await run(['user', 'get-token'], { env: env() })
+    assert.deepEqual([exitCode, stdout], [3, ''])
+    assert.match(stderr, /ran out at 2026-11-15T11:00:00Z\nsvc3: run "svc3 login"/)
+    assert.ok(!stderr.includes('planted'))
+  })
+
+  it('prints SVC3_TOKEN before anything stored, without renewing that', async () => {
+    const renewal = { refreshToken: 'r', issuer: 'http://127.0.0.1:1', clientId: 'c' }
+    const late = { apiUrl: service.apiUrl, token: 't', tokenExpiresAt: '2020-01-01T00:00:00Z', ...renewal }
+    store({ currentContext: 'a', contexts: { a: late } })
+    const { exitCode, stdout } = await run(['user', 'get-token'], { env: env({ SVC3_TOKEN: 'mine' }) })
+    assert.deepEqual([exitCode, stdout], [0, 'mine\n'])
+  })
+
+  it('takes the context of the server that SVC3_API_URL names', async () => {
+    const other = { apiUrl: 'https://other.example', token: 'another' }
+    store({ currentContext: 'other', contexts: { other, here: { apiUrl: service.apiUrl, token: 'this' } } })
+    assert.equal((await run(['user', 'get-token'], { env: there() })).stdout, 'this\n')
+    assert.equal((await run(['user', 'get-token'], { env: env() })).stdout, 'another\n')
+  })
+})
+
+describe('login and logout', () => {
+  it('says when the service names no provider', async () => {
+    const { exitCode, stderr } = await run(['login'], { env: there() })
+    assert.equal(exitCode, 1)
+    assert.match(stderr, /names no identity provider\nsvc3: set SVC3_TOKEN/)
+  })
+
+  it('sends nothing to a provider without TLS elsewhere', async () => {
+    const info = { version: 'x', baseOauthEndpoint: 'http://id.example', appClientId: 'svc3' }
+    service.override = (_request, response) => void response.end(JSON.stringify(info))
+    const { exitCode, stderr } = await run(['login', '--no-browser'], { env: there() })
+    assert.equal(exitCode, 3)
+    assert.match(stderr, /the identity provider http:\/\/id\.example is reached without TLS/)
+  })
+
+  it('logs out also when the provider is gone, and of nothing', async () => {
+    assert.equal((await run(['user', 'logout'], { env: there() })).stdout, `Not logged in to ${service.apiUrl}.\n`)
+    const renewal = { refreshToken: 'planted-refresh', issuer: 'http://127.0.0.1:1', clientId: 'c' }
+    store({
+      currentContext: 'a',
+      contexts: { a: { apiUrl: service.apiUrl, token: 't', namespace: 'svc-x', ...renewal } },
+    })
+    const { exitCode, stdout, stderr } = await run(['user', 'logout'], { env: env() })
+    assert.deepEqual([exitCode, stdout], [0, `Logged out of ${service.apiUrl}.\n`])
+    assert.match(stderr, /the identity provider did not answer/)
+    assert.ok(!fs.readFileSync(file(), 'utf8').includes('planted'))
+    assert.equal(config().contexts.a.namespace, 'svc-x')
+  })
+})
+
+describe('server users', () => {
+  it('hands what was given to the program', async () => {
+    const users = (...words: string[]) => run(['server', 'users', ...words, '--data', '/d'], { input: 'a password\n' })
+    const dataDir = '/d'
+    const added = await users('add', 'ada@example.com', '--admin', '--password-stdin')
+    const password = 'a password'
+    assert.deepEqual(added.started, [{ action: 'add', dataDir, email: 'ada@example.com', admin: true, password }])
+    const reset = await users('reset', 'ada@example.com', '--password-stdin')
+    assert.deepEqual(reset.started, [{ action: 'reset', dataDir, email: 'ada@example.com', password }])
+    assert.deepEqual((await users('remove', 'a@b.c')).started, [{ action: 'remove', dataDir, email: 'a@b.c' }])
+    assert.deepEqual((await users('list')).started, [{ action: 'list', dataDir }])
+  })
+
+  it('asks twice on a terminal, and takes no password from anywhere else unasked', async () => {
+    const words = ['server', 'users', 'add', 'ada@example.com']
+    const typed = await run(words, { input: 'a password\r', terminal: { stdin: true } })
+    assert.deepEqual(typed.echo, [false, true, false, true])
+    assert.match(typed.stderr, /^New password: \nThe same again: \n$/)
+    assert.equal(typed.started.length, 1)
+    const piped = await run(words, { input: 'a password\n' })
+    assert.equal(piped.exitCode, 2)
+    assert.match(piped.stderr, /the password is missing\n.*--password-stdin/)
+  })
+})

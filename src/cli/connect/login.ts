@@ -1,0 +1,65 @@
+// From the provider's tokens to a token of the service, kept in the configuration file.
+
+import { exchangeToken, type UserToken } from '../../api/access/tokens.ts'
+import { ApiError } from '../../api/errors.ts'
+import { getClusterInfo } from '../../api/service/service.ts'
+import { httpTransport } from '../../client/http.ts'
+import type { Context } from '../context.ts'
+import { Failure } from '../line/usage.ts'
+import { editContext } from './config.ts'
+import type { Connection } from './connection.ts'
+import type { Outcome, Problem, Provider, ProviderTokens } from './oidc.ts'
+import { openClient, transportFor } from './session.ts'
+import { meetServer } from './trust.ts'
+
+export interface Issuer {
+  readonly issuer: string
+  readonly clientId: string
+}
+
+/** The provider that the service trusts. */
+export async function issuerOf({ host, signal, secrets }: Context, connection: Connection): Promise<Issuer> {
+  if (connection.apiUrl.startsWith('https:')) await meetServer(host, connection, signal)
+  const client = openClient(host, { ...connection, token: undefined }, { secrets })
+  const { baseOauthEndpoint, appClientId } = await client.call(getClusterInfo, { signal })
+  if (baseOauthEndpoint && appClientId) return { issuer: baseOauthEndpoint, clientId: appClientId }
+  throw new Failure(`${connection.apiUrl} names no identity provider`, 'set SVC3_TOKEN, or run "svc3 user set-token"')
+}
+
+export function providerOf(context: Context, connection: Connection, { issuer, clientId }: Issuer): Provider {
+  const { host, signal, secrets } = context
+  const { origin, hostname } = new URL(issuer)
+  // Where the service itself is reached without TLS, its own provider cannot be better.
+  const isOwn = origin === new URL(connection.apiUrl).origin
+  const transport = isOwn ? transportFor(host, connection, secrets) : httpTransport()
+  return { issuer, clientId, allowPlainHttp: isOwn || loopback.has(hostname), transport, signal }
+}
+const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
+
+/** Exchanges the provider's word for a token of the service. */
+export async function exchange(context: Context, connection: Connection, tokens: ProviderTokens): Promise<UserToken> {
+  const { idToken, accessToken, refreshToken } = tokens
+  for (const secret of [idToken, accessToken, refreshToken]) if (secret) context.secrets.add(secret)
+  const client = openClient(context.host, { ...connection, token: undefined }, { secrets: context.secrets })
+  const answer = await client.call(exchangeToken, { body: { idToken, accessToken }, signal: context.signal })
+  context.secrets.add(answer.token)
+  return answer
+}
+
+export const keep = (
+  context: Context,
+  name: string,
+  fields: { readonly [field: string]: string | undefined },
+  makeCurrent = false,
+): Promise<void> => editContext(context.host, name, fields, { makeCurrent })
+
+export function settled<T>(outcome: Outcome<T>): T {
+  if ('value' in outcome) return outcome.value
+  throw failureOf(outcome.problem)
+}
+
+export const failureOf = ({ kind, what, next }: Problem): Error => {
+  if (kind === 'ended' || kind === 'refused')
+    return new ApiError('Unauthorized', `Unauthorized: ${what}`, { hint: next })
+  return kind === 'timeout' ? new ApiError('Timeout', what, { hint: next }) : new Failure(what, next)
+}

@@ -1,0 +1,279 @@
+// Logging in at an identity provider: authorization code with PKCE on a loopback port, device code, refresh, revocation.
+// A bundle of its own that only logins and renewals load. It therefore throws no classes of ours, which would be others
+// than the command line's: problems are returned.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { hostname } from 'node:os'
+import * as oidc from 'openid-client'
+import type { Transport } from '../../client/transport.ts'
+
+export interface Provider {
+  readonly issuer: string
+  readonly clientId: string
+  /** Also without TLS: because the service itself is reached so at the same address, or it is on this machine. */
+  readonly allowPlainHttp: boolean
+  readonly transport: Transport
+  readonly signal: AbortSignal
+}
+
+export interface ProviderTokens {
+  readonly idToken: string
+  /** The service asks the provider with it for what the ID token does not tell. */
+  readonly accessToken: string
+  readonly refreshToken: string | undefined
+}
+
+/** ended: log in again. unreachable: try again later. refused: the provider said no. */
+export interface Problem {
+  readonly kind: 'ended' | 'unreachable' | 'refused' | 'timeout'
+  readonly what: string
+  readonly next: string
+}
+export type Outcome<T> = { readonly value: T } | { readonly problem: Problem }
+
+const wantedScopes = ['openid', 'email', 'groups', 'offline_access']
+const patienceMs = 10 * 60_000
+const maxAnswerBytes = 1_048_576
+
+export interface BrowserLogin extends Provider {
+  /** Leads the person there. */
+  show(url: string): void
+}
+
+export const loginByBrowser = (login: BrowserLogin): Promise<Outcome<ProviderTokens>> =>
+  outcome(login, async () => {
+    const config = await discover(login)
+    const verifier = oidc.randomPKCECodeVerifier()
+    const [state, nonce] = [oidc.randomState(), oidc.randomNonce()]
+    const signal = AbortSignal.any([login.signal, AbortSignal.timeout(patienceMs)])
+    return await onLoopback(state, signal, async (redirectUri, callback) => {
+      const url = oidc.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        response_type: 'code',
+        scope: scopeFor(config),
+        code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        state,
+        nonce,
+        // Also when the browser was logged in a moment ago: after a logout, nobody gets in with what it remembers.
+        prompt: 'login',
+      })
+      login.show(url.href)
+      const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true }
+      return tokensOf(await oidc.authorizationCodeGrant(config, await callback, checks))
+    })
+  })
+
+export interface DeviceLogin extends Provider {
+  show(prompt: { readonly address: string; readonly completeAddress: string | undefined; readonly code: string }): void
+}
+
+export const loginByDevice = (login: DeviceLogin): Promise<Outcome<ProviderTokens>> =>
+  outcome(login, async () => {
+    const config = await discover(login)
+    if (!config.serverMetadata().device_authorization_endpoint)
+      throw new Told(
+        'refused',
+        `the identity provider ${login.issuer} has no login for devices`,
+        'log in with "svc3 login"',
+      )
+    const started = await oidc.initiateDeviceAuthorization(config, { scope: scopeFor(config) })
+    login.show({
+      address: started.verification_uri,
+      completeAddress: started.verification_uri_complete,
+      code: started.user_code,
+    })
+    const { signal } = login
+    // The poll notices an abort only at its next turn.
+    const aborted = new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+    const polled = oidc.pollDeviceAuthorizationGrant(config, started, undefined, { signal })
+    return tokensOf(await Promise.race([polled, aborted]))
+  })
+
+export const refresh = (provider: Provider, refreshToken: string): Promise<Outcome<ProviderTokens>> =>
+  outcome(provider, async () => {
+    const tokens = await oidc.refreshTokenGrant(await discover(provider), refreshToken)
+    // A provider that does not rotate it sends none: the old one stays good.
+    return { refreshToken, ...definedOnly(tokensOf(tokens)) }
+  })
+
+/** Ends the login at the provider, where it knows how. */
+export const revoke = (provider: Provider, refreshToken: string): Promise<Outcome<undefined>> =>
+  outcome(provider, async () => {
+    const config = await discover(provider)
+    if (config.serverMetadata().revocation_endpoint)
+      await oidc.tokenRevocation(config, refreshToken, { token_type_hint: 'refresh_token' })
+    return undefined
+  })
+
+async function discover(provider: Provider): Promise<oidc.Configuration> {
+  const issuer = new URL(provider.issuer)
+  if (issuer.protocol !== 'https:' && !provider.allowPlainHttp)
+    throw new Told(
+      'refused',
+      `the identity provider ${provider.issuer} is reached without TLS`,
+      'ask whoever runs the service',
+    )
+  return oidc.discovery(issuer, provider.clientId, { token_endpoint_auth_method: 'none' }, oidc.None(), {
+    [oidc.customFetch]: carriedBy(provider),
+    ...(provider.allowPlainHttp && { execute: [oidc.allowInsecureRequests] }),
+  })
+}
+
+/** Only what the provider knows: some refuse scopes that they do not. */
+function scopeFor(config: oidc.Configuration): string {
+  const known = config.serverMetadata().scopes_supported
+  return wantedScopes.filter((scope) => !known || known.includes(scope)).join(' ')
+}
+
+function tokensOf(tokens: oidc.TokenEndpointResponse): ProviderTokens {
+  if (tokens.id_token === undefined)
+    throw new Told('ended', 'the identity provider sent no ID token', 'log in again with "svc3 login"')
+  return { idToken: tokens.id_token, accessToken: tokens.access_token, refreshToken: tokens.refresh_token }
+}
+
+const definedOnly = ({ refreshToken, ...tokens }: ProviderTokens) => ({
+  ...tokens,
+  ...(refreshToken && { refreshToken }),
+})
+
+/** The service's own transport, so that what holds for its address (a pinned certificate) holds for the provider's. */
+function carriedBy({ transport, signal }: Provider): oidc.CustomFetch {
+  return async (url, { method, headers, body, signal: limit }) => {
+    const answer = await transport({
+      method,
+      url,
+      headers: { ...headers, 'user-agent': userAgent() },
+      body: body === null || body === undefined ? undefined : String(body),
+      signal: limit ? AbortSignal.any([signal, limit]) : signal,
+      fresh: method !== 'GET',
+    })
+    const text = await answer.text(maxAnswerBytes)
+    const kept = ['content-type', 'www-authenticate', 'retry-after'].flatMap((name) => {
+      const value = answer.header(name)
+      return value === undefined ? [] : [[name, value] as [string, string]]
+    })
+    return new Response(text === '' ? null : text, { status: answer.status, headers: kept })
+  }
+}
+
+/** The page that asks a person to let a device in shows it. */
+const userAgent = (): string => `svc3-cli on ${hostname().replaceAll(/[^\w.-]/g, '')}`
+
+class Told extends Error {
+  readonly problem: Problem
+  constructor(kind: Problem['kind'], what: string, next: string) {
+    super(what)
+    this.problem = { kind, what, next }
+  }
+}
+
+async function outcome<T>({ issuer, signal }: Provider, work: () => Promise<T>): Promise<Outcome<T>> {
+  try {
+    return { value: await work() }
+  } catch (error) {
+    signal.throwIfAborted()
+    return { problem: problemOf(error, issuer) }
+  }
+}
+
+const again = 'run "svc3 login" again'
+/** OAuth's own words → ours. */
+const refusals: Readonly<Record<string, readonly [Problem['kind'], string]>> = {
+  invalid_grant: ['ended', 'the login has run out or was ended'],
+  expired_token: ['timeout', 'nobody logged in within the time that the code is good for'],
+  access_denied: ['refused', 'the login was refused'],
+}
+
+function problemOf(error: unknown, issuer: string): Problem {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if (each instanceof Told) return each.problem
+    if (each.name === 'TimeoutError')
+      return { kind: 'timeout', what: 'nobody logged in within 10 minutes', next: again }
+    const {
+      error: word,
+      error_description: words,
+      hint,
+    } = each as { error?: unknown; error_description?: string; hint?: string }
+    if (hint !== undefined)
+      return { kind: 'unreachable', what: `the identity provider does not answer: ${each.message}`, next: hint }
+    if (typeof word === 'string') {
+      const [kind, what] = refusals[word] ?? ['refused', `the identity provider refused: ${words ?? word}`]
+      return { kind, what, next: again }
+    }
+  }
+  const what = error instanceof Error ? error.message : 'for an unknown reason'
+  return {
+    kind: 'unreachable',
+    what: `logging in at ${issuer} failed: ${what}`,
+    next: 'try again; SVC3_DEBUG=1 says more',
+  }
+}
+
+type Callback = Promise<URL>
+
+/** Listens on a free loopback port for the browser to come back, and tells it how `work` ended. */
+async function onLoopback<T>(
+  state: string,
+  signal: AbortSignal,
+  work: (redirectUri: string, callback: Callback) => Promise<T>,
+): Promise<T> {
+  const arrived = Promise.withResolvers<URL>()
+  const done = Promise.withResolvers<string>()
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? '/', 'http://127.0.0.1')
+    const isOurs = request.method === 'GET' && url.pathname === '/callback' && url.searchParams.get('state') === state
+    // Anything else on this machine, or any web page, may knock here: only what belongs to this login counts.
+    if (!isOurs) return void response.writeHead(404, { connection: 'close' }).end()
+    url.host = request.headers.host ?? url.host
+    arrived.resolve(url)
+    const problem = await done.promise
+    const text =
+      problem === ''
+        ? 'You are logged in. You can close this window.'
+        : 'The login failed. The terminal says why; you can close this window.'
+    response.writeHead(problem === '' ? 200 : 400, pageHeaders).end(backPage(text))
+  })
+  signal.addEventListener('abort', () => arrived.reject(signal.reason))
+  arrived.promise.catch(() => undefined)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.on('error', reject)
+      server.listen(0, '127.0.0.1', resolve)
+    })
+    const { port } = server.address() as AddressInfo
+    const result = await work(`http://127.0.0.1:${port}/callback`, arrived.promise)
+    done.resolve('')
+    return result
+  } catch (error) {
+    done.resolve('failed')
+    throw error
+  } finally {
+    // The page is on its way: the connection ends when it has arrived, or when the browser does not read it.
+    const late = setTimeout(() => server.closeAllConnections(), 1_000)
+    await new Promise((resolve) => server.close(resolve))
+    clearTimeout(late)
+  }
+}
+
+const pageHeaders = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+  'referrer-policy': 'no-referrer',
+  connection: 'close',
+}
+
+const backPage = (text: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>svc3</title>
+<link rel="icon" href="data:,">
+<style>body { font: 1.125rem/1.5 system-ui, sans-serif; display: grid; place-items: center; min-height: 90vh; margin: 1rem }</style>
+</head>
+<body><p>${text}</p></body>
+</html>
+`

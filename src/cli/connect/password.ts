@@ -1,0 +1,75 @@
+// A password from the keyboard or from a pipe: never shown, never repeated, refused when it is empty.
+import type { Context } from '../context.ts'
+import { Interrupted, UsageError } from '../line/usage.ts'
+
+const maxBytes = 64 * 1024
+const keys = { interrupt: '\u0003', end: '\u0004', backspace: '\b', delete: '\u007f', killLine: '\u0015' } as const
+
+/** Standard input as a password. On a terminal it is asked for. */
+export async function readPassword(context: Context, question: string): Promise<string> {
+  const { stdin } = context.host
+  const password = stdin.isTerminal ? await ask(context, question) : await readAll(context)
+  if (password === '')
+    throw new UsageError('the password is empty', 'pipe it in, for example: printf %s "$PASSWORD" | …')
+  context.secrets.add(password)
+  return password
+}
+
+/** The password of `--password` or `--password-stdin`, or asked for on a terminal. */
+export async function choosePassword(
+  context: Context,
+  { given, fromStdin, question }: { given: string | undefined; fromStdin: boolean; question: string },
+): Promise<string> {
+  const advice = 'use --password-stdin to read it from a pipe or a file'
+  if (given !== undefined && fromStdin)
+    throw new UsageError('--password and --password-stdin exclude each other', advice)
+  if (given === '') throw new UsageError('the password is empty', advice)
+  if (given !== undefined) {
+    context.note('--password can be seen by others on this machine; --password-stdin is safer.')
+    return given
+  }
+  if (!fromStdin && !context.host.stdin.isTerminal) throw new UsageError('the password is missing', advice)
+  return readPassword(context, question)
+}
+
+async function readAll({ host, signal }: Context): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  for await (const chunk of host.stdin.chunks(signal)) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw new UsageError('standard input is too long to be a password', 'is it the right file?')
+    chunks.push(chunk)
+  }
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks))
+    // Editors and `echo` end a file with a newline: exactly one is not part of the password.
+    return text.replace(/\r?\n$/, '')
+  } catch {
+    throw new UsageError('the password is not UTF-8 text', 'is it the right file?')
+  }
+}
+
+/** One line from the keyboard, unseen; the question goes to stderr, so that stdout stays the answer. */
+async function ask({ host, signal }: Context, question: string): Promise<string> {
+  const { stdin, stderr } = host
+  // Before the question: whoever types at once would see it.
+  stdin.setEcho(false)
+  try {
+    stderr.write(question)
+    const decoder = new TextDecoder()
+    let typed: string[] = []
+    for await (const chunk of stdin.chunks(signal)) {
+      for (const key of decoder.decode(chunk, { stream: true })) {
+        if (key === '\r' || key === '\n' || key === keys.end) return typed.join('')
+        if (key === keys.interrupt) throw new Interrupted('interrupted')
+        if (key === keys.backspace || key === keys.delete) typed.pop()
+        else if (key === keys.killLine) typed = []
+        else typed.push(key)
+      }
+    }
+    return typed.join('')
+  } finally {
+    stdin.setEcho(true)
+    stderr.write('\n')
+  }
+}

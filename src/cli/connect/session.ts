@@ -1,0 +1,59 @@
+// The client of a command, made when a command first talks to the service: it brings http and the API's shapes along.
+import { type Client, createClient } from '../../client/client.ts'
+import { httpTransport } from '../../client/http.ts'
+import { loopbackTransport } from '../../client/loopback.ts'
+import { ConnectionError, type Transport } from '../../client/transport.ts'
+import type { Host } from '../host.ts'
+import { type Connection, explainRefusal } from './connection.ts'
+import { keptRevision } from './kept-revision.ts'
+import { trustFor } from './trust.ts'
+
+export interface SessionLimits {
+  readonly timeoutMs?: number
+  readonly attempts?: number
+  /** What --debug may not show. */
+  readonly secrets?: ReadonlySet<string>
+}
+
+export function openClient(
+  host: Host,
+  connection: Connection,
+  { timeoutMs, attempts, secrets }: SessionLimits,
+): Client {
+  return createClient({
+    baseUrl: connection.apiUrl,
+    token: connection.token,
+    userAgent: 'svc3-cli',
+    newKey: quickKey,
+    revision: keptRevision(host, connection.apiUrl),
+    transport: transportFor(host, connection, secrets),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(attempts !== undefined && { retry: { attempts } }),
+  })
+}
+
+/** How requests to the service, and to its identity provider, are carried. */
+export function transportFor(host: Host, connection: Connection, secrets: ReadonlySet<string> = new Set()): Transport {
+  const plain = explained(loopbackTransport(httpTransport({ trust: trustFor(host, connection) })), host, connection)
+  if (!host.env.SVC3_DEBUG) return plain
+  const debugging = import('./debug.ts').then(({ debugged }) => debugged(plain, host, secrets))
+  return async (request) => (await debugging)(request)
+}
+
+/** Loading crypto for one key costs 5 ms. A key is no secret, it only must not repeat. */
+const quickKey = (): string =>
+  [Date.now(), process.pid, Math.random(), Math.random()].map((part) => part.toString(36)).join('-')
+
+/** Nobody listening is the failure that a new user meets first: it says how to start the service. */
+function explained(transport: Transport, host: Host, connection: Connection): Transport {
+  return async (request) => {
+    try {
+      return await transport(request)
+    } catch (error) {
+      const code = ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code
+      if (!(error instanceof ConnectionError) || code !== 'ECONNREFUSED') throw error
+      const { message, hint } = explainRefusal(host, connection)
+      throw new ConnectionError(error.fault, error.address, message, hint, error)
+    }
+  }
+}

@@ -1,0 +1,128 @@
+// Which https servers the command line trusts: those whose public key somebody accepted, which is pinned by its
+// fingerprint in the config file; where none is pinned, those that an authority vouches for. A pin that exists has to
+// match, whoever vouches for the other key, until somebody removes it or names an authority with config set --ca.
+import { isStranger, meetStranger, type Peer, type Stranger, type Trust } from '../../client/tls.ts'
+import { ConnectionError } from '../../client/transport.ts'
+import { readLine } from '../confirm.ts'
+import type { Host } from '../host.ts'
+import { Failure, UsageError } from '../line/usage.ts'
+import { type Connection, fieldsOf, readConfig, textOf } from './connection.ts'
+
+const probeMs = 5_000
+
+/** Judges each connection when it is made. Nothing where there is no TLS. */
+export function trustFor(host: Host, { apiUrl, ca }: Connection): Trust | undefined {
+  if (!apiUrl.startsWith('https:')) return undefined
+  // What is wrong with these is told now, and not as a failure of the connection.
+  const { origin } = new URL(apiUrl)
+  const authorities = ca === undefined ? undefined : readAuthorities(ca)
+  expectedFingerprint(host, origin, ca)
+  return {
+    ca: authorities,
+    judge: (peer) => {
+      if (ca !== undefined && isStranger(peer)) return foreign(host, peer, ca)
+      const expected = expectedFingerprint(host, origin, ca)
+      if (expected !== undefined) return peer.fingerprint === expected ? undefined : changed(host, peer, expected)
+      return isStranger(peer) ? unknown(host, peer) : undefined
+    },
+  }
+}
+
+/** Asks, on a terminal, about a server that nobody vouches for and that is new here. Nothing is sent to it before. */
+export async function meetServer(host: Host, { apiUrl, ca }: Connection, signal: AbortSignal): Promise<void> {
+  const { hostname, port, origin } = new URL(apiUrl)
+  const canAsk = host.stdin.isTerminal && host.stderr.isTerminal
+  if (!canAsk || ca !== undefined || expectedFingerprint(host, origin, ca) !== undefined) return
+  const place = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) }
+  // Whoever cannot be reached now is told about when the request is sent.
+  const peer = await meetStranger(place, probeMs).catch(() => undefined)
+  if (!peer) return
+  if (!(await isAccepted(host, peer, signal)))
+    throw new Failure(
+      `the certificate of ${origin} was not accepted; nothing was sent`,
+      'ask whoever runs the server for its fingerprint',
+    )
+  await pin(host, origin, peer.fingerprint)
+}
+
+/** From the environment, or accepted before. Who names an authority for a server means it in place of what was accepted. */
+function expectedFingerprint(host: Host, origin: string, ca: string | undefined): string | undefined {
+  const given = host.env.SVC3_FINGERPRINT
+  if (given) return checkFingerprint(given, 'SVC3_FINGERPRINT')
+  return ca === undefined ? textOf(fieldsOf(readConfig(host).config?.pins)?.[origin]) : undefined
+}
+
+/** Without a fingerprint, the server is as one that was never met. */
+export async function pin(host: Host, origin: string, fingerprint: string | undefined): Promise<void> {
+  const { editConfig } = await import('./config.ts')
+  await editConfig(host, (config) => ({ ...config, pins: { ...fieldsOf(config.pins), [origin]: fingerprint } }))
+}
+
+/** With or without colons, in either case. */
+export function checkFingerprint(text: string, source: string): string {
+  const digits = text.trim().replaceAll(':', '').toUpperCase()
+  const pairs = /^[0-9A-F]{64}$/.test(digits) ? digits.match(/../g) : null
+  if (pairs) return pairs.join(':')
+  throw new UsageError(
+    `${source} is not the SHA-256 fingerprint of a public key`,
+    'it has 32 pairs of hexadecimal digits; the server prints it when it starts',
+  )
+}
+
+export function readAuthorities(file: string): string {
+  let text: string
+  try {
+    text = process.getBuiltinModule('node:fs').readFileSync(file, 'utf8')
+  } catch (error) {
+    throw new Failure(
+      `cannot read the authorities in ${file} (${(error as NodeJS.ErrnoException).code})`,
+      'give another file with config set --ca FILE',
+    )
+  }
+  if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+  throw new Failure(`${file} holds no certificate in PEM`, 'give another file with config set --ca FILE')
+}
+
+async function isAccepted(
+  host: Host,
+  { origin, problem, fingerprint }: Stranger,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { stderr, calledAs } = host
+  stderr.write(`${calledAs}: no authority vouches for the certificate of ${origin} (${problem}).\n`)
+  stderr.write(`${calledAs}: the fingerprint of its public key (SHA-256) is\n  ${fingerprint}\n`)
+  stderr.write(`${calledAs}: compare it with what the server printed when it started. Accept it from now on? [yes/no] `)
+  return /^(y|yes)$/i.test(await readLine(host, signal))
+}
+
+const refused = (peer: Peer, what: string, next: string): ConnectionError =>
+  new ConnectionError('unusable', peer.origin, what, next)
+
+const unknown = ({ calledAs }: Host, peer: Stranger): ConnectionError =>
+  refused(
+    peer,
+    `no authority vouches for the certificate of ${peer.origin} (${peer.problem}); the fingerprint of its public key (SHA-256) is ${peer.fingerprint}`,
+    `if that is what the server printed, accept it with "${calledAs} config set --api-url ${peer.origin} --fingerprint FINGERPRINT" or SVC3_FINGERPRINT`,
+  )
+
+/** Who has a certificate of an authority now needs no pin. */
+const remedy = ({ calledAs, env }: Host, peer: Peer): string => {
+  if (env.SVC3_FINGERPRINT) return 'correct SVC3_FINGERPRINT, or take it away'
+  return isStranger(peer)
+    ? `accept it with "${calledAs} config set --api-url ${peer.origin} --fingerprint FINGERPRINT"`
+    : `trust the authority with "${calledAs} config set --api-url ${peer.origin} --fingerprint none"`
+}
+
+const changed = (host: Host, peer: Peer, expected: string): ConnectionError =>
+  refused(
+    peer,
+    `THE KEY OF ${peer.origin} HAS CHANGED, somebody may be listening in; nothing was sent. The accepted fingerprint of its public key (SHA-256) is ${expected}, now it is ${peer.fingerprint}${isStranger(peer) ? '' : ', for which an authority vouches'}`,
+    `ask whoever runs the server; if it is right, ${remedy(host, peer)}`,
+  )
+
+const foreign = ({ calledAs }: Host, peer: Stranger, file: string): ConnectionError =>
+  refused(
+    peer,
+    `the certificate of ${peer.origin} is not signed by an authority of ${file} (${peer.problem})`,
+    `check the address, or give another file with "${calledAs} config set --ca FILE"`,
+  )

@@ -1,0 +1,62 @@
+// Connections through the service to a port of a VM. A bundle of its own that only those commands load, because the
+// WebSocket package costs every other one. It therefore throws no classes of ours, which would be others than the
+// command line's: problems are returned.
+import type { Duplex } from 'node:stream'
+import { dialTunnel, type TunnelOptions } from '../../client/tunnel.ts'
+
+export type TunnelProblem =
+  | {
+      readonly kind: 'refusal'
+      readonly reason: string
+      readonly message: string
+      readonly hint: string | undefined
+      readonly requestId: string | undefined
+    }
+  | {
+      readonly kind: 'connection'
+      readonly fault: string
+      readonly address: string
+      readonly message: string
+      readonly hint: string
+    }
+export type Dialled = { readonly stream: Duplex } | { readonly problem: TunnelProblem }
+
+/** Nobody was reached, and nobody will be a moment later. */
+const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH'])
+
+export async function dial(options: TunnelOptions): Promise<Dialled> {
+  try {
+    return { stream: await dialTunnel(options) }
+  } catch (error) {
+    options.signal.throwIfAborted()
+    const problem = problemOf(error as Fields) ?? problemOf((error as Error).cause as Fields)
+    if (problem) return { problem }
+    throw error
+  }
+}
+
+/** By their names: the judge of certificates brings errors of the other bundle. */
+interface Fields {
+  readonly name?: string
+  readonly message: string
+  readonly reason: string
+  readonly requestId?: string
+  readonly options?: { readonly hint?: string }
+  readonly fault: string
+  readonly address: string
+  readonly hint: string
+  readonly cause?: { readonly name?: string; readonly code?: string }
+}
+
+function problemOf(error: Fields | undefined): TunnelProblem | undefined {
+  if (error?.name === 'ApiError') {
+    const { reason, message, requestId, options } = error
+    return { kind: 'refusal', reason, message, hint: options?.hint, requestId }
+  }
+  if (error?.name !== 'ConnectionError') return undefined
+  // A certificate that was refused comes wrapped.
+  if (error.cause?.name === 'ConnectionError') return problemOf(error.cause as Fields)
+  const { address, message, hint, cause } = error
+  const fault = unreachable.has(cause?.code ?? '') ? 'refused' : error.fault
+  return { kind: 'connection', fault, address, message, hint }
+}

@@ -1,0 +1,183 @@
+// Where a line stands that is being typed: which words may come next, or which names have to be asked for. Reads the
+// table of commands and the same data as the parser; asks nobody.
+import { type Arguments, everywhere, formats, type Names, namespaced, type Option, type Options } from '../command.ts'
+import { type CommandTable, commands } from '../commands/index.ts'
+import { isLeaf, type Located, locate } from './locate.ts'
+
+export interface Candidate {
+  readonly value: string
+  readonly description: string
+}
+
+export interface Place {
+  /** Known here; those that do not begin as what is typed are left out later. */
+  readonly words: readonly Candidate[]
+  /** Have to be asked for. */
+  readonly names?: Names | undefined
+  /** Stands before what is completed, within the same word: `--image=`, or `mini-1,` in a list. */
+  readonly prefix: string
+  /** Named already. */
+  readonly without: readonly string[]
+  readonly namespace: string | undefined
+  readonly context: string | undefined
+}
+
+/** What a value's name in help says of the names that fit. */
+const byValue: Readonly<Record<string, Names>> = {
+  VM: 'vms',
+  IMAGE: 'images',
+  CONFIG: 'vm-configs',
+  ISO: 'isos',
+  NODE: 'nodes',
+  TAG: 'tags',
+  JOB: 'push-jobs',
+  NAMESPACE: 'namespaces',
+  SERVER: 'registry-credentials',
+  CONTEXT: 'contexts',
+  FILE: 'files',
+  DIR: 'folders',
+}
+
+/** The same for KIND in KIND/NAME. */
+const byKind: Readonly<Record<string, Names>> = {
+  vm: 'vms',
+  'vm-config': 'vm-configs',
+  image: 'images',
+  iso: 'isos',
+  node: 'nodes',
+  namespace: 'namespaces',
+  serviceaccount: 'service-accounts',
+  registrycredential: 'registry-credentials',
+  pushjob: 'push-jobs',
+}
+
+/** Of a line that names no command yet. */
+const early: Options = {
+  ...everywhere,
+  ...namespaced,
+  output: { type: 'choice', short: 'o', choices: formats, description: 'Format of the answer' },
+}
+
+/** `before` are the words before the one that is typed; none of them is the program's name. */
+export async function placeOf(before: readonly string[], current: string): Promise<Place> {
+  const located = locatedOf(before)
+  const nothing: Place = { words: [], prefix: '', without: [], namespace: undefined, context: undefined }
+  if (!located) return nothing
+  const { found, rest } = located
+  const command = isLeaf(found) ? (await found.load()).command : undefined
+  const options: Options = command ? { ...command.options, ...everywhere } : early
+  const given = scan(options, rest)
+  const place = { ...nothing, namespace: given.values.get('namespace'), context: given.values.get('context') }
+  if (given.pending) return { ...place, ...fitting(given.pending, current) }
+  if (given.isAfterDashes) return place
+  const [name = '', inline] = current.startsWith('--') ? splitAt(current, '=') : []
+  const option = Object.hasOwn(options, name.slice(2)) ? options[name.slice(2)] : undefined
+  if (inline !== undefined)
+    return option ? { ...place, ...fitting(option, inline, current.slice(0, name.length + 1)) } : place
+  if (current.startsWith('-')) return { ...place, words: optionWords(options, given) }
+  // A group whose own word does something has other words as well.
+  const words = commandWords(isLeaf(found) ? ('commands' in found ? (found.commands as CommandTable) : {}) : found)
+  const argument = command ? argumentAt(command.arguments, given.plain.length) : undefined
+  if (argument?.names === 'commands') return { ...place, words: helpWords(given.plain) }
+  if (argument) return { ...place, ...fitting(argument, current), without: argument.repeatable ? given.plain : [] }
+  return { ...place, words: command && words.length === 0 && current === '' ? optionWords(options, given) : words }
+}
+
+function locatedOf(words: readonly string[]): Located | undefined {
+  try {
+    return locate(words)
+  } catch {
+    return undefined
+  }
+}
+
+interface Given {
+  /** The last word is an option that waits for its value. */
+  readonly pending: Option | undefined
+  readonly isAfterDashes: boolean
+  readonly plain: readonly string[]
+  /** By long name; the empty text where an option has no value. */
+  readonly values: ReadonlyMap<string, string>
+}
+
+function scan(options: Options, words: readonly string[]): Given {
+  const byShort = new Map(Object.entries(options).map(([name, { short }]) => [short, name]))
+  const values = new Map<string, string>()
+  const plain: string[] = []
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index] ?? ''
+    if (word === '--') return { pending: undefined, isAfterDashes: true, plain, values }
+    if (!word.startsWith('-') || word === '-') {
+      plain.push(word)
+      continue
+    }
+    const isLong = word.startsWith('--')
+    const [head = '', inline] = isLong ? splitAt(word, '=') : [word.slice(0, 2), word.slice(2) || undefined]
+    const name = isLong ? head.slice(2) : (byShort.get(head.slice(1)) ?? '')
+    const option = Object.hasOwn(options, name) ? options[name] : undefined
+    if (option && option.type !== 'boolean' && inline === undefined) {
+      if (index === words.length - 1) return { pending: option, isAfterDashes: false, plain, values }
+      values.set(name, words[++index] ?? '')
+    } else values.set(name, inline ?? '')
+  }
+  return { pending: undefined, isAfterDashes: false, plain, values }
+}
+
+function splitAt(text: string, sign: string): [string, string | undefined] {
+  const at = text.indexOf(sign)
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+interface Valued {
+  readonly names?: Names
+  readonly value?: string
+  readonly choices?: readonly string[]
+}
+
+function fitting(
+  valued: Option | (Arguments[string] & Valued),
+  current: string,
+  before = '',
+): Pick<Place, 'words' | 'names' | 'prefix' | 'without'> {
+  const { names, value = '', choices } = valued as Valued
+  if (value === 'KIND/NAME') return involved(current, before)
+  const isList = value.endsWith('[,…]')
+  const list = isList ? current.slice(0, current.lastIndexOf(',') + 1) : ''
+  const words = (choices ?? []).map((choice) => ({ value: choice, description: '' }))
+  const kind = names ?? byValue[value.replace(/\[,…\]$/, '')]
+  return { words, names: words.length > 0 ? undefined : kind, prefix: before + list, without: list.split(',') }
+}
+
+function involved(current: string, before: string): Pick<Place, 'words' | 'names' | 'prefix' | 'without'> {
+  const [kind, name] = splitAt(current, '/')
+  const words = Object.keys(byKind).map((word) => ({ value: `${word}/`, description: '' }))
+  if (name === undefined) return { words, names: undefined, prefix: before, without: [] }
+  return {
+    words: [],
+    names: Object.hasOwn(byKind, kind) ? byKind[kind] : undefined,
+    prefix: `${before}${kind}/`,
+    without: [],
+  }
+}
+
+function argumentAt(args: Arguments, index: number): Arguments[string] | undefined {
+  const all = Object.values(args).filter(({ afterDashes }) => !afterDashes)
+  const last = all.at(-1)
+  return all[index] ?? (last?.repeatable ? last : undefined)
+}
+
+const optionWords = (options: Options, { values }: Given): Candidate[] =>
+  Object.entries(options)
+    .filter(([name, option]) => !values.has(name) || (option.type === 'string' && option.repeatable))
+    .map(([name, { description }]) => ({ value: `--${name}`, description }))
+
+const commandWords = (table: CommandTable): Candidate[] =>
+  Object.entries(table)
+    .filter(([, entry]) => !entry.hidden)
+    .map(([value, { summary }]) => ({ value, description: summary }))
+
+function helpWords(path: readonly string[]): Candidate[] {
+  const found = path.length === 0 ? commands : locatedOf(path)?.found
+  if (!found || (isLeaf(found) && !('commands' in found))) return []
+  return commandWords(isLeaf(found) ? (found.commands as CommandTable) : (found as CommandTable))
+}

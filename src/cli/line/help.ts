@@ -1,0 +1,144 @@
+// Help as text, made from the table and from a command's own data.
+import { type Command, type Example, everywhere, namespaced, type Option, type Options, printed } from '../command.ts'
+import { type CommandTable, commands, type Entry } from '../commands/index.ts'
+import { usageOf } from './parse.ts'
+
+type Row = readonly [string, string]
+
+const section = (title: string, rows: readonly Row[], least = 0): string[] => {
+  if (rows.length === 0) return []
+  const width = Math.max(least, ...rows.map(([left]) => left.length))
+  return ['', `${title}:`, ...rows.map(([left, right]) => `  ${left.padEnd(width)}   ${right}`)]
+}
+
+const text = (lines: readonly string[]): string => `${lines.join('\n')}\n`
+
+export const programSummary = 'svc3 runs macOS virtual machines on a cluster of Apple silicon and Intel hosts.'
+
+/** All that somebody needs who has never seen this program, in the order in which they need it. */
+const steps: readonly Example[] = [
+  { line: 'svc3 login', does: 'Log in; beside "svc3 dev", which runs everything on this machine, you are already' },
+  { line: 'svc3 image list', does: 'What can be deployed' },
+  { line: 'svc3 vm deploy demo --image IMAGE', does: 'Deploy a VM called demo; answers when it runs' },
+  { line: 'svc3 vm list', does: 'Its address and its ports' },
+  { line: 'svc3 vm ssh demo', does: 'Work in it' },
+  { line: 'svc3 vm save demo my-image --wait', does: 'Keep what is on its disk, as an image of its own' },
+  { line: 'svc3 regcred add https://REGISTRY -u USER', does: 'Let the cluster into a registry; asks for the password' },
+  { line: 'svc3 vm push demo REGISTRY/TEAM/NAME:TAG --wait', does: 'Push its disk there (Apple silicon)' },
+  { line: 'svc3 vm delete demo', does: 'Delete it, with its disk' },
+]
+
+/** Those of them whose commands exist. */
+export const tour = (): readonly Example[] =>
+  steps.filter(({ line }) => {
+    const [, group = '', verb = ''] = line.split(' ')
+    const entry = Object.hasOwn(commands, group) ? commands[group] : entryCalled(group)
+    return entry && (!('commands' in entry) || Object.hasOwn(entry.commands, verb))
+  })
+
+const entryCalled = (alias: string): Entry | undefined =>
+  Object.values(commands).find(({ aliases }) => aliases?.includes(alias))
+
+/** How the commands stand together in help. One that is not named here stands with the last. */
+const sections: readonly (readonly [string, string])[] = [
+  ['Virtual machines', 'vm vm-config image imagecache iso remote-image remote-iso'],
+  ['Access', 'login user namespace rolebinding serviceaccount registrycredential'],
+  ['The cluster', 'node events dev server agent'],
+  ['This program', 'config completion version help'],
+]
+
+/** Help of the program. */
+export function programHelp(calledAs: string, table: CommandTable): string {
+  const named = sections.map(([title, words]) => [title, words.split(' ')] as const)
+  const rest = Object.keys(table).filter((word) => !named.some(([, words]) => words.includes(word)))
+  const parts = named.map(([title, words], index) => {
+    const own = index === named.length - 1 ? [...words, ...rest] : words
+    return [title, commandRows(Object.fromEntries(own.flatMap((word) => (table[word] ? [[word, table[word]]] : []))))]
+  }) as [string, Row[]][]
+  const width = Math.max(...parts.flatMap(([, rows]) => rows.map(([left]) => left.length)))
+  const early: Options = { ...everywhere, ...namespaced, ...printed }
+  return text([
+    programSummary,
+    '',
+    `Usage: ${calledAs} COMMAND [OPTIONS]`,
+    ...section(
+      'A VM from start to end',
+      tour().map(({ line, does }): Row => [line.replaceAll('svc3', calledAs), does.replaceAll('svc3', calledAs)]),
+    ),
+    ...parts.flatMap(([title, rows]) => section(title, rows, width)),
+    ...section('Options', [
+      ...Object.entries(early).map(optionRow),
+      ['    --version', 'Show the versions of this program and of the server'],
+    ]),
+    '',
+    `"${calledAs} COMMAND --help" shows more about one of them, with examples.`,
+  ])
+}
+
+/** Help of a group. */
+export function groupHelp(calledAs: string, path: readonly string[], table: CommandTable, summary: string): string {
+  const line = [calledAs, ...path].join(' ')
+  return text([
+    summary,
+    '',
+    `Usage: ${line} COMMAND [OPTIONS]`,
+    ...section('Commands', commandRows(table)),
+    ...section('Options', [['-h, --help', everywhere.help.description]]),
+    '',
+    `"${line} COMMAND --help" shows more about one of them, with examples.`,
+  ])
+}
+
+const commandRows = (table: CommandTable): Row[] =>
+  Object.entries(table)
+    .filter(([, entry]) => !entry.hidden)
+    .map(([name, entry]): Row => [names(name, entry.aliases), entry.summary])
+const names = (name: string, aliases: readonly string[] = []): string => [name, ...aliases].join(', ')
+
+/** Help of one command, which may be the word of a group, too. */
+export function commandHelp(calledAs: string, path: readonly string[], command: Command, entry: Entry): string {
+  const line = usageOf([calledAs, ...path].join(' '), command.arguments)
+  const args = Object.values(command.arguments).map((argument): Row => [argument.value, argument.description])
+  const own = Object.entries(command.options).map(optionRow)
+  const shared = Object.entries(everywhere).map(optionRow)
+  const others = 'commands' in entry ? commandRows(entry.commands) : []
+  return text([
+    entry.summary,
+    '',
+    `Usage: ${line}`,
+    ...(others.length > 0 ? [`       ${[calledAs, ...path].join(' ')} COMMAND [OPTIONS]`] : []),
+    ...(command.description ? ['', ...command.description.split('\n').flatMap(wrapped)] : []),
+    ...section('Commands', others),
+    ...section('Arguments', args),
+    ...section('Options', [...own, ...shared]),
+    '',
+    'Examples:',
+    ...command.examples.flatMap(({ line, does }) => [`  # ${does}`, `  ${line.replaceAll('svc3', calledAs)}`]),
+  ])
+}
+
+const lineLength = 120
+
+/** A line as several that are not too long to read. */
+function wrapped(line: string): string[] {
+  const end = line.length <= lineLength ? -1 : line.lastIndexOf(' ', lineLength)
+  return end <= 0 ? [line] : [line.slice(0, end), ...wrapped(line.slice(end + 1))]
+}
+
+export function optionRow([name, option]: readonly [string, Option]): Row {
+  const short = option.short ? `-${option.short}, ` : '    '
+  return [`${short}--${name}${valueText(option)}`, option.description + remark(option)]
+}
+
+const valueText = (option: Option): string => {
+  if (option.type === 'boolean') return ''
+  return ` ${option.type === 'choice' ? option.choices.join('|') : option.value}`
+}
+
+function remark(option: Option): string {
+  if (option.type === 'boolean') return ''
+  if (option.type === 'string' && option.required) return ' (required)'
+  const shown = option.type === 'string' ? (option.defaultText ?? option.default) : option.default
+  const repeat = option.type === 'string' && option.repeatable ? '; may be given several times' : ''
+  return shown === undefined ? repeat : ` (default ${shown})${repeat}`
+}

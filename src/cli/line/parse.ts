@@ -1,0 +1,192 @@
+// The words of a command line → typed values, or one line about what is wrong with them.
+import { parseDuration } from '../../rules/durations.ts'
+import { type Argument, type Arguments, type Command, everywhere, type Option, type Options } from '../command.ts'
+import { didYouMean } from './suggest.ts'
+import { UsageError } from './usage.ts'
+
+type Value = string | number | boolean | readonly string[] | undefined
+export interface Parsed {
+  readonly args: Readonly<Record<string, Value>>
+  readonly options: Readonly<Record<string, Value>>
+}
+
+interface Token {
+  readonly name: string
+  readonly rawName: string
+  readonly value: string | undefined
+  readonly inlineValue: boolean | undefined
+}
+
+/** Whether help was asked for, however wrong the rest may be. */
+export const asksForHelp = (command: Command, words: readonly string[]): boolean =>
+  tokenize({ ...command.options, ...everywhere }, words).options.some(
+    ({ name, value }) => name === 'help' && value !== 'false',
+  )
+
+export function parse(command: Command, words: readonly string[]): Parsed {
+  const options: Options = { ...command.options, ...everywhere }
+  const tokens = tokenize(options, words)
+  const given = new Map<string, string[]>()
+  for (const token of tokens.options) {
+    const values = given.get(token.name) ?? []
+    values.push(checkToken(token, options))
+    given.set(token.name, values)
+  }
+  const args = takeArguments(command, tokens.words, tokens.afterDashes)
+  const entries = Object.entries(options).map(([name, option]) => [name, convert(name, option, given.get(name))])
+  return { args, options: Object.fromEntries(entries) }
+}
+
+interface Tokens {
+  readonly options: Token[]
+  /** Neither options nor values of options, before `--` and after it. */
+  readonly words: string[]
+  readonly afterDashes: string[]
+}
+
+function tokenize(options: Options, words: readonly string[]): Tokens {
+  const config = Object.entries(options).map(([name, option]) => {
+    const type = option.type === 'boolean' ? 'boolean' : 'string'
+    return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
+  })
+  const { tokens } = process.getBuiltinModule('node:util').parseArgs({
+    args: withLongNames(options, words),
+    options: Object.fromEntries(config),
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  })
+  const end = tokens.find((token) => token.kind === 'option-terminator')?.index ?? words.length
+  const plain = tokens.filter((token) => token.kind === 'positional')
+  return {
+    options: tokens.filter((token) => token.kind === 'option'),
+    words: plain.filter(({ index }) => index < end).map(({ value }) => value),
+    afterDashes: plain.filter(({ index }) => index > end).map(({ value }) => value),
+  }
+}
+
+/** `-o=json` as `--output=json`: Node takes the sign for a part of the value, or for an option. */
+function withLongNames(options: Options, words: readonly string[]): string[] {
+  const end = words.indexOf('--')
+  return words.map((word, index) => {
+    if (word[0] !== '-' || word[2] !== '=' || (end !== -1 && index > end)) return word
+    const name = Object.keys(options).find((each) => options[each]?.short === word[1])
+    return name === undefined ? word : `--${name}${word.slice(2)}`
+  })
+}
+
+/** The text of an option that is known and used as it should be. */
+function checkToken(token: Token, options: Options): string {
+  const { name, rawName, value, inlineValue } = token
+  const option = Object.hasOwn(options, name) ? options[name] : undefined
+  if (!option) throw new UsageError(unknownOption(token, options))
+  if (option.type === 'boolean') {
+    // Not repeated: what is glued to --password-stdin may be a password.
+    if (value !== undefined && value !== 'true' && value !== 'false')
+      throw new UsageError(`${rawName} takes no value but true and false`)
+    return value ?? 'true'
+  }
+  const wanted = option.type === 'choice' ? option.choices.join('|') : option.value
+  if (value === undefined) throw new UsageError(`${rawName} needs a value: ${rawName} ${wanted}`)
+  if (!inlineValue && value.length > 1 && value.startsWith('-')) {
+    const advice = `write --${name}=${wanted} when it begins with a dash`
+    throw new UsageError(`${rawName} needs a value, and what follows looks like an option; ${advice}`)
+  }
+  return value
+}
+
+function unknownOption({ name, rawName }: Token, options: Options): string {
+  if (name.length === 1) return `unknown option ${rawName}`
+  // A value that was glued to the name must not be shown when it may be a secret.
+  const glued = Object.keys(options).find((known) => options[known]?.secret && name.startsWith(known))
+  if (glued) return `unknown option --${glued}…; write --${glued}=VALUE or --${glued} VALUE`
+  return `unknown option ${rawName}${didYouMean(
+    rawName,
+    Object.keys(options).map((known) => `--${known}`),
+  )}`
+}
+
+function convert(name: string, option: Option, given: readonly string[] | undefined): Value {
+  const last = given?.at(-1)
+  if (option.type === 'boolean') return last === 'true'
+  if (option.type === 'string' && option.repeatable) return given ?? []
+  if (given && given.length > 1 && new Set(given).size > 1) throw new UsageError(`--${name} is given twice`)
+  if (last === undefined) {
+    if (option.type === 'string' && option.required) throw new UsageError(`--${name} ${option.value} is missing`)
+    return option.default
+  }
+  if (option.type === 'string' && last === '' && !option.secret) throw new UsageError(`--${name} is empty`)
+  if (option.type === 'integer') return integer(name, option.min, option.max, last)
+  if (option.type === 'minutes') return minutes(name, option.max, last)
+  if (option.type === 'choice' && !option.choices.includes(last)) {
+    const known = option.choices.join(', ')
+    throw new UsageError(`--${name} "${last}" is not one of ${known}${didYouMean(last, option.choices)}`)
+  }
+  return last
+}
+
+function integer(name: string, min: number, max: number, text: string): number {
+  const value = /^-?\d+$/.test(text) ? Number(text) : Number.NaN
+  if (value >= min && value <= max) return value
+  throw new UsageError(`--${name} "${text}" is not a whole number from ${min} to ${max}`)
+}
+
+function minutes(name: string, max: number, text: string): number {
+  const seconds = /^\d+$/.test(text) ? Number(text) * 60 : (parseDuration(text) ?? 0)
+  if (seconds >= 1 && seconds <= max * 60) return seconds / 60
+  throw new UsageError(
+    `--${name} "${text}" is not a number of minutes from 1 to ${max}, nor a time such as 90s or 1h30m`,
+  )
+}
+
+function takeArguments(
+  command: Command,
+  before: readonly string[],
+  afterDashes: readonly string[],
+): Record<string, Value> {
+  const takesRest = Object.values(command.arguments).some((argument) => argument.afterDashes)
+  const words = takesRest ? before : [...before, ...afterDashes]
+  // No name or address of ours begins so; an option that went astray may carry a secret, and is not repeated.
+  if (words.some((word) => word.startsWith('-') && word !== '-')) {
+    throw new UsageError('an argument begins with a dash: options go before "--"')
+  }
+  const rest = [...words]
+  const values = Object.entries(command.arguments).map(([name, argument]): [string, Value] => {
+    if (argument.afterDashes) return [name, afterDashes]
+    if (argument.repeatable && (rest.length > 0 || !argument.required)) return [name, rest.splice(0)]
+    const word = rest.shift()
+    if (word === undefined && argument.required)
+      throw new UsageError(`${argument.value} is missing: ${argument.description}`)
+    if (word === '') throw new UsageError(`${argument.value} is empty`)
+    return [name, word]
+  })
+  if (rest.length > 0) throw new UsageError(tooMany(command, rest))
+  return Object.fromEntries(values)
+}
+
+function tooMany(command: Command, rest: readonly string[]): string {
+  const hasSecret = [...Object.values(command.options), ...Object.values(command.arguments)].some(
+    ({ secret }) => secret,
+  )
+  const allowed = argumentsText(command.arguments) || 'no arguments'
+  // An unquoted password with blanks ends up here: it must not be shown.
+  if (hasSecret)
+    return `${rest.length} more argument${rest.length > 1 ? 's' : ''} than expected (${allowed}); quote values with blanks`
+  return `unexpected argument "${rest[0]}" (expected ${allowed})`
+}
+
+const argumentText = ({ value, required, repeatable, afterDashes }: Argument): string => {
+  const text = `${afterDashes ? '-- ' : ''}${value}${repeatable ? '…' : ''}`
+  return required ? text : `[${text}]`
+}
+export const argumentsText = (args: Arguments): string => Object.values(args).map(argumentText).join(' ')
+
+/** How a command is called: what follows `--` stands last. */
+export function usageOf(name: string, args: Arguments): string {
+  const all = Object.values(args)
+  const [rest, before] = [
+    all.filter((argument) => argument.afterDashes),
+    all.filter((argument) => !argument.afterDashes),
+  ]
+  return [name, ...before.map(argumentText), '[OPTIONS]', ...rest.map(argumentText)].join(' ')
+}

@@ -1,0 +1,90 @@
+// Every command of the table with its own options in any combination, against a service that finds nothing: a known exit
+// code, plain lines, no secret. With the lines about credentials and about VMs, 5,000 in all.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, it } from 'node:test'
+import fc from 'fast-check'
+import { run } from '../../../test/support/rigs/cli-host.ts'
+import { type FakeService, startFakeService } from '../../../test/support/stand-ins/api.ts'
+import { serve } from '../../../test/support/stand-ins/fleet.ts'
+import { everywhere, type Options } from '../command.ts'
+import { pagesOf } from '../reference/pages.ts'
+
+let service: FakeService
+let folder: string
+before(async () => {
+  service = await startFakeService()
+  serve(service, {})
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-lines-'))
+  // "migrate scan .." would otherwise read all that others have left in the folder for temporary files.
+  fs.mkdirSync(path.join(folder, 'inside'))
+})
+after(async () => {
+  fs.rmSync(folder, { recursive: true })
+  await service[Symbol.asyncDispose]()
+})
+
+const secret = 'planted-secret'
+const values = [
+  'demo',
+  'svc-ios',
+  '4',
+  '0',
+  '-1',
+  '2h',
+  'a=b',
+  'https://ghcr.io',
+  'json',
+  'none',
+  'x/y',
+  '',
+  ' ',
+  '..',
+  'é',
+  '日本',
+]
+const value = fc.oneof(fc.constantFrom(...values), fc.string({ unit: 'binary', maxLength: 10 }))
+const commands = (await pagesOf()).flatMap(({ words, command }) => (command ? [{ words, command }] : []))
+
+/** An option with a value, without one, or glued to it; a word; now and then something that belongs nowhere. */
+const line = fc.constantFrom(...commands).chain(({ words, command }) => {
+  const options: Options = { ...command.options, ...everywhere }
+  const names = Object.entries(options).filter(([name]) => name !== 'debug')
+  const option = fc
+    .tuple(fc.constantFrom(...names), value, fc.integer({ min: 0, max: 4 }))
+    .map(([[name, { type, secret: isSecret, short }], text, form]) => {
+      const given = isSecret ? secret : text
+      const forms = [
+        [`--${name}`, given],
+        [`--${name}=${given}`],
+        [`--${name}`],
+        [short ? `-${short}` : `--${name}`, given],
+      ]
+      return (type === 'boolean' && form < 3 ? [`--${name}`] : forms[form]) ?? [`--${name}x`]
+    })
+  const word = fc.oneof(
+    { weight: 3, arbitrary: option },
+    { weight: 3, arbitrary: value.map((text) => [text]) },
+    { weight: 1, arbitrary: fc.constantFrom(['--'], ['-'], ['--nope'], ['-Z'], ['--__proto__=x']) },
+  )
+  return fc.array(word, { maxLength: 5 }).map((parts) => [...words, ...parts.flat()])
+})
+const said = /^(svc3: |Waiting for VM [a-z0-9-]+ to be deployed\.$)/
+const exits = [0, 1, 2, 3, 5, 6]
+
+it('any 1,200 of them end well', async () => {
+  const env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token, XDG_CONFIG_HOME: folder, PATH: '/nowhere' }
+  const property = fc.asyncProperty(line, fc.string({ maxLength: 6 }), async (words, input) => {
+    const { exitCode, stdout, stderr } = await run(words, { env, input, workingDir: path.join(folder, 'inside') })
+    const lines = stderr.split('\n').slice(0, -1)
+    assert.ok(exits.includes(exitCode), `exit code ${exitCode}: ${stderr}`)
+    for (const text of lines) assert.match(text, said)
+    assert.ok(!new RegExp(`\\n\\s+at |${secret}|TypeError|undefined|\\[object`).test(stderr), stderr)
+    assert.ok(exitCode !== 2 || stdout === '', stdout)
+    // Where a service does not run, or a host is not fit, the table says so, and the code with it.
+    assert.ok(exitCode === 0 || lines.length > 0 || (exitCode === 1 && stdout !== ''))
+  })
+  await fc.assert(property, { numRuns: 1_200 })
+})

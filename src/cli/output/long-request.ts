@@ -1,0 +1,67 @@
+// A change that takes seconds to minutes, and answers when it is done. It outlives a restart of the service: the same
+// request is sent again under the same key, and the service goes on where it was. Ctrl-C ends the waiting only.
+import { ApiError } from '../../api/errors.ts'
+import type { Operation, ResponseOf } from '../../api/operation.ts'
+import type { CallInput, Client } from '../../client/client.ts'
+import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
+import { ConnectionError } from '../../client/transport.ts'
+import type { Context } from '../context.ts'
+import { Interrupted } from '../line/usage.ts'
+
+const policy: RetryPolicy = { attempts: 0, firstDelayMs: 200, maxDelayMs: 3_000, maxRetryAfterMs: 30_000 }
+/** A service that is not back by then has more than a restart on its hands. */
+const restartMs = 60_000
+const heldMs = 5_000
+
+export interface LongRequest {
+  readonly timeoutMs: number
+  /** The command that shows how it went, without the program's name. */
+  readonly lookAgain: string
+}
+
+/** The client MUST be one that sends each request once (`attempts: 1`): which failures pass is decided here. */
+export async function longRequest<O extends Operation & { readonly method: 'POST' }>(
+  { signal, host }: Pick<Context, 'signal' | 'host'>,
+  client: Client,
+  operation: O,
+  input: CallInput<O>,
+  { timeoutMs, lookAgain }: LongRequest,
+): Promise<ResponseOf<O>> {
+  const idempotencyKey = `cli-${Date.now().toString(36)}-${process.pid}-${Math.random().toString(36).slice(2)}`
+  const startMs = performance.now()
+  let isSent = false
+  let failingSinceMs: number | undefined
+  for (let attempt = 1; ; attempt++) {
+    const tryMs = performance.now()
+    const leftMs = Math.max(1, timeoutMs - (tryMs - startMs))
+    try {
+      const call = client.call as (operation: Operation, input: unknown) => Promise<ResponseOf<O>>
+      return await call(operation, { ...input, idempotencyKey, signal, timeoutMs: leftMs })
+    } catch (error) {
+      if (signal.aborted)
+        throw new Interrupted('interrupted', `what was begun goes on; "${host.calledAs} ${lookAgain}" shows it`)
+      if (error instanceof ConnectionError && error.fault === 'timeout') {
+        const hint = `what was begun goes on; "${host.calledAs} ${lookAgain}" shows it`
+        throw new ConnectionError('timeout', error.address, error.message, hint, error)
+      }
+      const nowMs = performance.now()
+      // A try that held for a while had reached the service: its patience begins anew.
+      if (failingSinceMs === undefined || nowMs - tryMs > heldMs) failingSinceMs = nowMs
+      const isOver = nowMs - failingSinceMs > restartMs || nowMs - startMs > timeoutMs
+      if (isOver || !isPassing(error, isSent)) throw error
+      isSent = true
+      await wait(delayMs(error, attempt), signal).catch(() => undefined)
+    }
+  }
+}
+
+/** Nobody listening is final at the start, and a restart once somebody has. */
+const isPassing = (error: unknown, isSent: boolean): boolean =>
+  error instanceof ConnectionError
+    ? error.fault === 'lost' || (error.fault === 'refused' && isSent)
+    : error instanceof ApiError && (error.code === 503 || error.code === 429)
+
+function delayMs(error: unknown, attempt: number): number {
+  const askedMs = error instanceof ApiError ? (error.options.retryAfterSeconds ?? 0) * 1_000 : 0
+  return Math.min(askedMs, policy.maxRetryAfterMs) + backOff(attempt, policy, Math.random)
+}

@@ -1,0 +1,99 @@
+// Answers in the four formats. A table is two things: aligned for eyes on a terminal, tab-separated and exact in a pipe.
+import { roughSize } from '../../rules/sizes.ts'
+import type { Format } from '../command.ts'
+import type { Limits } from './table.ts'
+
+/** A time stands in its wire form, a size in bytes; a terminal shows how long ago that was, and how much that is. */
+export type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
+
+export interface Column<T> {
+  readonly header: string
+  /** Only with `-o wide`. */
+  readonly wide?: true
+  /** Is shown whole where a terminal is narrow; `always`: nor is it left out. */
+  readonly keep?: 'whole' | 'always'
+  cell(item: T): Cell
+}
+
+export interface Rendering {
+  readonly format: Format
+  readonly isTerminal: boolean
+  readonly color: boolean
+  readonly now: Date
+  /** Of the terminal, where that is known. */
+  readonly columns?: number | undefined
+}
+
+export async function render<T>(items: readonly T[], columns: readonly Column<T>[], how: Rendering): Promise<string> {
+  const { format, isTerminal, now } = how
+  if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`
+  if (format === 'yaml') return (await import('./yaml.ts')).toYaml(items)
+  const shown = columns.filter((column) => format === 'wide' || !column.wide)
+  const rows = items.map((item) => shown.map((column) => cellText(column.cell(item), isTerminal ? now : undefined)))
+  const headers = shown.map((column) => column.header)
+  if (!isTerminal) return [headers, ...rows].map((row) => `${row.join('\t')}\n`).join('')
+  const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
+  const layout = layoutOf(widthsOf([headers, ...rows]), how.columns, limitsOf(shown, format))
+  return `${linesOf(headers, rows, layout, { color: how.color }).join('\n')}\n`
+}
+
+/** A table that grows: the text for one more item, under the header, which comes with the first. */
+export async function growingTable<T>(columns: readonly Column<T>[], how: Rendering): Promise<(item: T) => string> {
+  const { format, isTerminal } = how
+  const { layoutOf, linesOf, widthsOf } = await import('./table.ts')
+  const style = { color: how.color }
+  const shown = columns.filter((column) => format === 'wide' || !column.wide)
+  const headers = shown.map((column) => column.header)
+  let widths = headers.map((header) => header.length)
+  let isFirst = true
+  return (item) => {
+    const row = shown.map((column) => cellText(column.cell(item), isTerminal ? how.now : undefined))
+    widths = widthsOf([row]).map((width, index) => Math.max(width, widths[index] ?? 0))
+    const lines = isTerminal
+      ? linesOf(headers, [row], layoutOf(widths, how.columns, limitsOf(shown, format)), style)
+      : [headers, row].map((cells) => cells.join('\t'))
+    const text = lines.slice(isFirst ? 0 : 1).map((line) => `${line}\n`)
+    isFirst = false
+    return text.join('')
+  }
+}
+
+/** Whoever asks for all columns gets them, also where they do not fit. */
+const limitsOf = (shown: readonly { readonly keep?: Limits['keeps'][number] }[], format: Format): Limits => ({
+  keeps: shown.map(({ keep }) => keep),
+  overflows: format === 'wide',
+})
+
+/** `now` on a terminal only. */
+function cellText(cell: Cell, now: Date | undefined): string {
+  if (cell === undefined) return now ? '-' : ''
+  if (typeof cell !== 'object') return visible(String(cell))
+  if ('bytes' in cell) return now ? roughSize(cell.bytes) : String(cell.bytes)
+  return now ? ago(cell.time, now) : visible(cell.time)
+}
+
+/** Control characters would break the table or play tricks with the terminal: they are shown, not sent. */
+export const visible = (text: string): string =>
+  text.replace(
+    /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu,
+    (character) => escapes[character] ?? hex(character),
+  )
+
+const escapes: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r' }
+const hex = (character: string): string => `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
+
+const units = [
+  { seconds: 86_400, name: 'd' },
+  { seconds: 3_600, name: 'h' },
+  { seconds: 60, name: 'min' },
+] as const
+const longAgoSeconds = 30 * 86_400
+
+/** "2 h ago"; the date when that is long ago; the time as it stands when it is none or lies ahead. */
+export function ago(time: string, now: Date): string {
+  const seconds = Math.floor((now.getTime() - Date.parse(time)) / 1000)
+  if (!(seconds >= -60)) return visible(time)
+  if (seconds >= longAgoSeconds) return visible(time.slice(0, 10))
+  const unit = units.find((candidate) => seconds >= candidate.seconds)
+  return unit ? `${Math.floor(seconds / unit.seconds)} ${unit.name} ago` : 'just now'
+}

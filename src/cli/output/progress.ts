@@ -1,0 +1,165 @@
+// What happens while a command waits, for everything that takes long: a line that changes for each thing on a terminal,
+// with bytes, rate and time left where bytes move; now and then a plain line in a log; nothing where only the answer is
+// wanted.
+import type { Context } from '../context.ts'
+import { visible } from './output.ts'
+import { type Bytes, startRate } from './rate.ts'
+import { cut, widthOf } from './text-width.ts'
+
+export interface Step {
+  /** What is done now; may be empty where bytes say it. */
+  readonly text: string
+  readonly percent?: number | undefined
+  readonly bytes?: Bytes | undefined
+}
+
+export interface Progress {
+  show(step: Step): void
+  /** Before anything else is written: takes the changing line away. */
+  end(): void
+}
+
+/** Several things at once, such as the parts of an image. */
+export interface Board {
+  item(what: string): Progress
+  /** Takes all lines away. */
+  end(): void
+}
+
+const tickMs = 1_000
+/** Bytes come faster than eyes. */
+const terminalMs = 200
+const logMs = 10_000
+/** A step that goes on for long says so. */
+const sameStepMs = 30_000
+/** Shorter waits need no clock. */
+const patienceSeconds = 2
+const barWidth = 20
+const usualColumns = 80
+const maxLines = 8
+
+/** `what` is being waited for, such as `vm demo`. */
+export function startProgress(context: Context, what: string): Progress {
+  const board = startBoard(context)
+  const { show } = board.item(what)
+  return { show, end: () => board.end() }
+}
+
+export function startBoard({ host, isTalking }: Context): Board {
+  if (!isTalking) return { item: () => ({ show: () => undefined, end: () => undefined }), end: () => undefined }
+  return host.stderr.isTerminal ? changingLines(host.stderr) : plainLines(host.stderr, host.calledAs)
+}
+
+type Stderr = Context['host']['stderr']
+
+function plainLines(stderr: Stderr, calledAs: string): Board {
+  return {
+    item(what) {
+      const rate = startRate(performance.now())
+      let last = ''
+      let shownMs = performance.now()
+      return {
+        show(step) {
+          const nowMs = performance.now()
+          const isNew = step.text !== last
+          if (step.bytes) rate(step.bytes, nowMs)
+          if (!isNew && nowMs - shownMs < (step.bytes ? logMs : sameStepMs)) return
+          if (!isNew && step.bytes === undefined && step.percent === undefined) return
+          last = step.text
+          shownMs = nowMs
+          const { text, percent } = shownStep(step, rate, nowMs)
+          stderr.write(`${calledAs}: ${what}: ${text}${percent === undefined || isNew ? '' : ` (${percent} %)`}\n`)
+        },
+        end: () => undefined,
+      }
+    },
+    end: () => undefined,
+  }
+}
+
+interface Line {
+  readonly what: string
+  readonly startMs: number
+  readonly rate: ReturnType<typeof startRate>
+  step: Step | undefined
+}
+
+function changingLines(stderr: Stderr): Board {
+  const lines: Line[] = []
+  let drawn = 0
+  let drawnMs = 0
+  let timer: ReturnType<typeof setInterval> | undefined
+  const clear = (): void => {
+    if (drawn === 0) return
+    stderr.write(`${'\r\x1b[2K\x1b[1A'.repeat(drawn - 1)}\r\x1b[2K`)
+    drawn = 0
+  }
+  const draw = (): void => {
+    const shown = lines.filter(({ step }) => step !== undefined)
+    const texts = shown.slice(0, maxLines).map((line) => lineText(line, columnsOf(stderr)))
+    if (shown.length > maxLines) texts[maxLines - 1] = `and ${shown.length - maxLines + 1} more`
+    // The first line is where the cursor was when the last ones had been drawn; more than before are drawn anew.
+    const back = drawn > 1 ? `\r\x1b[${drawn - 1}A` : '\r'
+    if (texts.length < drawn) clear()
+    if (texts.length > 0) stderr.write(`${drawn > 0 ? back : '\r'}${texts.map((text) => `\x1b[2K${text}`).join('\n')}`)
+    drawn = texts.length
+    drawnMs = performance.now()
+  }
+  const stop = (): void => {
+    clearInterval(timer)
+    timer = undefined
+  }
+  return {
+    item(what) {
+      const startMs = performance.now()
+      const line: Line = { what, startMs, rate: startRate(startMs), step: undefined }
+      lines.push(line)
+      timer ??= setInterval(draw, tickMs)
+      return {
+        show(step) {
+          const isSoon = step.bytes !== undefined && line.step?.text === step.text
+          line.step = step
+          if (isSoon && performance.now() - drawnMs < terminalMs) return
+          draw()
+        },
+        end() {
+          lines.splice(lines.indexOf(line), 1)
+          draw()
+          if (lines.length === 0) stop()
+        },
+      }
+    },
+    end() {
+      stop()
+      clear()
+      lines.length = 0
+    },
+  }
+}
+
+function lineText({ what, startMs, rate, step = { text: '' } }: Line, columns: number): string {
+  const nowMs = performance.now()
+  const seconds = Math.floor((nowMs - startMs) / 1_000)
+  const clock = seconds < patienceSeconds ? '' : ` (${seconds} s)`
+  const { text, percent } = shownStep(step, rate, nowMs)
+  // One column is left free: a full line would wrap, and could not be taken back.
+  const room = columns - widthOf(clock) - 1
+  const whole = `${what}: ${text}${bar(percent)}`
+  const withoutBar = `${what}: ${text}${percent === undefined ? '' : ` ${percent} %`}`
+  return (widthOf(whole) <= room ? whole : cut(withoutBar, room)) + clock
+}
+
+function shownStep(step: Step, rate: Line['rate'], nowMs: number): { text: string; percent: number | undefined } {
+  const moved = step.bytes && rate(step.bytes, nowMs)
+  const text = [step.text, moved?.text].filter(Boolean).join(': ')
+  return { text: visible(text), percent: step.percent ?? moved?.percent }
+}
+
+/** Some terminals do not know their own width, and say 0. */
+const columnsOf = ({ columns }: Stderr): number => Math.max(20, columns || usualColumns)
+
+function bar(percent: number | undefined): string {
+  if (percent === undefined) return ''
+  const filled = Math.round((Math.min(100, Math.max(0, percent)) / 100) * barWidth)
+  return ` [${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}] ${percent} %`
+}

@@ -1,0 +1,52 @@
+// How fast bytes come, and how long the rest will take.
+import { timeLeft } from '../../rules/durations.ts'
+import { roughSize } from '../../rules/sizes.ts'
+
+export interface Bytes {
+  readonly done: number
+  readonly total: number
+  /** Were there before it began, as when an upload goes on: they say nothing about the rate. */
+  readonly from?: number
+}
+
+/** Long enough to be steady, short enough to notice that it became slower. */
+const windowMs = 15_000
+
+/** Fed with each step; returns what to say of it. */
+export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { text: string; percent: number } {
+  let samples: { readonly atMs: number; readonly done: number }[] = []
+  return ({ done, total, from = 0 }, nowMs) => {
+    if (samples.length === 0) samples.push({ atMs: startMs, done: from })
+    // What was sent anew makes the count fall: it begins again.
+    if (done < (samples.at(-1)?.done ?? 0)) samples = [{ atMs: nowMs, done }]
+    const isOld = ({ atMs }: { atMs: number }): boolean => nowMs - atMs > windowMs
+    while (samples.length > 1 && samples[1] && isOld(samples[1])) samples.shift()
+    const [first = { atMs: startMs, done: from }] = samples
+    samples.push({ atMs: nowMs, done })
+    return transferText({
+      bytes: done,
+      totalBytes: total,
+      startBytes: first.done,
+      seconds: (nowMs - first.atMs) / 1_000,
+    })
+  }
+}
+
+export interface Transferred {
+  readonly bytes: number
+  readonly totalBytes: number
+  readonly startBytes: number
+  readonly seconds: number
+}
+
+export function transferText({ bytes, totalBytes, startBytes, seconds }: Transferred): {
+  text: string
+  percent: number
+} {
+  const rate = (bytes - startBytes) / Math.max(seconds, 0.001)
+  const left = rate > 0 && bytes < totalBytes ? `, ${timeLeft((totalBytes - bytes) / rate)} left` : ''
+  return {
+    text: `${roughSize(bytes)} of ${roughSize(totalBytes)}, ${roughSize(rate)}/s${left}`,
+    percent: totalBytes === 0 ? 100 : Math.min(100, Math.floor((bytes / totalBytes) * 100)),
+  }
+}

@@ -1,0 +1,81 @@
+// Tests about the table itself: nothing is missing, everything explains itself, examples are real.
+import assert from 'node:assert/strict'
+import fs from 'node:fs'
+import path from 'node:path'
+import { describe, it } from 'node:test'
+import { run } from '../../../test/support/rigs/cli-host.ts'
+import { exampleWords } from '../../../test/support/tools/example-words.ts'
+import { type CommandTable, commands, type Leaf } from '../commands/index.ts'
+import { tour } from '../line/help.ts'
+import { isLeaf, locate } from '../line/locate.ts'
+import { parse } from '../line/parse.ts'
+
+function leaves(table: CommandTable, path: readonly string[] = []): { words: string[]; leaf: Leaf }[] {
+  return Object.entries(table).flatMap(([name, entry]) => [
+    ...(isLeaf(entry) ? [{ words: [...path, name], leaf: entry }] : []),
+    ...('commands' in entry ? leaves(entry.commands, [...path, name]) : []),
+  ])
+}
+const all = leaves(commands)
+const folder = path.join(import.meta.dirname, '../commands')
+
+/** The words after the program's name, as a shell would pass them. */
+function wordsOf(line: string): string[] {
+  const found = exampleWords(line)
+  assert.ok(found, `"${line}" does not call svc3`)
+  return found.words
+}
+
+describe('the table of commands', () => {
+  it('has every file that defines a command, once', async () => {
+    const files = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
+    const loaded = await Promise.all(all.map(({ leaf }) => leaf.load()))
+    const defined = files.filter((file) =>
+      fs.readFileSync(path.join(folder, file), 'utf8').includes('export const command ='),
+    )
+    const modules = await Promise.all(
+      defined.map((file) => import(path.join(folder, file)) as Promise<{ command: unknown }>),
+    )
+    assert.equal(new Set(loaded.map(({ command }) => command)).size, new Set(all.map(({ leaf }) => leaf)).size)
+    assert.deepEqual(new Set(modules.map(({ command }) => command)), new Set(loaded.map(({ command }) => command)))
+  })
+
+  it('has one meaning for each word', () => {
+    const tables = [
+      commands,
+      ...Object.values(commands).flatMap((entry) => ('commands' in entry ? [entry.commands] : [])),
+    ]
+    for (const table of tables) {
+      const words = Object.entries(table).flatMap(([name, entry]) => [name, ...(entry.aliases ?? [])])
+      assert.equal(new Set(words).size, words.length)
+    }
+  })
+
+  it('leads from the first help to the last step: every line of the tour parses', async () => {
+    assert.ok(tour().length >= 6)
+    for (const { line } of tour()) {
+      const { found, rest } = locate(wordsOf(line))
+      assert.ok(isLeaf(found))
+      const { command } = await found.load()
+      assert.doesNotThrow(() => parse(command, rest), line)
+    }
+  })
+
+  for (const { words, leaf } of all) {
+    it(`${words.join(' ')}: help renders, fits, and its examples parse`, async () => {
+      const { exitCode, stdout, stderr } = await run([...words, '--help'])
+      assert.deepEqual([exitCode, stderr], [0, ''])
+      assert.ok(stdout.startsWith(`${leaf.summary}\n\nUsage: svc3 ${words.join(' ')}`))
+      for (const line of stdout.split('\n')) assert.ok(line.length <= 130 && line === line.trimEnd(), line)
+      const { command } = await leaf.load()
+      const shorts = Object.values(command.options).flatMap((option) => option.short ?? [])
+      assert.equal(new Set([...shorts, 'h']).size, shorts.length + 1)
+      for (const { line } of command.examples) {
+        assert.ok(stdout.includes(line))
+        const { found, rest } = locate(wordsOf(line))
+        assert.equal(found, leaf)
+        assert.doesNotThrow(() => parse(command, rest))
+      }
+    })
+  }
+})

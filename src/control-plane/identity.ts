@@ -1,0 +1,112 @@
+// Which identity provider the service trusts: the organisation's own when one is configured, otherwise the built-in one.
+import fs from 'node:fs'
+import path from 'node:path'
+import { createIdentity, type Identity } from '../auth/login/oidc.ts'
+import { remoteKeys } from '../auth/login/provider-keys.ts'
+import { storedUsedTokens } from '../auth/login/used-tokens.ts'
+import {
+  createLocalIssuer,
+  type LocalIssuer,
+  localAdminGroup,
+  localClientId,
+  localConsoleClientId,
+} from '../auth/provider/issuer.ts'
+import { loadIssuerKeys } from '../auth/provider/issuer-keys.ts'
+import { LocalUsers, type UserDirectory, usersFile } from '../auth/provider/local-users.ts'
+import { storedThrottle } from '../auth/provider/stored-throttle.ts'
+import { StoredUsers } from '../auth/provider/stored-users.ts'
+import type { Secrets } from '../auth/secrets.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
+import type { Settings } from '../server/settings.ts'
+import type { Collections } from '../store/records/collections.ts'
+
+export interface IdentityPart {
+  readonly identity: Identity
+  /** Only without a configured provider. */
+  readonly localIssuer?: LocalIssuer
+  readonly localUsers?: UserDirectory
+  /** Of users of the built-in provider: whether they are still there. */
+  isCurrentUser(uid: string): boolean
+}
+
+export interface IdentityInput {
+  readonly dataFolder: string
+  /** Users are in the store then, where every server finds them. */
+  readonly isShared: boolean
+  readonly settings: Settings
+  readonly collections: Collections
+  readonly secrets: Secrets
+  readonly clock: Clock
+  readonly log: Log
+  /** Known once the service listens. */
+  readonly apiUrl: () => string
+}
+
+export async function openIdentity(input: IdentityInput): Promise<IdentityPart> {
+  const { settings, clock } = input
+  const { issuer, clientId, emailClaim, groupsClaim, adminGroups } = settings.auth
+  if (issuer !== undefined && clientId !== undefined) {
+    const keys = remoteKeys(issuer)
+    const identity = createIdentity({
+      issuer: () => issuer,
+      clientId,
+      emailClaim,
+      groupsClaim,
+      adminGroups,
+      keys,
+      clock,
+      used: storedUsedTokens(input.collections.used),
+    })
+    return { identity, isCurrentUser: () => false }
+  }
+  return openLocal(input)
+}
+
+async function openLocal(input: IdentityInput): Promise<IdentityPart> {
+  const { dataFolder, settings, collections, secrets, clock, log, apiUrl } = input
+  const users = input.isShared ? await openStoredUsers(input) : new LocalUsers(dataFolder, clock)
+  users.list()
+  const keys = await loadIssuerKeys(collections.issuerKeys, secrets, clock)
+  const storage = { logins: collections.logins, secrets, keys, clock }
+  const throttle = storedThrottle({ tries: collections.loginTries, hide: keys.hide, clock })
+  const localIssuer = createLocalIssuer({
+    apiUrl,
+    pathPrefix: settings.console.pathPrefix,
+    users,
+    keys,
+    storage,
+    throttle,
+    log,
+  })
+  const identity = createIdentity({
+    issuer: () => localIssuer.issuer,
+    clientId: localClientId,
+    otherClientIds: [localConsoleClientId],
+    emailClaim: 'email',
+    groupsClaim: 'groups',
+    adminGroups: [localAdminGroup],
+    keys: localIssuer.keys,
+    clock,
+    used: storedUsedTokens(collections.used),
+    uidOf: (subject) => users.byAccountId(subject) && subject,
+  })
+  return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }
+}
+
+/** Those of a server that was alone so far come along, once: its file is then put aside. */
+async function openStoredUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): Promise<StoredUsers> {
+  const failed = (name: string, error: unknown): void => log.error('a sealed record does not open', { name }, error)
+  const users = new StoredUsers(collections.users, secrets, { clock, failed })
+  const file = path.join(dataFolder, usersFile)
+  if (!fs.existsSync(file)) return users
+  if (collections.users.list().length > 0) {
+    log.warn(`${usersFile} is not used: users are in the store that servers share`, { folder: dataFolder })
+    return users
+  }
+  const found = new LocalUsers(dataFolder, clock).list()
+  for (const user of found) await users.put(user)
+  fs.renameSync(file, `${file}.imported`)
+  log.info(`users of ${usersFile} are in the store now`, { folder: dataFolder, count: found.length })
+  return users
+}

@@ -1,0 +1,231 @@
+// Where the images of a cluster are: in the data folder, or in a registry. Both are opened here, and nobody else asks
+// which it is. What the records were begun with is written down with them, so that no server looks in the wrong place.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Collectable } from '../controllers/collect-images.ts'
+import { collect } from '../images/collect.ts'
+import type { ContentStore } from '../images/content.ts'
+import { openStore as openFolder } from '../images/store.ts'
+import { openContentCache } from '../oci/content/cache.ts'
+import { claim } from '../oci/content/owner.ts'
+import { openRegistryContent, type RegistryContent } from '../oci/content/store.ts'
+import { RegistryError } from '../oci/errors.ts'
+import { openRegistry } from '../oci/registry/registry.ts'
+import { type Clock, systemClock } from '../platform/clock.ts'
+import { mayBeThere, readFileIfPresent, whyUnreadable } from '../platform/files.ts'
+import { type Log, silentLog } from '../platform/log.ts'
+import { type ImagesAddress, parseImagesAddress } from '../rules/images-address.ts'
+import { parseSettings, type Settings, SettingsError } from '../server/settings.ts'
+import type { Collections } from '../store/records/collections.ts'
+import { isFault, type Json, type Store, StoreError } from '../store/store.ts'
+import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
+
+export interface ImagePlace {
+  readonly content: ContentStore
+  /** Only where it is a registry. */
+  readonly registry?: RegistryPlace
+  close(): void
+}
+
+export interface RegistryPlace {
+  readonly content: RegistryContent
+  /** Throws when the repository is another cluster's. */
+  claim(cluster: string, signal?: AbortSignal): Promise<void>
+}
+
+export interface ImagePlaceOptions {
+  /** From the command line; otherwise what the settings say. */
+  readonly given: string | undefined
+  readonly settings: Settings['images']
+  readonly environment: NodeJS.ProcessEnv
+  readonly dataFolder: string
+  readonly log: Log
+  readonly clock?: Clock
+}
+
+export const usernameVariable = 'SVC3_IMAGES_USERNAME'
+export const passwordVariable = 'SVC3_IMAGES_PASSWORD'
+const credentialName = 'svc3-images-password'
+export const inFolder = 'folder'
+
+/** Whoever asked asks again; but a registry that restarts is not to fail what is under way. */
+const retry = { attempts: 6, firstDelayMs: 250, maxDelayMs: 3_000, maxRetryAfterMs: 10_000 }
+const idleMs = 30_000
+/** A place that is known is not waited for. */
+const claimMs = { first: 15_000, known: 3_000 }
+
+export const contentFolder = (dataFolder: string): string => path.join(dataFolder, 'content')
+
+/** Throws what is wrong with it. */
+export function addressOfImages({ given, settings }: Pick<ImagePlaceOptions, 'given' | 'settings'>): string {
+  const text = given ?? settings.address
+  return text === undefined ? inFolder : checked(text).text
+}
+
+export async function openImagePlace(options: ImagePlaceOptions): Promise<ImagePlace> {
+  const { dataFolder, settings, environment, log, clock = systemClock } = options
+  // Taken out of the environment in any case, so that no child inherits it.
+  const password = environment[passwordVariable]
+  delete environment[passwordVariable]
+  const address = addressOfImages(options)
+  if (address === inFolder) return { content: await openFolder(contentFolder(dataFolder)), close: () => undefined }
+  const { server, isPlain, repository: name } = checked(address)
+  const { hostname } = new URL(server)
+  const registry = openRegistry({
+    server,
+    allowInsecure: isPlain,
+    credentials: await credentialsOf(settings, environment, password),
+    // The operator has named it, so it may be anywhere; its storage may be beside it, but not on this host.
+    policy: (host) => ({ allowPrivate: true, allowLoopback: host === hostname.replace(/^\[|\]$/g, '') }),
+    ...(settings.caFile !== undefined && {
+      ca: await readNamed(settings.caFile, 'the authority of the registry with the images, images.caFile'),
+    }),
+    retry,
+    idleMs,
+  })
+  const repository = registry.repository(name)
+  const cache = await openContentCache({
+    folder: path.join(dataFolder, 'content-cache'),
+    mostBytes: settings.cacheBytes,
+    failed: (error) => log.error('the cache of images could not be made smaller', {}, error),
+  })
+  const content = openRegistryContent({ repository, cache, log, now: () => clock.now().getTime() })
+  return {
+    content,
+    registry: { content, claim: (cluster, signal) => claim(repository, cluster, signal) },
+    close: () => registry.close(),
+  }
+}
+
+/**
+ * Before images are looked for: that these records have theirs there. Where they have none yet, that is where they go. A
+ * registry that cannot be reached now is one where it has been before.
+ */
+export async function settleImagePlace(
+  place: Pick<ImagePlace, 'registry'>,
+  { store, address, cluster, isInUse, log }: Settled,
+): Promise<void> {
+  const known = await imagePlaceOf(store)
+  const before = known?.value.address ?? (isInUse ? inFolder : address)
+  if (before !== address && isInUse) throw elsewhere(before, address)
+  try {
+    await place.registry?.claim(
+      cluster,
+      AbortSignal.timeout(known?.value.address === address ? claimMs.known : claimMs.first),
+    )
+  } catch (error) {
+    const isDown = (error instanceof RegistryError && error.isPassing) || (error as Error).name === 'TimeoutError'
+    if (!isDown || known?.value.address !== address) throw error
+    log.warn('the registry with the images cannot be reached; starting all the same', {
+      problem: (error as Error).message,
+    })
+  }
+  if (known?.value.address !== address) await writeImagePlace(store, address, known?.rev)
+}
+
+export interface Settled {
+  readonly store: Store
+  readonly address: string
+  readonly cluster: string
+  /** Some record names content, or another server is about to. */
+  readonly isInUse: boolean
+  readonly log: Log
+}
+
+export const imagePlaceOf = async (store: Pick<Store, 'get'>) =>
+  (await store.get(imagesKey)) as { readonly value: ImagePlaceRecord; readonly rev: string } | undefined
+
+export const clusterUid = ({ cluster }: Pick<Collections, 'cluster'>): string => cluster.get('', 'id')?.value.uid ?? ''
+
+export const namesContent = ({ images, isos, vms }: Pick<Collections, 'images' | 'isos' | 'vms'>): boolean =>
+  [images, isos].some((each) => each.list().some(({ value }) => value.content !== undefined)) ||
+  vms.list().some(({ value }) => value.imageContent !== undefined || value.isoContent !== undefined)
+
+/** Before anything is deleted: that it is ours, and that all that records name is held. */
+export const collectableIn = ({ content, claim }: RegistryPlace, cluster: () => string): Collectable => ({
+  async collect(manifests, options) {
+    await claim(cluster(), options.signal)
+    await content.mend(manifests(), options.signal)
+    return collect(content, manifests, options)
+  },
+})
+
+/** Another server may write it at the same time: then it is its word that holds. */
+export async function writeImagePlace(store: Store, address: string, before?: string): Promise<void> {
+  const value = { address } as unknown as Json
+  try {
+    await (before === undefined ? store.create(imagesKey, value) : store.update(imagesKey, value, before))
+  } catch (error) {
+    const found = (await imagePlaceOf(store))?.value.address
+    if (!(isFault(error, 'AlreadyExists') || isFault(error, 'Conflict')) || found === undefined) throw error
+    if (found !== address) throw elsewhere(found, address)
+  }
+}
+
+/** For people: what has to be kept where a backup has no images. */
+export async function imagePlaceName(store: Pick<Store, 'get'>, dataFolder: string): Promise<string> {
+  const address = (await imagePlaceOf(store))?.value.address ?? inFolder
+  return address === inFolder ? contentFolder(dataFolder) : address
+}
+
+/** For commands beside a server, or without one: where these records have their images, as its settings reach it. */
+export async function openKnownPlace(
+  address: string,
+  dataFolder: string,
+  environment: NodeJS.ProcessEnv,
+): Promise<ImagePlace> {
+  const text = await readFileIfPresent(path.join(dataFolder, 'config.json'))
+  const { address: _, ...settings } = parseSettings(text).images
+  const given = address === inFolder ? undefined : address
+  return openImagePlace({ given, settings, environment, dataFolder, log: silentLog })
+}
+
+const placeName = (address: string): string => (address === inFolder ? 'the data folder' : address)
+
+const elsewhere = (before: string, address: string): StoreError =>
+  new StoreError(
+    'Unavailable',
+    `the images of these records are in ${placeName(before)}, not in ${placeName(address)}: start the server ` +
+      `${before === inFolder ? 'without --images' : `with --images ${before}`}, or move them with "svc3 server backup" ` +
+      'and "svc3 server restore"',
+  )
+
+function checked(text: string): ImagesAddress {
+  const parsed = parseImagesAddress(text)
+  if (parsed.ok) return parsed
+  throw new SettingsError(`${parsed.problem}: ${parsed.hint}`)
+}
+
+async function credentialsOf(
+  { username, passwordFile }: Settings['images'],
+  environment: NodeJS.ProcessEnv,
+  given: string | undefined,
+) {
+  const name = environment[usernameVariable] || username
+  const password = given ?? (await passwordIn(passwordFile, environment))
+  if (name === undefined && password === undefined) return undefined
+  if (name !== undefined && password !== undefined) return { username: name, password }
+  throw new SettingsError(
+    name === undefined
+      ? `there is a password for the registry with the images, but no user name: set ${usernameVariable} or images.username`
+      : `there is a user name for the registry with the images, but no password: set ${passwordVariable} or images.passwordFile`,
+  )
+}
+
+async function passwordIn(named: string | undefined, environment: NodeJS.ProcessEnv): Promise<string | undefined> {
+  // The service manager sets the folder for any credential: ours is meant unless it is surely not there.
+  const credential = path.join(environment.CREDENTIALS_DIRECTORY ?? '', credentialName)
+  const isCredential = Boolean(environment.CREDENTIALS_DIRECTORY) && mayBeThere(credential)
+  const file = isCredential ? credential : named
+  if (file === undefined) return undefined
+  const what = `the password for the registry with the images, ${isCredential ? 'the credential' : 'images.passwordFile'}`
+  const password = (await readNamed(file, what)).trimEnd()
+  if (password !== '') return password
+  throw new SettingsError(`${what} ${file}, is empty: put the password there`)
+}
+
+const readNamed = (file: string, what: string): Promise<string> =>
+  fs.readFile(file, 'utf8').catch((error: unknown) => {
+    const why = mayBeThere(file) ? whyUnreadable(error) : 'is not there: correct config.json, or make the file'
+    throw new SettingsError(`${what} ${file}, ${why}`)
+  })

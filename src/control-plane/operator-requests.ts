@@ -1,0 +1,40 @@
+// What a running server does for commands of its operator, because it alone has the data open.
+import { KeyringError, type KeySource } from '../auth/keyring.ts'
+import type { Secrets } from '../auth/secrets.ts'
+import type { SigningKeys } from '../auth/signing-keys.ts'
+import type { ContentStore } from '../images/content.ts'
+import { writeBackup } from '../operator/backup.ts'
+import type { RotationNote, Wish } from '../operator/operator-request.ts'
+import { notOurs, type Rotation, rotateKeyFile } from '../operator/reseal.ts'
+import { caughtUp, currentRev } from '../store/records/caught-up.ts'
+import type { Collections } from '../store/records/collections.ts'
+import type { Store } from '../store/store.ts'
+
+export interface Operated {
+  readonly dataDir: string
+  readonly content: ContentStore
+  readonly keySource: KeySource
+  readonly store: Store
+  readonly collections: Collections
+  readonly secrets: Secrets
+  readonly signingKeys: Pick<SigningKeys, 'rotate'>
+  /** Records that do not open are told loudly. */
+  announced(rotation: Rotation): Rotation
+}
+
+const patienceMs = 10_000
+
+export async function fulfilWish(operated: Operated, wish: Wish): Promise<NonNullable<RotationNote['answer']>> {
+  const { dataDir, content, keySource, store, collections, secrets, signingKeys, announced } = operated
+  switch (wish.name) {
+    case 'master-key':
+      if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
+      return announced(await rotateKeyFile(collections, secrets, keySource.file))
+    case 'signing-keys':
+      // A key that another server made a moment ago is to be revoked as well.
+      await caughtUp(store, collections.signingKeys.view, await currentRev(store), AbortSignal.timeout(patienceMs))
+      return signingKeys.rotate(wish)
+    case 'backup':
+      return writeBackup({ store, dataDir, file: wish.file, withImages: wish.withImages, content })
+  }
+}

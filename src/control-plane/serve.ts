@@ -1,0 +1,149 @@
+// What `svc3 dev` and `svc3 server` have in common: start, say so, leave a note for other programs on this machine,
+// rotate keys on a signal, stop on another.
+import fs from 'node:fs'
+import path from 'node:path'
+import v8 from 'node:v8'
+import { usersFile } from '../auth/provider/local-users.ts'
+import { readRotation, rotateSignal, writeRotation } from '../operator/operator-request.ts'
+import { startLoop } from '../platform/loop.ts'
+import { notifySupervisor } from '../platform/notify.ts'
+import { lookAfterLog } from '../platform/own-log.ts'
+import { isFault } from '../store/store.ts'
+import { type Connection, readConnection, removeConnection, writeConnection } from './connection.ts'
+import { type ControlPlane, type ControlPlaneOptions, startControlPlane } from './control-plane.ts'
+import { startFailure } from './start-failure.ts'
+
+/** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
+const renewEveryMs = 60_000
+const lookMs = 250
+/** By itself Node lets garbage become three times what is in use after a busy hour, and keeps the memory. */
+const leanHeap = '--heap-growing-percent=40'
+
+export interface ServeOptions
+  extends Pick<
+    ControlPlaneOptions,
+    'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'noticeSeconds' | 'internalUrl' | 'images'
+  > {
+  readonly dataDir: string
+  readonly listen: { readonly host: string; readonly port: number }
+  /** What the connection file tells beyond the address and the process; asked again every minute. */
+  note(plane: ControlPlane): Promise<Pick<Connection, 'adminToken'>>
+  /** What runs beside the service in this process. It stops first. */
+  beside?(plane: ControlPlane): Promise<{ stop(): Promise<void> }>
+  /** What is said below the line that the service is ready. */
+  greet(plane: ControlPlane): Promise<string>
+}
+
+/** Returns the exit code, once the service has stopped or could not start. */
+export async function serve(options: ServeOptions): Promise<number> {
+  const { dataDir, listen, note, greet, beside, ...rest } = options
+  v8.setFlagsFromString(leanHeap)
+  outliveReaders()
+  const { stop, hurry } = stopRequested()
+  let plane: ControlPlane
+  try {
+    const place = { dataFolder: dataDir, host: listen.host, port: listen.port, environment: process.env }
+    const started = await Promise.race([startPatiently({ ...place, ...rest }), stop])
+    if (typeof started === 'string') return 0
+    plane = started
+  } catch (error) {
+    for (const line of await startFailure(error, options)) process.stderr.write(`svc3: ${line}\n`)
+    return 1
+  }
+  process.on(rotateSignal, () =>
+    answer(plane, dataDir).catch((error: unknown) =>
+      plane.log.error('what an operator’s command asked for cannot be read or answered', { folder: dataDir }, error),
+    ),
+  )
+  const connect = async (): Promise<void> =>
+    writeConnection(dataDir, { apiUrl: plane.localUrl, ...(await note(plane)), pid: process.pid })
+  await connect()
+  const renewal = startLoop({
+    everyMs: renewEveryMs,
+    isFirstLater: true,
+    run: connect,
+    failed: (error) => plane.log.error('the connection file could not be renewed', {}, error),
+  })
+  // A token goes with the password of its user: whoever sets one on this machine is not to wait for the next minute.
+  const users = path.join(dataDir, usersFile)
+  fs.watchFile(users, { interval: lookMs, persistent: false }, () => renewal.nudge())
+  const nodes = beside?.(plane)
+  const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
+  if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
+  const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
+  if (isUp === true) await notifySupervisor('ready', plane.apiUrl)
+
+  if (isUp instanceof Error) process.stderr.write(`svc3: ${isUp.message}\nsvc3: ${hintOf(isUp)}\n`)
+  const reason = isUp instanceof Error ? isUp : await Promise.race([stop, plane.failed])
+  await notifySupervisor('stopping', 'the data stays')
+  fs.unwatchFile(users)
+  await renewal.stop()
+  // First, so that who waits for this process to end knows that it is ending.
+  await removeConnection(dataDir)
+  if (typeof reason === 'string') plane.log.info('stopping', { signal: reason })
+  else plane.log.error('stopping, because the service cannot go on', {}, reason)
+  const running = await nodes?.catch(() => undefined)
+  await running?.stop()
+  await plane.stop(hurry)
+  await stopLog()
+  process.stdout.write('svc3 stopped\n')
+  return typeof reason === 'string' ? 0 : 1
+}
+
+const hintOf = (error: Error): string =>
+  (error as { options?: { hint?: string } }).options?.hint ?? 'its log above says more; nothing was lost'
+
+/** Who reads our output may go away (a closed pipe, a dead log shipper): the service goes on without. */
+function outliveReaders(): void {
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
+}
+
+/**
+ * A start right after a stop or a kill may find the old process in its last moments. While its connection file is there
+ * it may be serving, and gets two seconds; without the file it is surely starting or stopping, and gets twelve.
+ */
+async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlane> {
+  let refusedMs: number | undefined
+  for (;;) {
+    try {
+      return await startControlPlane(options)
+    } catch (error) {
+      if (!isFault(error, 'Locked')) throw error
+      // From here on: on a busy machine the first try alone may take that long.
+      refusedMs ??= performance.now()
+      const patienceMs = (await readConnection(options.dataFolder)) ? 2_000 : 12_000
+      if (performance.now() - refusedMs > patienceMs) throw error
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  }
+}
+
+/** Carries out what a command of the operator asked for, and tells it what became of it. */
+async function answer(plane: ControlPlane, dataDir: string): Promise<void> {
+  const note = await readRotation(dataDir)
+  if (!note) return plane.log.warn('an operator’s command asked for something, but no request is there')
+  const { id, wish } = note
+  try {
+    await writeRotation(dataDir, { id, wish, answer: await plane.fulfil(wish) })
+    plane.log.info('an operator’s command was carried out', { operation: wish.name })
+  } catch (error) {
+    plane.log.error('an operator’s command could not be carried out', { operation: wish.name }, error)
+    await writeRotation(dataDir, { id, wish, problem: error instanceof Error ? error.message : 'unknown' })
+  }
+}
+
+/** The first signal stops; a second one means that somebody does not want to wait for others to notice. */
+function stopRequested(): { readonly stop: Promise<string>; readonly hurry: AbortSignal } {
+  const { promise, resolve } = Promise.withResolvers<string>()
+  const hurry = new AbortController()
+  let isStopping = false
+  const request = (signal: string): void => {
+    if (isStopping) hurry.abort()
+    isStopping = true
+    resolve(signal)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => request(signal))
+  // A terminal that closes ends the service; without one (nohup) it is nothing to us.
+  process.on('SIGHUP', () => process.stdin.isTTY && request('SIGHUP'))
+  return { stop: promise, hurry: hurry.signal }
+}

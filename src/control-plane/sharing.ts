@@ -1,0 +1,106 @@
+// A server among others on one store: who it is, whom it finds there, and what only the first of them does.
+import { randomUUID } from 'node:crypto'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import type { Tokens } from '../auth/tokens.ts'
+import type { Replicas } from '../controllers/replicate-images.ts'
+import { ContentAwayError, type ContentStore } from '../images/content.ts'
+import { chunksOf } from '../images/manifest.ts'
+import { eachAtOnce } from '../images/pack/parallel.ts'
+import { readManifest } from '../images/stored-manifests.ts'
+import type { Clock } from '../platform/clock.ts'
+import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import type { Log } from '../platform/log.ts'
+import { ServerCalls } from '../server/cluster/server-calls.ts'
+import { Servers } from '../server/cluster/servers.ts'
+import { shareContent } from '../server/cluster/shared-content.ts'
+import { beginEra } from '../server/gate/namespace.ts'
+import { SharedPresence } from '../server/nodes/presence.ts'
+import type { Peers, Services } from '../server/services.ts'
+import type { Certificates } from '../server/tls/certificates.ts'
+import type { Collections } from '../store/records/collections.ts'
+import { version } from './version.ts'
+
+export interface SharingInput {
+  readonly dataFolder: string
+  readonly collections: Collections
+  readonly tokens: Tokens
+  readonly certificates: Certificates
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const askMs = 1_500
+const chunksAtOnce = 4
+
+export const sharedContent = (own: ContentStore, { servers, calls }: Peers, log: Log): ContentStore =>
+  shareContent({ own, others: () => servers.others(), away: () => servers.away(), calls, log })
+
+/** Those that are on this server, or can be brought here: what cannot, nothing on this disk belongs to. */
+export async function* present(content: ContentStore, manifests: Iterable<string>): AsyncGenerator<string> {
+  for (const digest of manifests) if (!content.isShared || (await isHere(content, digest))) yield digest
+}
+
+export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscribe'>): Replicas => ({
+  subscribe: (listener) => servers.subscribe(listener),
+  async bring(digest, signal) {
+    if (!(await isHere(content, digest))) return false
+    let isWhole = true
+    const chunks = new Set([...chunksOf(await readManifest(content, digest, signal))].map((chunk) => chunk.digest))
+    await eachAtOnce(chunks, chunksAtOnce, async (chunk) => {
+      signal.throwIfAborted()
+      if (!(await isHere(content, chunk))) isWhole = false
+    })
+    return isWhole
+  },
+})
+
+/** Reading the size of what is not here brings it. */
+async function isHere(content: ContentStore, digest: string): Promise<boolean> {
+  try {
+    return (await content.size(digest)) !== undefined
+  } catch (error) {
+    if (error instanceof ContentAwayError) return false
+    throw error
+  }
+}
+
+export const settlePresence = async ({ presence }: Pick<Services, 'presence'>): Promise<void> => {
+  if (presence instanceof SharedPresence) await presence.settle()
+}
+
+export async function openSharing({ dataFolder, collections, tokens, certificates, clock, log }: SharingInput) {
+  const self = { id: await identityOf(dataFolder), run: randomUUID(), version }
+  const servers = new Servers({ collections, self, clock, log })
+  const calls = new ServerCalls({ self, tokens, certificates })
+  const known = collections.servers.list().filter(({ value }) => value.id !== self.id)
+  const answers = await Promise.all(known.map(({ value }) => calls.answers(value, askMs)))
+  // With another one there, nodes are being told things already: what they hear belongs to the era that is.
+  const isFirst = !answers.includes(true)
+  if (isFirst || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
+  return { servers, calls, isFirst } satisfies Peers & { isFirst: boolean }
+}
+
+/** The same as long as the folder is: what an earlier process left there, the next one knows for its own. */
+async function identityOf(dataFolder: string): Promise<string> {
+  const file = path.join(dataFolder, 'server.json')
+  const text = await readFileIfPresent(file)
+  const known: unknown = text === undefined ? undefined : JSON.parse(text)
+  if (typeof known === 'object' && known !== null && 'id' in known && typeof known.id === 'string') return known.id
+  const id = randomUUID()
+  await writeFileAtomically(file, `${JSON.stringify({ id }, null, 2)}\n`, { mode: 0o600 })
+  return id
+}
+
+/** Where other servers reach this one: what was given, or where it listens, or an address of this machine. */
+export function internalAddress(given: string | undefined, host: string, localUrl: string): string {
+  if (given !== undefined) return given
+  const { port } = new URL(localUrl)
+  const isEverywhere = host === '0.0.0.0' || host === '::'
+  const outward = Object.values(os.networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .find(({ internal, family }) => !internal && family === 'IPv4')
+  const name = isEverywhere ? (outward?.address ?? '127.0.0.1') : host
+  return `https://${net.isIPv6(name) ? `[${name}]` : name}:${port || 443}`
+}

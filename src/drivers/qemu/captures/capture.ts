@@ -1,0 +1,204 @@
+// Freezes what a VM is in one moment. The order makes it safe: an empty layer is made and written down before QEMU is told
+// to go on with it, and the capture is written down last. Cut off anywhere, QEMU knows where it stands.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { failpoint } from '../../../platform/failpoint.ts'
+import { syncFolder } from '../../../platform/files.ts'
+import type { VmSpec } from '../../driver.ts'
+import { statusOf } from '../control.ts'
+import {
+  activeOf,
+  type Chain,
+  firstNode,
+  type Layer,
+  layerNode,
+  nodeOf,
+  requireChain,
+  settledLayers,
+  writeChain,
+} from '../disks/chain.ts'
+import { newLayer } from '../disks/disks.ts'
+import { makeOverlay, readHeader, syncFile } from '../disks/overlays.ts'
+import type { Qmp } from '../qmp.ts'
+import type { Run } from '../run.ts'
+import {
+  type CaptureRecord,
+  makeCaptureFolder,
+  memoryFile,
+  readCapture,
+  removeStrays,
+  writeCapture,
+} from './captures.ts'
+import { startGuard } from './guard.ts'
+import { flushGuest } from './guest-agent.ts'
+import { endSaving, saveMemory } from './memory.ts'
+import { type Shape, whyNoMemory } from './shape.ts'
+
+export interface CaptureRequest {
+  readonly id: string
+  /** Absent: without memory, and `note` says why. */
+  readonly shape?: Shape | undefined
+  readonly note?: string | undefined
+}
+
+export interface CaptureWish {
+  readonly id: string
+  readonly withMemory: boolean
+}
+
+/** A VM that lives, and what is said to it. */
+export interface Living {
+  readonly qmp: Qmp
+  readonly runtime: string
+}
+
+/** QEMU's words for a VM that does not run and could. */
+const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
+
+/** `run` is absent where it does not run. */
+export function requestOf(vm: VmSpec, { id, withMemory }: CaptureWish, run: Run | undefined): CaptureRequest {
+  if (!withMemory) return { id }
+  const why = run ? whyNoMemory(run.shape, vm) : 'the VM does not run'
+  return why === undefined ? { id, shape: run?.shape } : { id, note: `its memory was not saved: ${why}` }
+}
+
+/** Undefined in place of a living VM: it does not run, and its disk alone is captured. Nobody else works on it meanwhile. */
+export async function takeCapture(
+  folder: string,
+  living: Living | undefined,
+  wanted: CaptureRequest,
+  signal: AbortSignal,
+): Promise<CaptureRecord> {
+  const known = await readCapture(folder, wanted.id)
+  if (known) return known
+  await makeCaptureFolder(folder)
+  await removeStrays(folder)
+  const request = living ? await flushed(living, wanted, signal) : wanted
+  failpoint('capture-flushed')
+  signal.throwIfAborted()
+  try {
+    const { chain, next } = await prepare(folder, living)
+    failpoint('capture-prepared')
+    if (living) await freeze(folder, living, chain, next, request, signal)
+    else await writeChain(folder, { ...withoutNext(chain), layers: [...chain.layers, next] })
+    const record = await recordOf(folder, chain, request)
+    failpoint('capture-frozen')
+    await writeCapture(folder, record)
+    failpoint('capture-recorded')
+    return record
+  } catch (error) {
+    await fs.rm(memoryFile(folder, request.id), { force: true })
+    throw explained(error)
+  }
+}
+
+/** What the guest had not written yet is on its disk, where a guest agent answers; all others are captured as they are. */
+async function flushed(
+  { qmp, runtime }: Living,
+  request: CaptureRequest,
+  signal: AbortSignal,
+): Promise<CaptureRequest> {
+  if ((await statusOf(qmp)) !== 'running') return request
+  if ((await flushGuest(qmp, runtime, signal)) !== 'stuck' || !request.shape) return request
+  return { id: request.id, note: 'its memory was not saved: the guest does not say that its file systems are thawed' }
+}
+
+function explained(error: unknown): unknown {
+  const isFull = error instanceof Error && /ENOSPC|EDQUOT|No space left|Disk quota/i.test(error.message)
+  if (!isFull) return error
+  return new Error(
+    "the host's disk is full: the VM could not be captured and goes on as it was; make room, then try again",
+  )
+}
+
+/** The layer that will be the active one, empty, and a note of it. */
+async function prepare(folder: string, living: Living | undefined): Promise<{ chain: Chain; next: Layer }> {
+  const chain = await requireChain(folder)
+  const active = activeOf(chain)
+  const { virtualBytes } = await readHeader(path.join(folder, active.file))
+  const next = newLayer()
+  await makeOverlay(path.join(folder, next.file), { name: active.file, format: 'qcow2' }, virtualBytes)
+  await syncFolder(folder)
+  const settled: Chain = { ...withoutNext(chain), layers: settledLayers(chain) }
+  const goesOn = living !== undefined && (await statusOf(living.qmp)) === 'running'
+  await writeChain(folder, { ...settled, next, goesOn })
+  return { chain: settled, next }
+}
+
+async function freeze(
+  folder: string,
+  { qmp, runtime }: Living,
+  chain: Chain,
+  next: Layer,
+  { id, shape }: CaptureRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  using guards = new DisposableStack()
+  const goesOn = (await statusOf(qmp)) === 'running'
+  try {
+    const node = layerNode(path.join(folder, next.file), false)
+    await qmp.execute('blockdev-add', { 'node-name': nodeOf(next), ...node, backing: null })
+    failpoint('capture-added')
+    if (goesOn) guards.use(startGuard(runtime))
+    await qmp.execute('stop')
+    failpoint('capture-stopped')
+    await qmp.execute('blockdev-snapshot', { node: await activeNode(qmp), overlay: nodeOf(next) }, 30_000)
+    failpoint('capture-switched')
+    if (shape) await saveMemory(qmp, runtime, memoryFile(folder, id), signal)
+    failpoint('capture-saved')
+  } finally {
+    await settleCapture(folder, qmp)
+  }
+  failpoint('capture-went-on')
+  if (shape) await syncFile(memoryFile(folder, id))
+  // What QEMU has flushed is on the disk; that it is there under this name, too.
+  await syncFile(path.join(folder, activeOf(chain).file))
+}
+
+/**
+ * What became of a capture, whoever began it: the VM goes on if it ran, and the record says which layer is the active one.
+ * Without one under way nothing happens.
+ */
+export async function settleCapture(folder: string, qmp: Qmp): Promise<void> {
+  const chain = await requireChain(folder)
+  const { next } = chain
+  if (!next) return
+  const isSwitched = (await nodesInUse(qmp)).includes(nodeOf(next))
+  await endSaving(qmp)
+  if (chain.goesOn && still.has(await statusOf(qmp))) await qmp.execute('cont', undefined, 30_000)
+  failpoint('capture-continued')
+  const settled = withoutNext(chain)
+  if (isSwitched) return writeChain(folder, { ...settled, layers: [...chain.layers, next] })
+  await qmp.execute('blockdev-del', { 'node-name': nodeOf(next) }).catch(() => undefined)
+  await writeChain(folder, settled)
+  await fs.rm(path.join(folder, next.file), { force: true })
+}
+
+function withoutNext({ next: _, goesOn: __, ...chain }: Chain): Chain {
+  return chain
+}
+
+/** The nodes that devices of the VM use. */
+async function nodesInUse(qmp: Qmp): Promise<readonly string[]> {
+  const devices = (await qmp.execute('query-block')) as { inserted?: { 'node-name'?: string } }[]
+  return devices.flatMap(({ inserted }) => inserted?.['node-name'] ?? [])
+}
+
+async function activeNode(qmp: Qmp): Promise<string> {
+  const node = (await nodesInUse(qmp)).find((name) => name === firstNode || name.startsWith('layer-'))
+  if (node === undefined) throw new Error('QEMU does not say what the disk of this VM is')
+  return node
+}
+
+async function recordOf(folder: string, chain: Chain, { id, shape, note }: CaptureRequest): Promise<CaptureRecord> {
+  const { virtualBytes } = await readHeader(path.join(folder, activeOf(chain).file))
+  return {
+    version: 1,
+    id,
+    base: chain.base.digest,
+    layers: chain.layers,
+    virtualSizeBytes: virtualBytes,
+    ...(shape && { shape }),
+    ...(note !== undefined && { note }),
+  }
+}

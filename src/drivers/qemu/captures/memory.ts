@@ -1,0 +1,92 @@
+// Memory of a paused VM into a file, and out of it into a new QEMU. QEMU writes to a socket of ours and not to a file of
+// its choice; pages of zeros take a few bytes each.
+import { createWriteStream } from 'node:fs'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import path from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import { statusOf } from '../control.ts'
+import type { Qmp } from '../qmp.ts'
+
+/** No limit that a disk reaches: the VM stands still meanwhile. QEMU's own would be 128 MiB/s. */
+const bytesPerSecond = 2 ** 40
+const pollMs = 5
+/** QEMU's words for a migration that is over. */
+const over = new Set(['completed', 'failed', 'cancelled'])
+
+/** Settles when all of it is in the file, which is not synced yet. The VM has to be paused. */
+export async function saveMemory(qmp: Qmp, runtime: string, file: string, signal: AbortSignal): Promise<void> {
+  const socketPath = path.join(runtime, 'memory')
+  await fs.rm(socketPath, { force: true })
+  const server = net.createServer()
+  const received = receive(server, file)
+  received.catch(() => undefined)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(socketPath, resolve)
+    })
+    await qmp.execute('migrate-set-parameters', { 'max-bandwidth': bytesPerSecond })
+    await qmp.execute('migrate', { uri: `unix:${socketPath}` })
+    const problem = received.then(
+      () => new Promise<never>(() => undefined),
+      (error: Error) => error,
+    )
+    const end = await Promise.race([untilOver(qmp, signal), problem])
+    if (end instanceof Error) throw end
+    if (end.status !== 'completed') {
+      // Where our own writing failed, that is the reason, and QEMU only saw its consequence.
+      const own = await Promise.race([
+        problem,
+        new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), 50)),
+      ])
+      throw own ?? new Error(`QEMU could not save the memory: ${end['error-desc'] ?? end.status}`)
+    }
+    await received
+  } catch (error) {
+    // Its room may be what the rest needs.
+    await fs.rm(file, { force: true })
+    throw error
+  } finally {
+    server.close()
+    await fs.rm(socketPath, { force: true })
+  }
+}
+
+/** One connection, whole, into a new file. */
+async function receive(server: net.Server, file: string): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<net.Socket>()
+  server.once('connection', resolve)
+  await pipeline(await promise, createWriteStream(file, { flags: 'wx', mode: 0o600, highWaterMark: 4 * 1_048_576 }))
+}
+
+interface Migration {
+  readonly status?: string
+  readonly 'error-desc'?: string
+}
+
+async function untilOver(qmp: Qmp, signal?: AbortSignal): Promise<Migration> {
+  for (;;) {
+    signal?.throwIfAborted()
+    const migration = (await qmp.execute('query-migrate')) as Migration
+    if (migration.status === undefined || over.has(migration.status)) return migration
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+}
+
+/** Nobody reads any more: afterwards QEMU may go on. */
+export async function endSaving(qmp: Qmp): Promise<void> {
+  await qmp.execute('migrate_cancel').catch(() => undefined)
+  await untilOver(qmp, AbortSignal.timeout(10_000))
+}
+
+/** Until all of it is in the new QEMU, which is paused then. Where it does not fit, QEMU ends and says why in its log. */
+export async function untilLoaded(qmp: Qmp, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    signal.throwIfAborted()
+    const status = await statusOf(qmp)
+    if (status === 'paused') return
+    if (status !== 'inmigrate') throw new Error(`QEMU says ${status} in place of going on from memory`)
+    await new Promise((resolve) => setTimeout(resolve, pollMs))
+  }
+}

@@ -1,0 +1,169 @@
+// What a VM is for its hypervisor, in words that can be compared: memory of one VM can go on in another only where every
+// field is the same. QEMU does not refuse what does not fit; the guest is then dead and called running.
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import fs from 'node:fs/promises'
+import { finished } from 'node:stream/promises'
+import { exec } from '../../../platform/exec.ts'
+import type { Boot, VmSpec } from '../../driver.ts'
+import type { Accelerator } from '../accel.ts'
+import { architectures, cpuFor } from '../architectures.ts'
+import type { NetworkKind } from '../network/network.ts'
+import { findProgram } from '../probe.ts'
+
+export type Shape = Readonly<Record<string, string | number>>
+
+/** How a field is called where it is not the same. */
+const words: Readonly<Record<string, string>> = {
+  hypervisor: 'hypervisor',
+  version: 'version of QEMU',
+  architecture: 'architecture',
+  machine: 'machine',
+  accelerator: 'accelerator',
+  cpu: 'processor',
+  clock: "host's processor",
+  cores: 'number of cores',
+  memoryMiB: 'memory in MiB',
+  devices: 'list of devices',
+  boot: 'kernel or firmware',
+  network: 'kind of network',
+  diskBytes: 'size of the disk in bytes',
+}
+
+export interface ShapeInput {
+  readonly vm: VmSpec
+  /** The command line. */
+  readonly command: readonly string[]
+  readonly accelerator: Accelerator
+  readonly network: NetworkKind
+  readonly diskBytes: number
+}
+
+export async function shapeOf({ vm, command, accelerator, network, diskBytes }: ShapeInput): Promise<Shape> {
+  const settings = architectures[vm.architecture]
+  const [program, boot, processor] = await Promise.all([
+    aboutProgram(settings.program),
+    bootText(vm.image.boot),
+    hostProcessor(),
+  ])
+  const [alias = '', ...properties] = given(command, '-machine').split(',')
+  const cpu = cpuFor(vm.architecture, accelerator)
+  return {
+    hypervisor: 'qemu',
+    version: program.version,
+    architecture: vm.architecture,
+    machine: [program.machines.get(alias) ?? alias, ...properties].join(','),
+    accelerator: given(command, '-accel'),
+    cpu: accelerator === 'tcg' ? cpu : `${cpu}: ${processor.model} ${processor.features}`,
+    // A PC's time stamps tick as the host's do, also where all else is emulated, and its kernel measured them when it booted.
+    ...(vm.architecture === 'amd64' && { clock: `${process.arch} ${processor.model}` }),
+    cores: vm.cpu,
+    memoryMiB: vm.memoryMiB,
+    devices: devicesOf(command),
+    boot,
+    network,
+    diskBytes,
+  }
+}
+
+/** Why the memory of such a VM is not saved; undefined where it can be. */
+export function whyNoMemory(shape: Shape | undefined, vm: VmSpec): string | undefined {
+  if (!shape) return 'the VM was started by an earlier version of svc3; restart it first'
+  if (vm.iso !== undefined) return 'an ISO is in its drive'
+  if (/pflash/.test(String(shape.machine))) return 'it boots by UEFI, whose variables are a file of their own'
+  if (shape.accelerator === 'hvf') return 'macOS does not let QEMU save it'
+  return undefined
+}
+
+/** Undefined: they fit. */
+export function difference(saved: Shape, now: Shape): string | undefined {
+  const fields = [...new Set([...Object.keys(words), ...Object.keys(saved), ...Object.keys(now)])]
+  const field = fields.find((name) => saved[name] !== now[name])
+  if (field === undefined) return undefined
+  const show = (value: string | number | undefined) => String(value ?? 'unknown').slice(0, 200)
+  const isLong = field === 'devices' || field === 'boot'
+  return isLong
+    ? `its ${words[field]} is not the same`
+    : `its ${words[field] ?? `"${field.slice(0, 50)}"`} was ${show(saved[field])}, here it is ${show(now[field])}`
+}
+
+const given = (command: readonly string[], flag: string): string => command[command.indexOf(flag) + 1] ?? ''
+
+/** In their order, without what each VM has of its own. */
+const devicesOf = (command: readonly string[]): string =>
+  command
+    .flatMap((word, index) => {
+      const value = command[index + 1] ?? ''
+      if (word === '-device') return [value.replace(/,(mac|guid)=[^,]*/g, '')]
+      return word === '-fw_cfg' ? [value.replace(/,string=.*/, '')] : []
+    })
+    .join('; ')
+
+interface Program {
+  readonly version: string
+  /** What short names of machines stand for in this version. */
+  readonly machines: ReadonlyMap<string, string>
+}
+
+const programs = new Map<string, Promise<Program>>()
+
+/** Asked once in the life of an agent and QEMU: an upgrade changes the time of the file. */
+async function aboutProgram(name: string): Promise<Program> {
+  const found = await findProgram(name)
+  if (!found) throw new Error(`${name} is not installed`)
+  const key = `${found.path} ${found.stamp}`
+  const asked = programs.get(key) ?? ask(found.path)
+  programs.set(key, asked)
+  asked.catch(() => programs.delete(key))
+  return asked
+}
+
+async function ask(file: string): Promise<Program> {
+  const [version, machines] = await Promise.all([
+    exec(file, ['--version'], { timeoutMs: 10_000 }),
+    exec(file, ['-machine', 'help'], { timeoutMs: 10_000 }),
+  ])
+  const aliases = machines.stdout.matchAll(/^(\S+) .*\(alias of (\S+)\)/gm)
+  return {
+    version: /version (.*)/.exec(version.stdout)?.[1]?.trim() ?? version.stdout.trim(),
+    machines: new Map([...aliases].map(([, alias = '', name = '']) => [alias, name])),
+  }
+}
+
+/** The same model may have other features under another microcode or hypervisor. */
+async function hostProcessor(): Promise<{ readonly model: string; readonly features: string }> {
+  const text = await fs.readFile('/proc/cpuinfo', 'utf8').catch(() => '')
+  const field = (name: RegExp) => name.exec(text)?.[1] ?? ''
+  const features = field(/^(?:flags|Features)\s*:\s*(.*)$/m)
+  const model = field(/^(?:model name|CPU part)\s*:\s*(.*)$/m)
+  return { model, features: createHash('sha256').update(features).digest('hex').slice(0, 16) }
+}
+
+const digests = new Map<string, Promise<string>>()
+
+async function bootText(boot: Boot): Promise<string> {
+  if (boot.kind === 'firmware') return `firmware ${boot.firmware ?? ''}`.trim()
+  const files = [boot.kernel, ...(boot.initrd === undefined ? [] : [boot.initrd])]
+  const parts = await Promise.all(files.map(digestOf))
+  return createHash('sha256')
+    .update(JSON.stringify([...parts, boot.commandLine]))
+    .digest('hex')
+}
+
+/** Once for each state of the file. */
+async function digestOf(file: string): Promise<string> {
+  const { mtimeMs, size, ino, dev } = await fs.stat(file)
+  const key = `${file} ${dev} ${ino} ${mtimeMs} ${size}`
+  const known = digests.get(key)
+  if (known) return known
+  const digest = (async () => {
+    const hash = createHash('sha256')
+    const stream = createReadStream(file, { highWaterMark: 1_048_576 })
+    stream.on('data', (bytes) => hash.update(bytes))
+    await finished(stream)
+    return hash.digest('hex')
+  })()
+  digests.set(key, digest)
+  digest.catch(() => digests.delete(key))
+  return digest
+}

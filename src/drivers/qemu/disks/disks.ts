@@ -1,0 +1,84 @@
+// The disk of a VM: qcow2 layers on the node's copy of an image. Every format is given, none is guessed, and no backing
+// file is followed but those that we named: a guest can write a header of its choice into its disk.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { exec } from '../../../platform/exec.ts'
+import { failpoint } from '../../../platform/failpoint.ts'
+import { syncFolder } from '../../../platform/files.ts'
+import type { BaseImage, VmSpec } from '../../driver.ts'
+import { removeStrays } from '../captures/captures.ts'
+import {
+  activeOf,
+  type Base,
+  type BlockNode,
+  chainNode,
+  type Layer,
+  readChain,
+  requireChain,
+  writeChain,
+} from './chain.ts'
+import { makeOverlay, readHeader } from './overlays.ts'
+
+export const hasDisk = async (folder: string): Promise<boolean> => (await readChain(folder)) !== undefined
+
+/** A disk that is there stays. */
+export async function createDisk(folder: string, vm: VmSpec): Promise<void> {
+  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  if (!(await hasDisk(folder))) await replaceDisk(folder, vm)
+}
+
+/** A new layer on another image in place of all that was: the one moment is when the record of the chain is written. */
+export async function replaceDisk(folder: string, vm: VmSpec): Promise<void> {
+  const { disk, format, digest, virtualSizeBytes, name } = vm.image
+  await fs.access(disk).catch(() => {
+    throw new Error(`the node's copy of image ${name} is not at ${disk}: it has to be fetched again`)
+  })
+  const layer = newLayer()
+  await makeOverlay(
+    path.join(folder, layer.file),
+    { name: disk, format },
+    Math.max(virtualSizeBytes, vm.diskBytes ?? 0),
+  )
+  await syncFolder(folder)
+  failpoint('disk-made')
+  await writeChain(folder, { version: 1, base: { disk, format, digest }, layers: [layer], isFresh: true })
+  failpoint('disk-recorded')
+  await removeStrays(folder)
+}
+
+/** Nothing else ever has its name: a layer of an id never changes once it is frozen. */
+export function newLayer(): Layer {
+  const id = crypto.randomUUID().replaceAll('-', '').slice(0, 20)
+  return { id, file: `disk-${id}.qcow2` }
+}
+
+export async function growDisk(folder: string, sizeBytes: number): Promise<void> {
+  const now = await diskBytes(folder)
+  if (sizeBytes === now) return
+  if (sizeBytes < now) throw new Error(`the disk has ${now} bytes already and cannot shrink to ${sizeBytes}`)
+  const source = `json:${JSON.stringify(await diskNode(folder))}`
+  await exec('qemu-img', ['resize', '-q', source, String(sizeBytes)], { timeoutMs: 60_000 })
+}
+
+export async function diskBytes(folder: string): Promise<number> {
+  const { file } = activeOf(await requireChain(folder))
+  return (await readHeader(path.join(folder, file))).virtualBytes
+}
+
+export const baseOf = async (folder: string): Promise<Base> => (await requireChain(folder)).base
+
+/** The disk on the node's copy of its image. Layers on other content than they were made on would be garbage. */
+export async function diskNodeOn(folder: string, image: BaseImage): Promise<BlockNode> {
+  const chain = await requireChain(folder)
+  if (chain.base.digest === image.digest) return chainNode(folder, chain, image)
+  throw new Error(
+    `the image ${image.name} on this node (${image.digest}) is not the one that the disk of this VM stands on ` +
+      `(${chain.base.digest}); revert the VM, or put the image back`,
+  )
+}
+
+/** The whole chain, spelled out for qemu-img. */
+export async function diskNode(folder: string): Promise<BlockNode> {
+  const chain = await requireChain(folder)
+  return chainNode(folder, chain, chain.base)
+}

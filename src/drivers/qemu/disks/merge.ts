@@ -1,0 +1,79 @@
+// Puts the frozen layers of a disk together when there are many: a new file with what they show, under a new id. The old
+// ones are only read, so that captures that need them keep them, and a merge that is cut off changed nothing.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { exec } from '../../../platform/exec.ts'
+import { failpoint } from '../../../platform/failpoint.ts'
+import { syncFolder } from '../../../platform/files.ts'
+import { removeStrays } from '../captures/captures.ts'
+import { type Base, type Chain, chainNode, type Layer, requireChain, settledLayers, writeChain } from './chain.ts'
+import { newLayer } from './disks.ts'
+import { readHeader, syncFile } from './overlays.ts'
+
+/** Each layer costs a look whenever a cluster is not in those above. */
+export const mostFrozen = 8
+
+/** Of a VM that does not run. */
+export async function mergeFrozen(folder: string, base: Base, signal: AbortSignal): Promise<void> {
+  const chain = await requireChain(folder)
+  const frozen = tooMany(chain, base)
+  if (!frozen) return
+  const merged = newLayer()
+  await makeMerged(folder, { base, frozen, merged }, signal)
+  const { next: _, goesOn: __, ...rest } = chain
+  await writeChain(folder, { ...rest, layers: [merged, ...settledLayers(chain).slice(frozen.length)] })
+  await removeStrays(folder)
+}
+
+/** What is to be put together, the lowest first. */
+export function tooMany(chain: Chain, base: Base): readonly Layer[] | undefined {
+  // Images of nodes are raw. What a qcow2 image stands on could not be ruled out here.
+  if (chain.base.digest !== base.digest || base.format !== 'raw') return undefined
+  const frozen = settledLayers(chain).slice(0, -1)
+  return frozen.length > mostFrozen ? frozen : undefined
+}
+
+export interface Merge {
+  readonly base: Base
+  readonly frozen: readonly Layer[]
+  readonly merged: Layer
+}
+
+/** On disk when it settles; nothing is left of one that fails. */
+export async function makeMerged(folder: string, { base, frozen, merged }: Merge, signal: AbortSignal): Promise<void> {
+  const [lowest] = frozen
+  if (!lowest) throw new Error('there are no layers to put together')
+  const target = path.join(folder, merged.file)
+  try {
+    await fs.copyFile(path.join(folder, lowest.file), target, fs.constants.COPYFILE_FICLONE)
+    await fs.chmod(target, 0o600)
+    const sizes = await Promise.all(frozen.map(({ file }) => readHeader(path.join(folder, file))))
+    const largest = String(Math.max(...sizes.map(({ virtualBytes }) => virtualBytes)))
+    await exec('qemu-img', ['resize', '-q', '--image-opts', targetOptions(target, base), largest], { signal })
+    const { base: named } = await requireChain(folder)
+    for (let count = 2; count <= frozen.length; count++) {
+      const source = await chainNode(folder, { version: 1, base: named, layers: frozen.slice(0, count) }, base, true)
+      // -B: only what is in the layer itself is copied; all below it is in the target already.
+      const args = ['convert', '-n', '-B', base.disk, '-F', base.format, '--target-image-opts']
+      await exec('qemu-img', [...args, `json:${JSON.stringify(source)}`, targetOptions(target, base)], {
+        signal,
+        timeoutMs: 600_000,
+      })
+    }
+    await syncFile(target)
+    await syncFolder(folder)
+    failpoint('merge-made')
+  } catch (error) {
+    await fs.rm(target, { force: true })
+    throw error
+  }
+}
+
+/** As options and not as JSON, because qemu-img takes a target in no other way without looking at its head. */
+const targetOptions = (file: string, base: Base): string =>
+  [
+    'driver=qcow2,file.driver=file',
+    `file.filename=${file.replaceAll(',', ',,')}`,
+    `backing.driver=${base.format},backing.read-only=on,backing.file.driver=file`,
+    `backing.file.filename=${base.disk.replaceAll(',', ',,')}`,
+  ].join(',')

@@ -1,0 +1,65 @@
+// How a guest reaches the world and is reached. `sealed` (Linux): QEMU and its user network live in a network namespace
+// of their own, whose only way out is an uplink that refuses the host's loopback. `user`: the same without the namespace;
+// there a guest can reach what listens on the host's loopback.
+import path from 'node:path'
+import type { Forward, VmSpec } from '../../driver.ts'
+
+export type NetworkKind = 'sealed' | 'user'
+
+export const defaultNetwork: NetworkKind = process.platform === 'linux' ? 'sealed' : 'user'
+
+/** Where a VM is reached: all that is needed to open its ports again. */
+export interface Doors {
+  readonly kind: NetworkKind
+  readonly ip: string
+  readonly ports: readonly { readonly protocol: Forward['protocol']; readonly port: number }[]
+}
+
+export const doorsOf = (kind: NetworkKind, { ip, forwards, screen }: VmSpec): Doors => ({
+  kind,
+  ip,
+  ports: [
+    ...forwards.map(({ protocol, hostPort }) => ({ protocol, port: hostPort })),
+    ...(screen ? [{ protocol: 'tcp' as const, port: screen.port }] : []),
+  ],
+})
+
+/** What QEMU binds: inside the namespace anything, since the uplink decides which address of the host leads there. */
+export const listenAddress = (kind: NetworkKind, ip: string): string => (kind === 'sealed' ? '0.0.0.0' : ip)
+
+/** The -netdev of the guest's first network device: 10.0.2.15, gateway 10.0.2.2, resolver 10.0.2.3. */
+export function networkArgument(kind: NetworkKind, { ip, forwards }: VmSpec): string {
+  const address = listenAddress(kind, ip)
+  const hostForwards = forwards.map(
+    ({ protocol, hostPort, guestPort }) => `hostfwd=${protocol}:${address}:${hostPort}-:${guestPort}`,
+  )
+  return ['user', 'id=net', 'ipv6=off', ...hostForwards].join(',')
+}
+
+export const sealedName = 'svc3-sealed'
+
+/**
+ * What stands before a command that is to run sealed. Inside, the resolver is the uplink's (the host's may be on its
+ * loopback), and link-local addresses lead nowhere: in clouds the host's own credentials are served there. Where any of
+ * it fails, the command does not run.
+ */
+export function sealedPrefix(): readonly string[] {
+  const isRoot = process.getuid?.() === 0
+  const enter = `set -e
+printf 'nameserver 10.0.2.3\\n' > resolv.conf
+resolver=$(readlink -f /etc/resolv.conf)
+[ ! -e "$resolver" ] || mount --bind resolv.conf "$resolver"
+ip route add unreachable 169.254.0.0/16
+exec "$@"`
+  const namespaces = [...(isRoot ? [] : ['--user', '--map-root-user']), '--net', '--mount']
+  return ['unshare', ...namespaces, '--', '/bin/sh', '-c', enter, sealedName]
+}
+
+/** What of a VM's runtime folder belongs to its network. */
+export const networkPlaces = (runtime: string) => ({
+  api: path.join(runtime, 'net'),
+  pid: path.join(runtime, 'net.pid'),
+  log: path.join(runtime, 'net.log'),
+  /** A FIFO that QEMU holds open: the uplink sees its end. */
+  life: path.join(runtime, 'life'),
+})

@@ -1,0 +1,39 @@
+// Whether the ports of a VM can be had on its address: asked by binding them, before anything is started.
+import dgram from 'node:dgram'
+import net from 'node:net'
+import { PortTaken } from '../../driver.ts'
+import type { Doors } from './network.ts'
+
+/** What QEMU says when somebody else was quicker. */
+export const portTaken =
+  /Could not set up host forwarding rule|Failed to (find an available port|bind)|Address already in use/
+
+type Port = Doors['ports'][number]
+
+export async function requireFreePorts({ ip, ports }: Doors): Promise<void> {
+  const twice = ports.find((one, index) =>
+    ports.slice(0, index).some(({ protocol, port }) => port === one.port && protocol === one.protocol),
+  )
+  if (twice) throw new Error(`port ${twice.port}/${twice.protocol} is asked for twice by one VM`)
+  const taken = (await Promise.all(ports.map(async (port) => ((await isFree(ip, port)) ? [] : [port.port])))).flat()
+  if (taken.length > 0) throw new PortTaken(taken)
+}
+
+/** Only "in use" is "taken": an address that is not this host's, or a port that needs root, is another problem. */
+function isFree(address: string, { protocol, port }: Port): Promise<boolean> {
+  return new Promise((resolve, reject) => {
+    const failed = (error: NodeJS.ErrnoException) => {
+      if (error.code === 'EADDRINUSE') resolve(false)
+      else reject(new Error(`port ${port}/${protocol} cannot be opened on ${address}: ${error.message}`))
+    }
+    if (protocol === 'tcp') {
+      const server = net.createServer()
+      server.once('error', failed)
+      server.listen({ host: address, port, exclusive: true }, () => server.close(() => resolve(true)))
+    } else {
+      const socket = dgram.createSocket('udp4')
+      socket.once('error', failed)
+      socket.bind({ address, port, exclusive: true }, () => socket.close(() => resolve(true)))
+    }
+  })
+}

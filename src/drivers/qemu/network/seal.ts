@@ -1,0 +1,75 @@
+// Whether guests can be sealed off this host: tried, because it needs programs, namespaces and /dev/net/tun. Where it
+// cannot be done, that is said; guests are never let onto the host's loopback without somebody's word.
+import { spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { childEnvironment, exec, lastLines } from '../../../platform/exec.ts'
+import { networkPlaces, sealedPrefix } from './network.ts'
+import { endUplink, startUplink } from './uplink.ts'
+
+export const tryPrefix = 'svc3-try-'
+/** A tenth of a second where nothing else is done; a host on which everything starts at once takes its time. */
+const tryMs = 30_000
+
+const remedy =
+  `install slirp4netns ('apt-get install slirp4netns iproute2 util-linux') and run as root, or start with ` +
+  `--network user, by which guests reach what listens on this host's loopback`
+
+let known: Promise<string | undefined> | undefined
+
+/** Undefined: yes. Otherwise why not and what to do. Once it works it is not tried again. */
+export function canSeal(): Promise<string | undefined> {
+  if (process.platform !== 'linux') return Promise.resolve(`only Linux can seal guests off; start with --network user`)
+  known ??= whyNot(trySealing).then((problem) => {
+    // What is missing may be installed later.
+    if (problem !== undefined) known = undefined
+    return problem
+  })
+  return known
+}
+
+/** A host that is too busy to answer has not said no. */
+export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, limitMs = tryMs) {
+  const signal = AbortSignal.timeout(limitMs)
+  try {
+    await attempt(signal)
+    return undefined
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error)
+    return signal.aborted
+      ? `guests could not be sealed off this host within ${limitMs / 1_000} s; it is tried again`
+      : `guests cannot be sealed off this host: ${cause}; ${remedy}`
+  }
+}
+
+/** An empty jail with a way out, as a VM has them. Throws with the reason. */
+async function trySealing(signal: AbortSignal): Promise<void> {
+  const runtime = await fs.mkdtemp(path.join('/tmp', tryPrefix))
+  try {
+    await exec('mkfifo', ['-m', '600', networkPlaces(runtime).life], { signal })
+    const [program = '', ...args] = sealedPrefix()
+    const jailed = spawn(program, [...args, 'cat'], { cwd: runtime, env: childEnvironment, stdio: 'pipe' })
+    let said = ''
+    jailed.stderr.on('data', (text) => {
+      said += text
+    })
+    jailed.stdin.on('error', () => undefined)
+    const { promise: over, reject: end } = Promise.withResolvers<never>()
+    over.catch(() => undefined)
+    jailed.once('error', () => end(new Error(`${program} is not installed`)))
+    jailed.once('close', (code) => end(new Error(lastLines(said, 2) || `${program} ended with exit code ${code}`)))
+    signal.addEventListener('abort', () => end(signal.reason), { once: true })
+    try {
+      // What comes back went through the whole script that seals.
+      jailed.stdin.write('sealed\n')
+      await Promise.race([over, new Promise((resolve) => jailed.stdout.once('data', resolve))])
+      const doors = { kind: 'sealed', ip: '127.0.0.1', ports: [] } as const
+      await Promise.race([over, startUplink(jailed.pid ?? -1, runtime, doors, signal, () => undefined)])
+    } finally {
+      jailed.kill('SIGKILL')
+    }
+  } finally {
+    await endUplink(runtime)
+    await fs.rm(runtime, { recursive: true, force: true })
+  }
+}

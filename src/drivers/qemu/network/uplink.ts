@@ -1,0 +1,152 @@
+// The way out of a sealed VM: slirp4netns, a process on the host's side that carries what the namespace sends, but not to
+// the host's loopback, and opens the VM's ports on the node's address. It ends when its QEMU does, agent or no agent.
+import { spawn } from 'node:child_process'
+import { closeSync, constants, openSync, writeFileSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import { childEnvironment } from '../../../platform/exec.ts'
+import { readFileIfPresent } from '../../../platform/files.ts'
+import {
+  argumentsOf,
+  findByArgument,
+  kill,
+  type ProcessId,
+  startTimeOf,
+  waitForEnd,
+} from '../../../platform/processes.ts'
+import { PortTaken } from '../../driver.ts'
+import { openLog } from '../../logs.ts'
+import { type Doors, networkPlaces } from './network.ts'
+
+/** One that dies again and again is not to keep the host busy. */
+const restMs = 1_000
+
+/**
+ * Goes into the namespace of `pid` and opens the doors. An earlier uplink of this VM is ended first. `ended` is called
+ * when one that was up has ended, whoever ended it.
+ */
+export async function startUplink(
+  pid: number,
+  runtime: string,
+  doors: Doors,
+  signal: AbortSignal,
+  ended: () => void,
+): Promise<void> {
+  signal.throwIfAborted()
+  await endUplink(runtime)
+  await waitUntilSealed(pid, signal)
+  const { api, life, log: logFile, pid: pidFile } = networkPlaces(runtime)
+  await fs.rm(api, { force: true })
+  const log = openLog(logFile)
+  const alive = openSync(life, constants.O_RDONLY | constants.O_NONBLOCK)
+  const child = spawn(
+    'slirp4netns',
+    [
+      ...['--configure', '--disable-host-loopback', '--enable-sandbox', '--enable-seccomp', '--mtu=65520'],
+      ...['--api-socket', api, '--exit-fd=3', '--ready-fd=4', String(pid), 'tap0'],
+    ],
+    { env: childEnvironment, detached: true, stdio: ['ignore', log, log, alive, 'pipe'] },
+  )
+  closeSync(log)
+  closeSync(alive)
+  child.unref()
+  if (child.pid !== undefined) writeFileSync(pidFile, String(child.pid), { mode: 0o600 })
+  const ready = child.stdio[4] as net.Socket
+  const { promise: isUp, resolve: up, reject } = Promise.withResolvers<void>()
+  const abort = () => reject(signal.reason)
+  child.once('error', ({ code, message }: NodeJS.ErrnoException) =>
+    reject(new Error(code === 'ENOENT' ? 'slirp4netns is not installed' : `slirp4netns cannot be run: ${message}`)),
+  )
+  child.once('exit', async () => {
+    const said = await readFileIfPresent(logFile).catch(() => undefined)
+    reject(new Error(`slirp4netns did not come up: ${said?.trim().slice(-500) || 'it said nothing'}`))
+  })
+  ready.once('data', () => up())
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    await isUp
+    for (const { protocol, port } of doors.ports) await openDoor(api, doors.ip, protocol, port)
+  } catch (error) {
+    await endUplink(runtime)
+    throw error
+  } finally {
+    signal.removeEventListener('abort', abort)
+    ready.destroy()
+  }
+  const upMs = performance.now()
+  const tell = () => (performance.now() - upMs < restMs ? setTimeout(ended, restMs).unref() : ended())
+  if (child.exitCode === null && child.signalCode === null) child.once('exit', tell)
+  else tell()
+}
+
+/** Afterwards the VM's ports are free. */
+export async function endUplink(runtime: string): Promise<void> {
+  const uplink = await findUplink(runtime)
+  if (!uplink) return
+  await kill(uplink, 'SIGKILL')
+  await waitForEnd(uplink, 5_000)
+}
+
+export async function findUplink(runtime: string): Promise<ProcessId | undefined> {
+  const { api, pid: pidFile } = networkPlaces(runtime)
+  const noted = Number(await readFileIfPresent(pidFile))
+  // Without a note but with a socket: whoever started it died in between.
+  const isUnknown = !(noted > 0) && (await fs.access(api).then(() => true, () => false)) // biome-ignore format: one thought
+  for (const pid of isUnknown ? await findByArgument(api) : [noted]) {
+    const startTime = await startTimeOf(pid)
+    if (startTime !== undefined && (await argumentsOf(pid)).includes(api)) return { pid, startTime }
+  }
+  return undefined
+}
+
+/** Where nobody has to carry what a VM sends, there is one in any case. */
+export const hasWayOut = async ({ doors, runtime }: { doors: Doors; runtime: string }): Promise<boolean> =>
+  doors.kind !== 'sealed' || (await findUplink(runtime)) !== undefined
+
+/** Entering before the process has left the host's namespace would change the host's own network. */
+async function waitUntilSealed(pid: number, signal: AbortSignal): Promise<void> {
+  const own = await fs.readlink('/proc/self/ns/net')
+  while ((await fs.readlink(`/proc/${pid}/ns/net`)) === own) {
+    signal.throwIfAborted()
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+async function openDoor(api: string, ip: string, protocol: 'tcp' | 'udp', port: number): Promise<void> {
+  const request = {
+    execute: 'add_hostfwd',
+    arguments: { proto: protocol, host_addr: ip, host_port: port, guest_port: port },
+  }
+  judgeAnswer(await ask(api, JSON.stringify(request)), port)
+}
+
+/** Only "the forward could not be added" is a port that is taken; whatever else is wrong, another port would not help. */
+export function judgeAnswer(answer: string, port: number): void {
+  let said: { readonly return?: unknown; readonly error?: { readonly desc?: unknown } }
+  try {
+    said = Object(JSON.parse(answer))
+  } catch {
+    throw new Error(`slirp4netns gave no answer about port ${port}${answer === '' ? '' : `: ${answer.slice(0, 200)}`}`)
+  }
+  if (said.return !== undefined) return
+  const problem = String(said.error?.desc ?? answer.slice(0, 200))
+  if (/slirp_add_hostfwd failed/.test(problem)) throw new PortTaken([port])
+  throw new Error(`slirp4netns refused to open port ${port}: ${problem}`)
+}
+
+const longestAnswer = 65_536
+
+function ask(api: string, request: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let answer = ''
+    const socket = net.connect(api, () => socket.end(request))
+    socket.setTimeout(5_000, () => socket.destroy(new Error('slirp4netns does not answer')))
+    socket.setEncoding('utf8')
+    socket.on('data', (text: string) => {
+      answer += text
+      if (answer.length > longestAnswer) socket.destroy(new Error('slirp4netns gave an answer without end'))
+    })
+    socket.on('error', reject)
+    socket.on('close', () => resolve(answer))
+  })
+}

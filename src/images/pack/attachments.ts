@@ -1,0 +1,29 @@
+// Files that go with a disk: kernel, initrd, the memory of a running VM, NVRAM. Chunks of their own, like a disk's.
+import fs from 'node:fs/promises'
+import type { ContentStore } from '../content.ts'
+import type { Attachment } from '../format.ts'
+import { wholeBlocks } from '../manifest.ts'
+import type { PackOptions } from './chunks.ts'
+import { packDisk, packLayer } from './chunks.ts'
+
+/** The file must not change meanwhile. */
+export async function packAttachment(
+  file: string,
+  store: ContentStore,
+  options: PackOptions = {},
+): Promise<Attachment> {
+  const { size } = await fs.stat(file)
+  const { chunks } = await packDisk(file, store, options)
+  return { bytes: size, chunks }
+}
+
+/** The same of something small that is in memory. */
+export async function packBytes(bytes: Buffer, store: ContentStore, options: PackOptions = {}): Promise<Attachment> {
+  const source = {
+    async read(target: Buffer, at: number): Promise<void> {
+      target.fill(0, bytes.copy(target, 0, at))
+    },
+  }
+  const { chunks } = await packLayer([{ offset: 0, length: wholeBlocks(bytes.length), at: 0 }], source, store, options)
+  return { bytes: bytes.length, chunks }
+}

@@ -1,0 +1,77 @@
+// A disk that is written in very many small places can have more of them than a manifest can list. Then its layers become
+// one, in which the zeros between places that are near each other are kept too: they compress to nothing.
+
+import type { ContentStore } from '../content.ts'
+import type { Segment } from '../extents.ts'
+import { resolveLayers } from '../extents.ts'
+import type { Layer } from '../format.ts'
+import { blockBytes, chunkBytes, largestManifestBytes, mostExtents } from '../format.ts'
+import { diskSource } from '../read-range.ts'
+import type { Piece } from './chunks.ts'
+import { packLayer } from './chunks.ts'
+import type { WorkOptions } from './parallel.ts'
+
+export interface Bounds {
+  /** Bytes of a manifest that the layers may take. The rest is for attachments. */
+  readonly manifestBytes: number
+  readonly extents: number
+}
+
+const defaultBounds: Bounds = { manifestBytes: (largestManifestBytes * 3) / 4, extents: (mostExtents * 3) / 4 }
+/** At most, as they are written: two numbers of a disk of 64 TiB; a chunk without its extents. */
+const extentBytes = 26
+const chunkEntryBytes = 290
+const cachedChunks = 6
+
+/** The same disk. Costs nothing where the layers fit, which is always but for disks made to be bad. */
+export async function boundLayers(
+  layers: readonly Layer[],
+  store: ContentStore,
+  { bounds = defaultBounds, ...options }: WorkOptions & { readonly bounds?: Bounds } = {},
+): Promise<readonly Layer[]> {
+  if (fits(layers, bounds)) return layers
+  const segments = resolveLayers(layers).filter(({ chunk }) => chunk !== undefined)
+  const source = diskSource(layers, store, { signal: options.signal, cachedChunks })
+  const pieces = coarser(segments, bounds)
+  // Before hours of work that come to nothing.
+  const rawBytes = pieces.reduce((sum, { length }) => sum + length, 0)
+  if (!holds(bounds, pieces.length, rawBytes / chunkBytes)) throw new TooMuchDataError(rawBytes)
+  return [await packLayer(pieces, source, store, { ...options, keepsZeros: true })]
+}
+
+export class TooMuchDataError extends Error {
+  override readonly name = 'TooMuchDataError'
+  constructor(bytes: number) {
+    super(
+      `the disk has ${Math.ceil(bytes / 2 ** 30)} GiB of data, more than an image can list: delete files in the VM, have its file system trim what it does not use (fstrim), and try again`,
+    )
+  }
+}
+
+const holds = ({ manifestBytes, extents: most }: Bounds, extents: number, chunks: number): boolean =>
+  extents <= most && extents * extentBytes + chunks * chunkEntryBytes <= manifestBytes
+
+function fits(layers: readonly Layer[], bounds: Bounds): boolean {
+  let extents = 0
+  let chunkCount = 0
+  for (const { chunks, zeros = [] } of layers) {
+    chunkCount += chunks.length
+    extents += zeros.length
+    for (const chunk of chunks) extents += chunk.extents.length
+  }
+  return holds(bounds, extents, chunkCount)
+}
+
+/** Places as they are, joined over gaps that are as short as they can be for few enough places: half of the bound. */
+function coarser(segments: readonly Segment[], { manifestBytes, extents }: Bounds): readonly Piece[] {
+  const most = Math.max(1, Math.min(extents, manifestBytes / extentBytes) / 2)
+  for (let gapBytes = blockBytes; ; gapBytes *= 2) {
+    const pieces: { offset: number; length: number; at: number }[] = []
+    for (const { offset, length } of segments) {
+      const last = pieces.at(-1)
+      if (last && offset - (last.offset + last.length) <= gapBytes) last.length = offset + length - last.offset
+      else pieces.push({ offset, length, at: offset })
+    }
+    if (pieces.length <= most) return pieces
+  }
+}

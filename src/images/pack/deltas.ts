@@ -1,0 +1,102 @@
+// What a VM has written, as a layer over its image: the clusters of its overlay, and nothing else is read; or, where its
+// disk is a raw file of its own, what differs from the one that it began as. Overlays are our own, but the guest's to fill,
+// and may be damaged: they are read as strictly as an upload.
+import fs from 'node:fs/promises'
+import type { ContentStore } from '../content.ts'
+import { addExtent, neededZeros } from '../extents.ts'
+import type { Extent, Layer, Manifest } from '../format.ts'
+import { blockBytes } from '../format.ts'
+import { wholeBlocks } from '../manifest.ts'
+import { clustersOf } from '../qcow2/clusters.ts'
+import { BadDiskError, readQcow2Header } from '../qcow2/header.ts'
+import type { PackOptions, Piece } from './chunks.ts'
+import { fileSource, packLayer } from './chunks.ts'
+import { dataAreas } from './holes.ts'
+
+export interface DeltaOptions extends Omit<PackOptions, 'before' | 'isDelta'> {
+  /** The raw file of the parent, where it is at hand: blocks that were written but did not change are left out. */
+  readonly parentFile?: string | undefined
+}
+
+export interface Delta {
+  /** Undefined when nothing changed. */
+  readonly layer: Layer | undefined
+  readonly virtualSizeBytes: number
+}
+
+/** Nobody may write to the overlay meanwhile: it is frozen below another, or its VM is paused and flushed. */
+export async function packDelta(
+  overlay: string,
+  parent: Manifest,
+  store: ContentStore,
+  options: DeltaOptions = {},
+): Promise<Delta> {
+  await using file = await fs.open(overlay, 'r')
+  const header = await readQcow2Header(file)
+  const { virtualSizeBytes, clusterBytes, backingFile } = header
+  if (clusterBytes !== blockBytes || backingFile === undefined) throw new BadDiskError('it is not an overlay of ours')
+  if (virtualSizeBytes < parent.virtualSizeBytes) throw new BadDiskError('it is smaller than the image below it')
+  const pieces: Piece[] = []
+  for await (const { offset, length, kind, at } of clustersOf(file, header, options.signal)) {
+    if (kind === 'compressed') throw new BadDiskError('it has compressed clusters, which overlays of ours never have')
+    pieces.push({ offset, length, at: kind === 'zero' ? undefined : at })
+  }
+  const { size } = await file.stat()
+  await using before = options.parentFile === undefined ? undefined : await fs.open(options.parentFile, 'r')
+  const packed = await packLayer(pieces, fileSource(file, size), store, {
+    ...options,
+    isDelta: true,
+    before: before && fileSource(before, (await before.stat()).size),
+  })
+  return { layer: visible(packed, parent), virtualSizeBytes }
+}
+
+/** Of two raw files, nobody writing to either: what neither has data for is not read, and only blocks that differ are hashed. */
+export async function packRawDelta(
+  disk: string,
+  before: string,
+  parent: Manifest,
+  store: ContentStore,
+  options: Omit<DeltaOptions, 'parentFile'> = {},
+): Promise<Delta> {
+  await using file = await fs.open(disk, 'r')
+  await using older = await fs.open(before, 'r')
+  const { size } = await file.stat()
+  if (size < parent.virtualSizeBytes) throw new BadDiskError('it is smaller than the image that it began as')
+  const areas = [await dataAreas(disk, options.signal), await dataAreas(before, options.signal)]
+  const packed = await packLayer(unionOf(areas, wholeBlocks(size)), fileSource(file, size), store, {
+    ...options,
+    isDelta: true,
+    before: fileSource(older, (await older.stat()).size),
+  })
+  return { layer: visible(packed, parent), virtualSizeBytes: size }
+}
+
+/** Every place that one of the lists names, in order. */
+function unionOf(lists: readonly (readonly Extent[])[], endBytes: number): Piece[] {
+  const united: Extent[] = []
+  for (const [offset, length] of lists.flat().sort(([a], [b]) => a - b)) {
+    const last = united.at(-1)
+    const from = Math.max(offset, last ? last[0] + last[1] : 0)
+    const end = Math.min(offset + length, endBytes)
+    if (end > from) addExtent(united, from, end - from)
+  }
+  return united.map(([offset, length]) => ({ offset, length, at: offset }))
+}
+
+/** Undefined when nothing changed. Zeros count where they hide something. */
+function visible({ chunks, zeros: found = [] }: Layer, parent: Manifest): Layer | undefined {
+  const zeros = neededZeros(found, parent.layers)
+  return chunks.length === 0 && zeros.length === 0 ? undefined : { chunks, ...(zeros.length > 0 && { zeros }) }
+}
+
+/** The manifest of what a VM made of its image. How it boots stays; memory is of its own moment and does not. */
+export function childManifest(parent: Manifest, parentDigest: string, { layer, virtualSizeBytes }: Delta): Manifest {
+  const { memory: _, ...rest } = parent
+  return {
+    ...rest,
+    virtualSizeBytes,
+    layers: layer ? [...parent.layers, layer] : parent.layers,
+    parent: parentDigest,
+  }
+}

@@ -1,0 +1,55 @@
+// Layers that hide each other's data take space and time for nothing. When it is cheaper to write what is to be seen of
+// the last ones anew, they become one layer. The rule is pure; the work reads from the store and writes to it.
+
+import type { ContentStore } from '../content.ts'
+import { resolveLayers } from '../extents.ts'
+import type { Layer } from '../format.ts'
+import { diskSource } from '../read-range.ts'
+import { packLayer } from './chunks.ts'
+import type { WorkOptions } from './parallel.ts'
+
+/** More layers than this are folded even where nothing is hidden: every reader looks at each of them. */
+export const mostLayersKept = 16
+/** Chunks kept unpacked while folding: neighbours on the disk come from many of them. */
+const cachedChunks = 6
+
+/** From which layer on to fold; undefined: leave them. Writing V bytes to be rid of W pays when W is at least V. */
+export function planFold(layers: readonly Layer[]): number | undefined {
+  const candidates = layers.slice(0, -1).map((_, from) => ({ from, ...weigh(layers.slice(from)) }))
+  const best = candidates.reduce<(typeof candidates)[number] | undefined>(
+    (a, b) => (a && a.gainedBytes - a.writtenBytes >= b.gainedBytes - b.writtenBytes ? a : b),
+    undefined,
+  )
+  if (best === undefined) return undefined
+  const pays = best.gainedBytes > 0 && best.gainedBytes >= best.writtenBytes
+  return pays || layers.length > mostLayersKept ? best.from : undefined
+}
+
+/** Stored bytes that would be written anew, and those that nobody needs any more. */
+export function weigh(layers: readonly Layer[]): { readonly writtenBytes: number; readonly gainedBytes: number } {
+  let storedBytes = 0
+  for (const { chunks } of layers) for (const chunk of chunks) storedBytes += chunk.storedBytes
+  let seenBytes = 0
+  for (const { chunk, length } of resolveLayers(layers)) {
+    if (chunk) seenBytes += (length / chunk.rawBytes) * chunk.storedBytes
+  }
+  return { writtenBytes: Math.round(seenBytes), gainedBytes: storedBytes - Math.round(seenBytes) }
+}
+
+/** The same disk, with the layers from `from` on as one. */
+export async function foldLayers(
+  layers: readonly Layer[],
+  from: number,
+  store: ContentStore,
+  options: WorkOptions = {},
+): Promise<readonly Layer[]> {
+  const upper = layers.slice(from)
+  const pieces = resolveLayers(upper).map(({ offset, length, chunk }) => ({
+    offset,
+    length,
+    at: chunk ? offset : undefined,
+  }))
+  const source = diskSource(upper, store, { signal: options.signal, cachedChunks })
+  const folded = await packLayer(pieces, source, store, { ...options, isDelta: from > 0 })
+  return [...layers.slice(0, from), folded]
+}

@@ -1,0 +1,56 @@
+// Where a raw file has data at all. Node cannot ask (there is no lseek), so qemu-img does, with the format given: the
+// content of a raw disk is the guest's, and is never looked at by a QEMU tool that guesses.
+import { spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { childEnvironment } from '../../platform/exec.ts'
+import { addExtent } from '../extents.ts'
+import type { Extent } from '../format.ts'
+import { blockBytes } from '../format.ts'
+import { wholeBlocks } from '../manifest.ts'
+
+/** In whole blocks. Where there is no qemu-img, all of the file is taken for data, which is right and slower. */
+export async function dataAreas(file: string, signal?: AbortSignal): Promise<readonly Extent[]> {
+  const { size, blocks } = await fs.stat(file)
+  if (size === 0 || blocks === 0) return []
+  const everything: Extent[] = [[0, wholeBlocks(size)]]
+  if (blocks * 512 >= size) return everything
+  try {
+    return await mappedAreas(file, size, signal)
+  } catch {
+    signal?.throwIfAborted()
+    return everything
+  }
+}
+
+const entry = /"start": (\d+), "length": (\d+),.*"data": (true|false)/
+
+async function mappedAreas(file: string, size: number, signal: AbortSignal | undefined): Promise<readonly Extent[]> {
+  const node = `driver=raw,file.driver=file,file.locking=off,file.filename=${path.resolve(file).replaceAll(',', ',,')}`
+  const child = spawn('qemu-img', ['map', '-U', '--output=json', '--image-opts', node], {
+    env: childEnvironment,
+    stdio: ['ignore', 'pipe', 'ignore'],
+    ...(signal && { signal, killSignal: 'SIGKILL' }),
+  })
+  const ended = new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
+  ended.catch(() => undefined) // It is awaited below; the lines may fail first.
+  const areas: Extent[] = []
+  let mappedBytes = 0
+  for await (const line of createInterface({ input: child.stdout })) {
+    const [, start = '', length = '', data] = entry.exec(line) ?? []
+    if (Number(start) !== mappedBytes || length === '') continue
+    mappedBytes += Number(length)
+    if (data === 'true') addBlocks(areas, Number(start), mappedBytes)
+  }
+  // qemu-img rounds the size up to sectors.
+  if ((await ended) !== 0 || mappedBytes < size) throw new Error(`qemu-img could not map ${file}`)
+  return areas
+}
+
+/** The blocks that a range touches; the first may be in the list already. */
+function addBlocks(areas: Extent[], start: number, end: number): void {
+  const last = areas.at(-1)
+  const from = Math.max(Math.floor(start / blockBytes) * blockBytes, last ? last[0] + last[1] : 0)
+  if (wholeBlocks(end) > from) addExtent(areas, from, wholeBlocks(end) - from)
+}

@@ -1,0 +1,58 @@
+// Whose images a repository has: a tag that names the cluster. Another cluster would delete what it does not know.
+
+import { digestOf } from '../../images/manifest.ts'
+import { RegistryError } from '../errors.ts'
+import { ociManifestType, parseOciManifest, rawManifest } from '../oci-manifest.ts'
+import type { Repository } from '../registry/registry.ts'
+
+export class ForeignImagesError extends Error {
+  override readonly name = 'ForeignImagesError'
+}
+
+const tag = 'svc3-cluster'
+const annotation = 'io.svc3.cluster'
+const empty = Buffer.from('{}')
+const blob = { mediaType: 'application/vnd.oci.empty.v1+json', digest: digestOf(empty), size: empty.length }
+
+export async function ownerOf(repository: Repository, signal?: AbortSignal): Promise<string | undefined> {
+  try {
+    const { annotations } = parseOciManifest(await repository.resolve(tag, signal))
+    return annotations[annotation] ?? 'another program'
+  } catch (error) {
+    if (error instanceof RegistryError && error.fault === 'notFound') return undefined
+    throw error
+  }
+}
+
+/** Throws where it is another one's. What nobody has is ours from now on. */
+export async function claim(repository: Repository, cluster: string, signal?: AbortSignal): Promise<void> {
+  const owner = await ownerOf(repository, signal)
+  if (owner === cluster) return
+  if (owner !== undefined) throw foreign(repository, owner)
+  await repository.put(blob, { open: () => once(empty) }, { signal })
+  await repository.finish(markOf(cluster), tag, signal)
+  // Of two who claim it at once, one is told.
+  const now = await ownerOf(repository, signal)
+  if (now !== cluster) throw foreign(repository, now ?? 'nobody')
+}
+
+function markOf(cluster: string) {
+  const mark = {
+    schemaVersion: 2,
+    mediaType: ociManifestType,
+    artifactType: 'application/vnd.svc3.cluster.v1',
+    config: blob,
+    layers: [blob],
+    annotations: { [annotation]: cluster },
+  }
+  return rawManifest(ociManifestType, Buffer.from(JSON.stringify(mark)))
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}
+
+const foreign = (repository: Repository, owner: string): ForeignImagesError =>
+  new ForeignImagesError(
+    `${repository.name} has the images of another cluster (${owner}), which this one would delete: choose another prefix`,
+  )

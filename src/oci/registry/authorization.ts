@@ -1,0 +1,141 @@
+// What goes into `Authorization`: learned from the registry's challenge, Basic as it is, Bearer with tokens that are
+// fetched once for each scope, kept until shortly before they end, and fetched anew when the registry refuses one.
+
+import { RegistryError } from '../errors.ts'
+import { type Redactor, redactUrl } from '../redact.ts'
+import { refusal } from '../refusal.ts'
+import { type Challenge, parseChallenges } from './challenge.ts'
+import { orAborted } from './retry.ts'
+import { type Answer, readBounded, type SendOptions, send } from './send.ts'
+
+export interface Credentials {
+  readonly username: string
+  readonly password: string
+}
+
+export interface Authorization {
+  /** The header for a request that needs these scopes; undefined where none is needed as far as is known. */
+  header(scopes: readonly string[], signal?: AbortSignal): Promise<string | undefined>
+  /** After a 401: whether another try can end otherwise. */
+  learn(answer: Answer, sent: string | undefined): boolean
+}
+
+interface Token {
+  readonly header: string
+  readonly endsMs: number
+  /** It is no secret any more. */
+  forget(): void
+}
+
+const mostTokenBytes = 65_536
+/** What the specification says where the service says nothing. */
+const defaultSeconds = 60
+/** Before its end a token is renewed, so that it does not end on its way. */
+const earlySeconds = 10
+/** Of one scope: a request with the one before the last may still be answered. */
+const mostKnownTokens = 2
+
+export function createAuthorization(
+  credentials: Credentials | undefined,
+  options: SendOptions,
+  redactor: Redactor,
+): Authorization {
+  const basic = credentials && basicHeader(credentials)
+  if (credentials) {
+    redactor.add(credentials.password)
+    redactor.add(`${credentials.username}:${credentials.password}`)
+  }
+  let challenge: Challenge | undefined
+  const tokens = new Map<string, Promise<Token>>()
+  const scopesOf = new Map<string, string>()
+  const known = new Map<string, Token[]>()
+
+  function remember(key: string, token: Token): void {
+    const all = [...(known.get(key) ?? []), token]
+    for (const { header, forget } of all.splice(0, all.length - mostKnownTokens)) {
+      forget()
+      scopesOf.delete(header)
+    }
+    known.set(key, all)
+    scopesOf.set(token.header, key)
+  }
+
+  async function fetchToken(realm: URL, service: string | undefined, scopes: readonly string[]): Promise<Token> {
+    const url = new URL(realm)
+    if (service !== undefined) url.searchParams.set('service', service)
+    for (const scope of scopes) url.searchParams.append('scope', scope)
+    // The realm is the one other place that the password goes to, by the protocol; so it is not followed elsewhere.
+    const answer = await send(
+      { method: 'GET', url, headers: { accept: 'application/json' }, authorization: basic },
+      { ...options, origin: url.origin, mostRedirects: 0 },
+    )
+    if (answer.status !== 200) throw await refusal(answer, 'asking for a token', redactor)
+    const token = tokenOf(await readBounded(answer, mostTokenBytes), url)
+    const forget = redactor.add(token.value)
+    const seconds = Math.max(token.seconds - earlySeconds, token.seconds / 2)
+    return { header: `Bearer ${token.value}`, endsMs: performance.now() + seconds * 1_000, forget }
+  }
+
+  return {
+    async header(scopes, signal) {
+      if (challenge?.scheme !== 'bearer') return challenge && basic
+      const { realm, service } = challenge
+      const key = scopes.join(' ')
+      for (let waiting = tokens.get(key); waiting; waiting = tokens.get(key)) {
+        const { endsMs, header } = await orAborted(waiting, signal)
+        if (endsMs > performance.now()) return header
+        if (tokens.get(key) === waiting) break
+      }
+      const place = realmOf(realm, options)
+      const fetched = fetchToken(place, service, scopes)
+      tokens.set(key, fetched)
+      // Not remembered when it fails; whoever waits for it is told.
+      fetched.then(
+        (token) => remember(key, token),
+        () => tokens.get(key) === fetched && tokens.delete(key),
+      )
+      return (await orAborted(fetched, signal)).header
+    },
+    learn(answer, sent) {
+      const offered = parseChallenges(answer.headers['www-authenticate'] ?? '')
+      const chosen = offered.find(({ scheme }) => scheme === 'bearer') ?? offered.find(() => basic !== undefined)
+      if (!chosen) return false
+      const isNew = challenge === undefined
+      challenge = chosen
+      if (chosen.scheme === 'basic') return isNew || sent === undefined
+      // Only the one that was refused: another request may have fetched a new one since.
+      tokens.delete(scopesOf.get(sent ?? '') ?? '')
+      scopesOf.delete(sent ?? '')
+      return true
+    },
+  }
+}
+
+/** Nor does the password go out in clear where the registry itself does not. */
+function realmOf(realm: string, { origin, allowInsecure }: SendOptions): URL {
+  if (!URL.canParse(realm)) throw new RegistryError('invalid', `${redactUrl(origin)} names no valid token service`)
+  const url = new URL(realm)
+  url.username = ''
+  url.password = ''
+  const isClear = url.protocol !== 'https:'
+  if (isClear && !(allowInsecure && origin.startsWith('http:') && url.protocol === 'http:'))
+    throw new RegistryError('insecure', `the token service ${redactUrl(url)} of ${redactUrl(origin)} is not https`)
+  return url
+}
+
+const basicHeader = ({ username, password }: Credentials): string =>
+  `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
+
+function tokenOf(body: Buffer, url: URL): { value: string; seconds: number } {
+  let answer: { token?: unknown; access_token?: unknown; expires_in?: unknown } | null = null
+  try {
+    answer = JSON.parse(body.toString('utf8'))
+  } catch {
+    // Said below.
+  }
+  const value = answer?.token || answer?.access_token
+  if (typeof value !== 'string' || !/^[\x21-\x7e]+$/.test(value))
+    throw new RegistryError('invalid', `the token service ${redactUrl(url)} answered without a token`)
+  const seconds = Number(answer?.expires_in ?? defaultSeconds)
+  return { value, seconds: seconds > 0 ? Math.min(seconds, 3_600) : defaultSeconds }
+}

@@ -1,0 +1,533 @@
+// What a registry can do wrong, one after the other, and what comes of it.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { inspect } from 'node:util'
+import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
+import { type BadRegistry, reply, startBadRegistry, truncate } from '../../../test/support/stand-ins/bad-registry.ts'
+import { openStore } from '../../images/store.ts'
+import { copy } from '../copy.ts'
+import type { RegistryFault } from '../errors.ts'
+import { imageDestination, imageSource } from '../image-target.ts'
+import type { RegistryOptions } from './exchange.ts'
+import { openRegistry, type RepositoryOptions } from './registry.ts'
+
+const credentials = { username: 'ci', password: 'canary-p%ss"word' }
+const canaries = [
+  /canary/,
+  /token-canary/,
+  /secret-state/,
+  new RegExp(Buffer.from('ci:canary').toString('base64').slice(0, 11)),
+]
+const retry = { attempts: 4, firstDelayMs: 5, maxDelayMs: 20, maxRetryAfterMs: 2_000 }
+
+let folder: string
+let image: SmallImage
+let bad: BadRegistry
+const opened: { close(): void }[] = []
+
+before(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-bad-registry-'))
+  image = await makeSmallImage(path.join(folder, 'image'), 3)
+})
+after(() => fs.rm(folder, { recursive: true, force: true }))
+beforeEach(async () => {
+  bad = await startBadRegistry()
+})
+afterEach(async () => {
+  for (const each of opened.splice(0)) each.close()
+  await bad.close()
+})
+
+const repository = (options: Partial<RegistryOptions> = {}, more: RepositoryOptions = {}) => {
+  const registry = openRegistry({
+    server: bad.server,
+    allowInsecure: true,
+    credentials,
+    policy: { allowLoopback: true, allowPrivate: false },
+    retry,
+    idleMs: 2_000,
+    ...options,
+  })
+  opened.push(registry)
+  return registry.repository('team/image', more)
+}
+const push = (options: Partial<RegistryOptions> = {}, more: RepositoryOptions = {}) =>
+  copy(
+    { target: imageSource(image.store), reference: image.digest },
+    { target: repository(options, more), reference: 'v1' },
+    { concurrency: 2 },
+  )
+let pulls = 0
+/** Into a store of its own; says what is in there afterwards, too. */
+async function pull(options: Partial<RegistryOptions> = {}, reference = 'v1') {
+  pulls += 1
+  const store = await openStore(path.join(folder, `pulled-${pulls}`))
+  const result = await copy({ target: repository(options), reference }, { target: imageDestination(store) }).catch(
+    (error: Error) => error,
+  )
+  const hasManifest = await store.has(image.digest)
+  assert.equal(hasManifest, !(result instanceof Error), 'an image is there as a whole or not at all')
+  if (result instanceof Error) throw result
+  return result
+}
+
+async function fails(work: Promise<unknown>, fault: RegistryFault, message: RegExp): Promise<void> {
+  const error = await work.then(
+    () => assert.fail('it should fail'),
+    (problem: Error & { fault?: string }) => problem,
+  )
+  assert.equal(error.fault, fault, error.stack)
+  assert.match(error.message, message)
+  const all = inspect(error, { depth: 8 })
+  for (const canary of canaries) assert.doesNotMatch(all, canary)
+}
+
+const uploadsOf = (method: string) =>
+  bad.seen.filter((seen) => seen.method === method && seen.path.includes('/uploads/'))
+
+describe('pushing to a registry that', () => {
+  it('is good: is done, and the second time nothing is sent', async () => {
+    const { digest, progress } = await push()
+    assert.ok(bad.manifests.has('v1') && bad.manifests.has(digest))
+    assert.deepEqual([progress.bytesDone, progress.bytesSkipped], [progress.bytesTotal, 0])
+    assert.equal(bad.blobs.size, progress.blobsTotal)
+    bad.seen.length = 0
+    const again = await push()
+    assert.equal(again.digest, digest)
+    assert.equal(again.progress.bytesSkipped, again.progress.bytesTotal)
+    assert.equal(uploadsOf('POST').length, 0)
+  })
+
+  it('ends a token in the middle of an upload: gets a new one', async () => {
+    bad.tokens = new Set()
+    let puts = 0
+    bad.bend = ({ method }) => {
+      if (method === 'PUT' && ++puts === 2) bad.tokens?.clear()
+      return false
+    }
+    await push()
+    assert.ok(bad.manifests.has('v1'))
+    const [asked, ...more] = bad.tokenRequests
+    assert.ok(more.length > 0)
+    assert.equal(asked?.headers.authorization, `Basic ${Buffer.from('ci:canary-p%ss"word').toString('base64')}`)
+    assert.equal(asked?.query.get('service'), 'bad')
+    assert.equal(asked?.query.get('scope'), 'repository:team/image:pull,push')
+  })
+
+  it('takes no token at all: fails, without an endless loop', async () => {
+    bad.tokens = new Set()
+    bad.bend = () => {
+      bad.tokens?.clear()
+      return false
+    }
+    await fails(push(), 'unauthorized', /does not let us in \(401\)/)
+    assert.ok(bad.seen.length < 20)
+  })
+
+  it('repeats the credentials in its answer: does not make us repeat them', async () => {
+    bad.bend = ({ method, headers }, response, request) => {
+      if (method !== 'POST') {
+        if (headers.authorization !== undefined) return false
+        reply(response, 401, { 'www-authenticate': 'Basic realm="x"' })
+        return true
+      }
+      request.resume()
+      const words = `no: ${headers.authorization} is ${Buffer.from((headers.authorization ?? '').slice(6), 'base64')}`
+      return reply(response, 403, {}, Buffer.from(JSON.stringify({ errors: [{ code: 'DENIED', message: words }] })))
+    }
+    await fails(push(), 'forbidden', /does not allow this \(403, saying "DENIED: no: Basic \*\*\* is \*\*\*"\)/)
+  })
+
+  it('asks for patience with Retry-After: gets it', async () => {
+    let refused = 0
+    let waitedMs = 0
+    bad.bend = ({ method }, response, request) => {
+      if (method !== 'POST' || refused > 1) return false
+      request.resume()
+      refused += 1
+      if (refused === 1) {
+        waitedMs = performance.now()
+        reply(response, 429, { 'retry-after': '1' })
+        return true
+      }
+      waitedMs = performance.now() - waitedMs
+      return false
+    }
+    await copy(
+      { target: imageSource(image.store), reference: image.digest },
+      { target: repository(), reference: 'v1' },
+      { concurrency: 1 },
+    )
+    assert.ok(waitedMs >= 990, `${waitedMs}`)
+  })
+
+  it('asks for an hour of patience: gets none', async () => {
+    bad.bend = ({ method }, response) => method === 'POST' && reply(response, 429, { 'retry-after': '3600' })
+    await fails(push(), 'rateLimited', /asks for fewer requests \(429\)/)
+    assert.ok(uploadsOf('POST').length <= 2)
+  })
+
+  it('is in trouble for a while: gets it all in the end', async () => {
+    let troubles = 0
+    bad.bend = ({ method, path: at }, response, request) => {
+      if (at === '/v2/' || (method === 'HEAD' && troubles > 2) || ++troubles % 3 !== 0) return false
+      request.resume()
+      return reply(response, [500, 502, 503][troubles % 3] ?? 500)
+    }
+    await push({ retry: { ...retry, attempts: 8 } })
+    assert.ok(troubles > 3 && bad.manifests.has('v1'))
+  })
+
+  it('is in trouble for ever: fails after so many tries', async () => {
+    bad.bend = ({ method }, response, request) => {
+      if (method !== 'PUT') return false
+      request.resume()
+      return reply(response, 503)
+    }
+    await fails(push(), 'unavailable', /is in trouble \(503\).*try again when/)
+    assert.ok(uploadsOf('PUT').length <= 2 * retry.attempts)
+    assert.equal(bad.manifests.size, 0)
+  })
+
+  it('breaks connections while it takes a piece: gets the rest from where it was', async () => {
+    let breaks = 0
+    const pieceBytes = 2 ** 20
+    const sent: number[] = []
+    bad.bend = ({ method, headers }, _response, request) => {
+      if (method !== 'PATCH') return false
+      sent.push(Number(headers['content-length']))
+      if (++breaks !== 2) return false
+      request.once('data', () => request.socket.destroy())
+      return true
+    }
+    const { progress } = await push({}, { pieceBytes })
+    assert.ok(bad.manifests.has('v1'))
+    const whole = sent.reduce((sum, bytes) => sum + bytes, 0)
+    assert.ok(breaks > 2 && whole <= progress.bytesTotal + pieceBytes, `${whole} of ${progress.bytesTotal}`)
+  })
+
+  it('loses its answer after all was done: is asked, not sent again', async () => {
+    let lost = 0
+    bad.bend = async ({ method, path: at }, response) => {
+      if (method !== 'PUT' || !at.includes('/uploads/') || lost > 0) return false
+      lost += 1
+      response.end = () => response.socket?.destroy() as never
+      return false
+    }
+    await push()
+    assert.equal(lost, 1)
+    assert.equal(uploadsOf('PUT').length, bad.blobs.size)
+  })
+
+  it('takes only small pieces: gets small ones, and from then on at once', async () => {
+    let refusals = 0
+    bad.bend = ({ headers }, response, request) => {
+      if (Number(headers['content-length'] ?? 0) <= 600_000) return false
+      refusals += 1
+      request.resume()
+      return reply(response, 413)
+    }
+    await push()
+    assert.ok(bad.manifests.has('v1') && uploadsOf('PATCH').length > 3)
+    assert.ok(refusals > 0)
+    refusals = 0
+    bad.blobs.clear()
+    bad.manifests.clear()
+    await push()
+    assert.ok(bad.manifests.has('v1'))
+    assert.equal(refusals, 0)
+  })
+
+  it('takes no large blob, however small its pieces: nothing is learnt of that', async () => {
+    bad.bend = ({ method, headers }, response, request) => {
+      if (method !== 'PATCH' && Number(headers['content-length'] ?? 0) <= 100_000) return false
+      request.resume()
+      return reply(response, 413)
+    }
+    await fails(push(), 'tooLarge', /does not take uploads as large as this/)
+    bad.bend = () => false
+    bad.seen.length = 0
+    await push()
+    assert.deepEqual([bad.manifests.has('v1'), uploadsOf('PATCH').length], [true, 0])
+  })
+
+  it('wants pieces of some size: gets none that is smaller, but the last', async () => {
+    const leastBytes = 1_500_000
+    bad.bend = ({ method }, response) => {
+      if (method === 'POST') response.setHeader('oci-chunk-min-length', leastBytes)
+      return false
+    }
+    await push({}, { pieceBytes: 100_000 })
+    const sizes = uploadsOf('PATCH').map(({ body }) => body.length)
+    assert.ok(sizes.length > 0 && sizes.every((bytes) => bytes === leastBytes), String(sizes))
+  })
+
+  it('keeps something else than it was sent: fails', async () => {
+    bad.bend = ({ method, path: at }, response, request) => {
+      if (method !== 'PUT' || !at.includes('/uploads/')) return false
+      request.resume()
+      request.on('end', () => reply(response, 201, { 'docker-content-digest': `sha256:${'0'.repeat(64)}` }))
+      return true
+    }
+    await fails(push(), 'invalid', /keeps sha256:[0-9a-f]{64} in team\/image as something else/)
+    assert.equal(bad.manifests.size, 0)
+  })
+
+  it('looks at a blob while another push writes it: is asked again', async () => {
+    let refusals = 0
+    bad.bend = ({ method, path: at }, response, request) => {
+      if (method !== 'PUT' || !at.includes('/manifests/') || ++refusals > 2) return false
+      request.resume()
+      return reply(response, 400, {}, Buffer.from('{"errors":[{"code":"DIGEST_INVALID","message":"did not match"}]}'))
+    }
+    await push()
+    assert.ok(refusals === 3 && bad.manifests.has('v1'))
+  })
+
+  it('finds that content is damaged here: tells so, after a second try', async () => {
+    const [chunk] = image.manifest.layers[0]?.chunks ?? []
+    assert.ok(chunk)
+    const good = imageSource(image.store)
+    const from = {
+      ...good,
+      async *open(blob: Parameters<typeof good.open>[0], options: Parameters<typeof good.open>[1]) {
+        for await (const piece of good.open(blob, options))
+          yield blob.digest === chunk.digest ? Buffer.alloc(piece.length, 7) : piece
+      },
+    }
+    const pushed = copy({ target: from, reference: image.digest }, { target: repository(), reference: 'v1' })
+    await fails(pushed, 'invalid', /arrived twice as something else: the image is damaged here/)
+    assert.equal(bad.manifests.size, 0)
+  })
+
+  it('says nothing: fails when it was silent for long enough', async () => {
+    bad.bend = ({ method }, _response, request) => method === 'POST' && request.resume() === request
+    await fails(push({ idleMs: 100, retry: { ...retry, attempts: 2 } }), 'unavailable', /it is silent/)
+  })
+
+  it('sends uploads to another origin: gets them there, without credentials', async () => {
+    const other = await startBadRegistry()
+    try {
+      bad.tokens = new Set()
+      bad.bend = ({ method }, response) => {
+        if (method !== 'POST') return false
+        return reply(response, 202, { location: `${other.server}/elsewhere?sig=1` })
+      }
+      other.bend = ({ method, query }, response, request) => {
+        if (method !== 'PUT') return false
+        request.resume()
+        request.on('end', () => reply(response, 201, { 'docker-content-digest': query.get('digest') ?? '' }))
+        return true
+      }
+      await push()
+      assert.ok(other.seen.length > 0)
+      assert.ok(
+        other.seen.every(({ headers, query }) => headers.authorization === undefined && query.get('sig') === '1'),
+      )
+    } finally {
+      await other.close()
+    }
+  })
+
+  it('is told to stop: is left at once', async () => {
+    const stop = new AbortController()
+    bad.bend = ({ method }, _response, request) => {
+      if (method !== 'PUT') return false
+      request.once('data', () => stop.abort(new Error('enough')))
+      return true
+    }
+    const from = { target: imageSource(image.store), reference: image.digest }
+    await assert.rejects(copy(from, { target: repository(), reference: 'v1' }, { signal: stop.signal }), /enough/)
+  })
+})
+
+describe('pulling from a registry that', () => {
+  beforeEach(async () => {
+    await push()
+    bad.seen.length = 0
+  })
+
+  it('is good: gives the very same image', async () => {
+    const { digest } = await pull()
+    assert.equal(digest, image.digest)
+  })
+
+  it('breaks off in the middle: is asked for the rest only', async () => {
+    let breaks = 0
+    bad.bend = ({ method, path: at, headers }, response) => {
+      const blob = bad.blobs.get(at.split('/').at(-1) ?? '')
+      if (method !== 'GET' || !blob || blob.length < 100_000 || headers.range !== undefined) return false
+      breaks += 1
+      truncate(response, blob, 70_000)
+      return true
+    }
+    await pull()
+    assert.ok(breaks > 0)
+    assert.ok(bad.seen.some(({ headers }) => /^bytes=[1-9]/.test(headers.range ?? '')))
+  })
+
+  it('does not know ranges: is listened to again from the beginning', async () => {
+    let breaks = 0
+    bad.bend = (seen, response) => {
+      const blob = bad.blobs.get(seen.path.split('/').at(-1) ?? '')
+      if (seen.method !== 'GET' || !blob || blob.length < 100_000) return false
+      breaks += 1
+      if (seen.headers.range === undefined) truncate(response, blob, 70_000)
+      else reply(response, 200, {}, blob)
+      return true
+    }
+    await pull()
+    assert.ok(breaks > 1)
+  })
+
+  it('gives something else for a digest: fails', async () => {
+    const [digest = ''] = [...bad.blobs].find(([, blob]) => blob.length > 100_000) ?? []
+    const good = bad.blobs.get(digest) ?? Buffer.alloc(0)
+    const other = Buffer.from(good)
+    other[1_000] = (other[1_000] ?? 0) ^ 1
+    bad.blobs.set(digest, other)
+    await assert.rejects(pull(), new RegExp(`what should be ${digest} is sha256:`))
+    bad.blobs.set(digest, good.subarray(1))
+    await fails(pull(), 'invalid', /has \d+ bytes, not/)
+    bad.blobs.set(digest, Buffer.concat([good, good]))
+    await fails(pull(), 'invalid', /has \d+ bytes, not/)
+  })
+
+  it('moves the tag between two requests: gives what the tag meant at first', async () => {
+    const before = bad.manifests.get('v1')
+    bad.bend = ({ path: at }) => {
+      if (at.endsWith('/manifests/v1'))
+        setImmediate(() => bad.manifests.set('v1', { type: 'x/y', bytes: Buffer.from('{}') }))
+      return false
+    }
+    const { digest } = await pull()
+    assert.equal(digest, image.digest)
+    assert.notEqual(bad.manifests.get('v1'), before)
+    assert.equal(bad.seen.filter(({ path: at }) => at.includes('/manifests/')).length, 1)
+  })
+
+  it('says a digest that is not that of the manifest: fails', async () => {
+    bad.bend = ({ path: at }, response) => {
+      if (at.includes('/manifests/')) response.setHeader('docker-content-digest', `sha256:${'1'.repeat(64)}`)
+      return false
+    }
+    await fails(pull(), 'invalid', /is not what its digest says/)
+    const wanted = `sha256:${'2'.repeat(64)}`
+    const v1 = bad.manifests.get('v1')
+    assert.ok(v1)
+    bad.manifests.set(wanted, v1)
+    bad.bend = () => false
+    await fails(pull({}, wanted), 'invalid', /is not what its digest says/)
+  })
+
+  it('has no such tag: says so', async () => {
+    await fails(pull({}, 'none'), 'notFound', /does not have this \(404, saying "MANIFEST_UNKNOWN"\): check the name/)
+  })
+
+  it('redirects to another origin: is followed without credentials', async () => {
+    const other = await startBadRegistry()
+    try {
+      bad.tokens = new Set()
+      for (const [digest, blob] of bad.blobs) other.blobs.set(digest, blob)
+      bad.bend = ({ path: at }, response) => {
+        if (!at.includes('/blobs/')) return false
+        return reply(response, 307, { location: `http://user:canary@127.0.0.1:${other.port}${at}?sig=secret-state` })
+      }
+      await pull()
+      assert.ok(other.seen.length > 0)
+      assert.ok(other.seen.every(({ headers }) => headers.authorization === undefined))
+      assert.ok(bad.seen.some(({ headers }) => headers.authorization?.startsWith('Bearer ')))
+    } finally {
+      await other.close()
+    }
+  })
+
+  const places: readonly (readonly [string, RegistryFault, RegExp])[] = [
+    ['http://169.254.169.254/latest', 'address', /"169\.254\.169\.254" has no address/],
+    ['http://2852039166/latest', 'address', /"169\.254\.169\.254" has no address/],
+    ['http://0xa9fea9fe/', 'address', /"169\.254\.169\.254" has no address/],
+    ['http://[::ffff:169.254.169.254]/', 'address', /has no address/],
+    ['http://[fe80::1]/', 'address', /has no address/],
+    ['http://10.0.0.1/', 'address', /"10\.0\.0\.1" has no address/],
+    ['http://0.0.0.0:1/', 'address', /has no address/],
+    ['file:///etc/passwd', 'insecure', /is not https/],
+  ]
+  for (const [location, fault, message] of places)
+    it(`redirects to ${location}: is not followed`, async () => {
+      bad.bend = ({ path: at }, response) => at.includes('/blobs/') && reply(response, 307, { location })
+      await fails(pull(), fault, message)
+    })
+
+  it('redirects in a circle: is left', async () => {
+    bad.bend = ({ path: at }, response) => at.includes('/blobs/') && reply(response, 302, { location: at })
+    await fails(pull(), 'invalid', /redirects more than 5 times/)
+  })
+
+  it('names a token service at a place where none may be: gets no password', async () => {
+    for (const [realm, fault] of [
+      ['http://169.254.169.254/token', 'address'],
+      ['ftp://x/', 'insecure'],
+      ['nothing', 'invalid'],
+    ] as const) {
+      bad.bend = (_seen, response) => reply(response, 401, { 'www-authenticate': `Bearer realm="${realm}"` })
+      await fails(pull(), fault, /has no address|is not https|names no valid token service/)
+    }
+  })
+})
+
+describe('the address of a registry', () => {
+  it('is refused when it is not allowed, however it is written', async () => {
+    const policy = { allowLoopback: false, allowPrivate: false }
+    for (const host of [
+      '127.0.0.1',
+      'localhost',
+      '2130706433',
+      '0x7f000001',
+      '[::1]',
+      '[::ffff:127.0.0.1]',
+      '10.1.2.3',
+    ])
+      await fails(
+        pull({ server: `http://${host}:${bad.port}`, policy }),
+        'address',
+        /has no address that may be connected/,
+      )
+    assert.equal(bad.seen.length, 0)
+  })
+
+  it('is judged at every connection, whatever the name meant before', async () => {
+    await push()
+    const addresses = ['127.0.0.1', '169.254.169.254']
+    const asked: string[] = []
+    const lookup: RegistryOptions['lookup'] = (name, _options, callback) => {
+      asked.push(name)
+      callback(null, [{ address: addresses[Math.min(asked.length, 2) - 1] ?? '', family: 4 }])
+    }
+    // Every answer ends its connection, so that each request asks for the address again.
+    bad.bend = (_seen, response) => response.setHeader('connection', 'close') === undefined
+    await fails(
+      pull({ server: `http://registry.test:${bad.port}`, lookup }),
+      'address',
+      /"registry.test" has no address/,
+    )
+    assert.ok(asked.length >= 2)
+  })
+
+  it('is that one of several that is allowed', async () => {
+    await push()
+    const lookup: RegistryOptions['lookup'] = (_name, _options, callback) =>
+      callback(null, [
+        { address: '10.255.255.1', family: 4 },
+        { address: '127.0.0.1', family: 4 },
+      ])
+    await pull({ server: `http://registry.test:${bad.port}`, lookup })
+  })
+
+  it('is not http unless that is allowed', async () => {
+    await fails(pull({ allowInsecure: false }), 'insecure', /is not https/)
+    assert.equal(bad.seen.length, 0)
+  })
+})

@@ -1,0 +1,112 @@
+// Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
+// refused in the middle of something, and errors in our words.
+import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
+import { RegistryError } from '../errors.ts'
+import { isUnknownHost } from '../network-error.ts'
+import { createRedactor, redactUrl } from '../redact.ts'
+import { refusal } from '../refusal.ts'
+import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
+import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
+import { createReceiver } from './receive.ts'
+import { defaultRetry, orAborted, type RetryPolicy } from './retry.ts'
+import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
+
+export interface RegistryOptions extends ConnectOptions {
+  /** `https://host[:port]`, or `http://…` together with `allowInsecure`. */
+  readonly server: string
+  readonly allowInsecure?: boolean | undefined
+  readonly credentials?: Credentials | undefined
+  readonly retry?: RetryPolicy | undefined
+  /** Without a byte for so long, a connection counts as lost. */
+  readonly idleMs?: number | undefined
+}
+
+export interface Exchange {
+  readonly origin: URL
+  readonly retry: RetryPolicy
+  readonly idleMs: number
+  /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
+  ask(ask: Omit<Ask, 'authorization'>, scopes: readonly string[]): Promise<Answer>
+  /** A blob straight into memory: as much of it as came, which may be nothing. What is missing is to be asked for. */
+  receive(url: URL, into: Buffer, scopes: readonly string[], signal?: AbortSignal): Promise<number>
+  /** The error for an answer that was not hoped for. */
+  refuse(answer: Answer, doing: string): Promise<RegistryError>
+  close(): void
+}
+
+export function createExchange(options: RegistryOptions): Exchange {
+  const { allowInsecure = false, retry = defaultRetry, idleMs = 60_000 } = options
+  const origin = new URL(options.server)
+  if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
+  const connector: Connector = createConnector(options)
+  const redactor = createRedactor()
+  const sending: SendOptions = { connector, origin: origin.origin, allowInsecure, idleMs }
+  const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
+  const receiver = createReceiver(connector, idleMs)
+  let isElsewhere = false
+  let isMet = false
+  let challenged: Promise<void> | undefined
+  const isOurs = ({ url }: Answer): boolean => url.origin === origin.origin
+
+  /** Learns once how to authenticate, so that no body is sent in vain. */
+  async function meet(): Promise<void> {
+    const url = new URL('/v2/', origin)
+    const answer = await send({ method: 'GET', url }, sending)
+    discard(answer)
+    if (answer.status === 401 && isOurs(answer)) authorization.learn(answer, undefined)
+    else if (answer.status === 404) throw notRegistry(url)
+    else if (answer.status >= 500 || answer.status === 429) throw await refusal(answer, 'asking who is there', redactor)
+    isMet = true
+  }
+
+  async function met(signal: AbortSignal | undefined): Promise<void> {
+    if (!challenged) {
+      const meeting = meet()
+      challenged = meeting
+      // Whoever still waits: the next one tries again.
+      meeting.catch(() => {
+        if (challenged === meeting) challenged = undefined
+      })
+    }
+    await orAborted(challenged, signal)
+  }
+
+  /** A name that was known a while ago is known again soon. */
+  const forNow = (error: unknown): unknown =>
+    isMet && isUnknownHost(error) ? new RegistryError('unavailable', error.problem, { cause: error }) : error
+
+  return {
+    origin,
+    retry,
+    idleMs,
+    async ask(ask, scopes) {
+      await met(ask.signal)
+      for (let tries = 1; ; tries += 1) {
+        const header = await authorization.header(scopes, ask.signal)
+        const answer = await send({ ...ask, authorization: header }, sending).catch((error: unknown) => {
+          throw forNow(error)
+        })
+        if (answer.status !== 401 || !isOurs(answer) || tries > 2 || !authorization.learn(answer, header)) return answer
+        discard(answer)
+      }
+    },
+    async receive(url, into, scopes, signal) {
+      if (isElsewhere) return 0
+      await met(signal)
+      const received = await receiver.receive(
+        { url, authorization: await authorization.header(scopes, signal), signal },
+        into,
+      )
+      isElsewhere ||= received.isElsewhere
+      return received.bytes
+    },
+    refuse: (answer, doing) => refusal(answer, doing, redactor),
+    close() {
+      receiver.close()
+      connector.close()
+    },
+  }
+}
+
+const notRegistry = (url: URL): RegistryError =>
+  new RegistryError('notFound', `${redactUrl(url)} is no OCI registry (404)`, { hint: 'check the address' })

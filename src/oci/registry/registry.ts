@@ -1,0 +1,205 @@
+// A registry that speaks the OCI distribution API, as source and destination of copies. One request a function; what
+// blobs need lies in upload.ts and download.ts.
+import { digestPattern } from '../../images/format.ts'
+import { digestOf } from '../../images/manifest.ts'
+import { RegistryError } from '../errors.ts'
+import {
+  dockerListType,
+  dockerManifestType,
+  largestOciManifestBytes,
+  ociIndexType,
+  ociManifestType,
+  parseOciManifest,
+} from '../oci-manifest.ts'
+import { redactUrl } from '../redact.ts'
+import { blobsOf, type Descriptor, type Destination, type RawManifest, type Source } from '../target.ts'
+import { readBlob, streamBlob } from './download.ts'
+import { createExchange, type Exchange, type RegistryOptions } from './exchange.ts'
+import { retrying } from './retry.ts'
+import { discard, readBounded } from './send.ts'
+import { listTags } from './tags.ts'
+import { uploadBlob } from './upload.ts'
+
+export interface Registry {
+  /** Whether it is one, and lets us in: with the rights to a repository where one is named. */
+  ping(options?: { readonly repository?: string; readonly signal?: AbortSignal }): Promise<void>
+  repository(name: string, options?: RepositoryOptions): Repository
+  /** Ends its connections. */
+  close(): void
+}
+
+export interface RepositoryOptions {
+  /** Another repository of the same registry that may have blobs already: they are mounted, not sent. */
+  readonly mountFrom?: string | undefined
+  /** Blobs longer than this are sent in pieces. */
+  readonly pieceBytes?: number | undefined
+}
+
+export interface Repository extends Source, Destination {
+  /** Names of what it has: the first ten thousand. */
+  tags(signal?: AbortSignal): Promise<readonly string[]>
+  /** Of a blob; undefined when it is not there. */
+  size(digest: string, signal?: AbortSignal): Promise<number | undefined>
+  /** A manifest, by its digest, and with it every tag that leads to it. False: it was not there. */
+  remove(digest: string, signal?: AbortSignal): Promise<boolean>
+}
+
+const acceptedManifests = [ociManifestType, dockerManifestType, ociIndexType, dockerListType].join(', ')
+const vagueTypes = new Set(['', 'application/json', 'application/octet-stream', 'text/plain'])
+const referenceForm = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64})$/
+const repositoryForm = /^[a-z0-9]+(?:[._/-]+[a-z0-9]+)*$/
+
+export function openRegistry(options: RegistryOptions): Registry {
+  const exchange = createExchange(options)
+  return {
+    ping: async ({ repository, signal } = {}) => {
+      const url = new URL('/v2/', exchange.origin)
+      const scopes = repository === undefined ? [] : [`repository:${repository}:pull`]
+      const answer = await retrying(exchange.retry, signal, () => exchange.ask({ method: 'GET', url, signal }, scopes))
+      if (answer.status !== 200) throw await exchange.refuse(answer, 'asking who is there')
+      discard(answer)
+    },
+    repository: (name, repositoryOptions = {}) => openRepository(exchange, name, repositoryOptions),
+    close: () => exchange.close(),
+  }
+}
+
+function openRepository(exchange: Exchange, repository: string, options: RepositoryOptions): Repository {
+  if (!repositoryForm.test(repository)) throw new TypeError(`"${repository.slice(0, 80)}" is not a repository`)
+  const name = `${exchange.origin.host}/${repository}`
+  const pull = [`repository:${repository}:pull`]
+  const push = [`repository:${repository}:pull,push`]
+  const manifestAt = (reference: string) => {
+    if (!referenceForm.test(reference)) throw new TypeError(`"${reference.slice(0, 80)}" is neither tag nor digest`)
+    return at(`manifests/${reference}`)
+  }
+  const at = (path: string) => new URL(`/v2/${repository}/${path}`, exchange.origin)
+  const patiently = <T>(signal: AbortSignal | undefined, work: () => Promise<T>) =>
+    retrying(exchange.retry, signal, work)
+
+  /** Of a blob that is there; the length may be unknown all the same. */
+  async function look(digest: string, signal: AbortSignal | undefined) {
+    const answer = await exchange.ask({ method: 'HEAD', url: at(`blobs/${digest}`), signal }, push)
+    discard(answer)
+    if (answer.status === 404) return undefined
+    if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
+    const length = answer.headers['content-length']
+    return { length: length === undefined ? undefined : Number(length) }
+  }
+
+  const hasNow = async (blob: Descriptor, signal?: AbortSignal) => {
+    const found = await look(blob.digest, signal)
+    if (found?.length !== undefined && found.length !== blob.size)
+      throw new RegistryError('invalid', `${name} has ${blob.digest} with ${found.length} bytes, not ${blob.size}`)
+    return found !== undefined
+  }
+  let { mountFrom } = options
+
+  return {
+    name,
+    resolve: (reference, signal) =>
+      patiently(signal, async () => {
+        const url = manifestAt(reference)
+        const answer = await exchange.ask({ method: 'GET', url, headers: { accept: acceptedManifests }, signal }, pull)
+        if (answer.status !== 200) throw await exchange.refuse(answer, `looking for ${name} ${reference}`)
+        const bytes = await readBounded(answer, largestOciManifestBytes)
+        return checked(
+          { digest: digestOf(bytes), mediaType: mediaTypeOf(answer.headers['content-type'], bytes), bytes },
+          reference,
+          url,
+          answer.headers,
+        )
+      }),
+    tags: (signal) => listTags({ exchange, repository, signal }),
+    open: (blob, opening = {}) => streamBlob(blob, opening, { exchange, repository, signal: opening.signal }),
+    read: (blob, signal, into) => readBlob(blob, { exchange, repository, signal }, into),
+    plan: async (manifest) => blobsOf(parseOciManifest(manifest)),
+    has: (blob, signal) => patiently(signal, () => hasNow(blob, signal)),
+    async size(digest, signal) {
+      const found = await patiently(signal, () => look(digest, signal))
+      if (!found) return undefined
+      if (found.length !== undefined && Number.isSafeInteger(found.length)) return found.length
+      throw new RegistryError('invalid', `${name} does not say how long ${digest} is`)
+    },
+    remove: (digest, signal) =>
+      patiently(signal, async () => {
+        const scopes = [`repository:${repository}:pull,push,delete`]
+        const answer = await exchange.ask({ method: 'DELETE', url: manifestAt(digest), signal }, scopes)
+        const isThere = answer.status !== 404
+        if (isThere && (answer.status < 200 || answer.status > 299))
+          throw await exchange.refuse(answer, `deleting from ${name}`)
+        discard(answer)
+        return isThere
+      }),
+    put: (blob, content, { signal, onPosition } = {}) =>
+      uploadBlob(blob, content, {
+        ...options,
+        mountFrom,
+        onMountRefused: () => {
+          mountFrom = undefined
+        },
+        exchange,
+        repository,
+        signal,
+        onPosition,
+        // Whoever uploads has patience of its own.
+        isThere: () => hasNow(blob, signal),
+      }),
+    finish: (manifest, reference = manifest.digest, signal) =>
+      patiently(signal, async () => {
+        const { mediaType, bytes, digest } = manifest
+        const body = { bytes: bytes.length, open: () => once(bytes) }
+        const url = manifestAt(reference)
+        const answer = await exchange.ask(
+          { method: 'PUT', url, headers: { 'content-type': mediaType }, body, signal },
+          push,
+        )
+        if (answer.status !== 201 && answer.status !== 200)
+          throw unlessPassing(await exchange.refuse(answer, `finishing ${name} ${reference}`))
+        discard(answer)
+        const named = answer.headers['docker-content-digest']
+        if (named !== undefined && named !== digest)
+          throw new RegistryError('invalid', `${name} keeps the manifest ${digest} as something else`)
+        return digest
+      }),
+  }
+}
+
+/**
+ * Of a manifest whose bytes we have just counted, "wrong digest" is said by registries that look at a blob while another push
+ * writes the same one: it is right a moment later.
+ */
+function unlessPassing(refused: RegistryError): RegistryError {
+  const { status, problem } = refused
+  if (status !== 400 || !problem.includes('DIGEST_INVALID')) return refused
+  return new RegistryError('unavailable', problem, { status })
+}
+
+async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
+  yield bytes
+}
+
+/** Some registries serve manifests as plain JSON: then what it says of itself counts. */
+function mediaTypeOf(header: string | undefined, manifest: Buffer): string {
+  const [named = ''] = (header ?? '').toLowerCase().split(';')
+  if (!vagueTypes.has(named.trim())) return named.trim()
+  try {
+    const { mediaType } = JSON.parse(manifest.toString('utf8'))
+    return typeof mediaType === 'string' ? mediaType : named.trim()
+  } catch {
+    return named.trim()
+  }
+}
+
+/** What came is what was asked for, or what the registry says that it is. */
+function checked(
+  manifest: RawManifest,
+  reference: string,
+  url: URL,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): RawManifest {
+  const named = digestPattern.test(reference) ? reference : headers['docker-content-digest']
+  if (named !== undefined && named !== manifest.digest)
+    throw new RegistryError('invalid', `${redactUrl(url)} is not what its digest says`)
+  return manifest
+}

@@ -1,0 +1,62 @@
+// Which tags a repository has: page after page, as the registry leads on, and only as far as anybody could use it.
+import { RegistryError } from '../errors.ts'
+import { redactUrl } from '../redact.ts'
+import type { Exchange } from './exchange.ts'
+import { retrying } from './retry.ts'
+import { type Answer, locationOf, readBounded } from './send.ts'
+
+export interface TagsOptions {
+  readonly exchange: Exchange
+  readonly repository: string
+  readonly signal?: AbortSignal | undefined
+}
+
+/** What is beyond is not listed. Registries give what they like on a page, some a hundred, some all that there is. */
+export const mostTags = 10_000
+const mostPages = 200
+const wantedOnPage = 1_000
+const largestPageBytes = 2 ** 21
+const tagForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
+
+export async function listTags({ exchange, repository, signal }: TagsOptions): Promise<readonly string[]> {
+  const name = `${exchange.origin.host}/${repository}`
+  const tags = new Set<string>()
+  const seen = new Set<string>()
+  let next: URL | undefined = new URL(`/v2/${repository}/tags/list?n=${wantedOnPage}`, exchange.origin)
+  while (next && tags.size < mostTags) {
+    const url: URL = next
+    if (seen.has(url.href)) throw new RegistryError('invalid', `${name} leads from its tags back to where they began`)
+    if (seen.size === mostPages)
+      throw new RegistryError('invalid', `${name} spreads its tags over more than ${mostPages} pages`)
+    seen.add(url.href)
+    const page = await retrying(exchange.retry, signal, async () => {
+      const answer = await exchange.ask({ method: 'GET', url, signal }, [`repository:${repository}:pull`])
+      if (answer.status !== 200) throw await exchange.refuse(answer, `looking into ${name}`)
+      return { tags: tagsIn(await readBounded(answer, largestPageBytes), name), next: nextOf(answer, url) }
+    })
+    for (const tag of page.tags) tags.add(tag)
+    next = page.next
+  }
+  return [...tags].slice(0, mostTags)
+}
+
+function tagsIn(bytes: Buffer, name: string): readonly string[] {
+  try {
+    const { tags } = JSON.parse(bytes.toString('utf8')) as { tags?: unknown }
+    if (tags === null) return []
+    if (Array.isArray(tags) && tags.every((tag) => typeof tag === 'string' && tagForm.test(tag))) return tags
+  } catch {
+    // Said below.
+  }
+  throw new RegistryError('invalid', `${name} does not say which tags it has`)
+}
+
+/** `<where>; rel="next"`. It must lead on in the same list: any other place would be asked with our credentials. */
+function nextOf({ headers }: Answer, from: URL): URL | undefined {
+  const { link = '' } = headers
+  const [, where] = /<([^<>]*)>\s*;(?:[^,<>]*;)?\s*rel="?next"?(?=\s*(?:[;,]|$))/i.exec([link].flat().join(', ')) ?? []
+  if (where === undefined) return undefined
+  const next = locationOf(where, from)
+  if (next.origin === from.origin && next.pathname === from.pathname) return next
+  throw new RegistryError('invalid', `${redactUrl(from)} leads to somewhere else for the rest of its tags`)
+}

@@ -1,0 +1,239 @@
+// One blob to a registry: mounted from another repository where that works; otherwise sent in one piece, or in several
+// where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
+import { RegistryError } from '../errors.ts'
+import { redactUrl } from '../redact.ts'
+import type { BlobContent, Descriptor, PutOptions } from '../target.ts'
+import type { Exchange } from './exchange.ts'
+import { pieceSizes } from './piece-sizes.ts'
+import { createPatience } from './retry.ts'
+import { type Answer, type Body, discard, locationOf } from './send.ts'
+
+export interface UploadOptions extends PutOptions {
+  readonly exchange: Exchange
+  readonly repository: string
+  /** Of the same registry, that may have the blob. */
+  readonly mountFrom?: string | undefined
+  /** The registry does not mount from there. */
+  readonly onMountRefused?: (() => void) | undefined
+  /** More than this goes in several pieces. */
+  readonly pieceBytes?: number | undefined
+  /** Whether the registry has it: asked when an upload's end is not known. */
+  isThere(): Promise<boolean>
+}
+
+/** Where an upload goes on, and how much of it the registry has. */
+interface Session {
+  readonly location: URL
+  readonly offset: number
+  readonly minPieceBytes: number
+}
+
+const defaultPieceBytes = 64 * 2 ** 20
+const leastPieceBytes = 2 ** 18
+const octets = { 'content-type': 'application/octet-stream' } as const
+
+/** False: it is there, and nothing had to be sent. */
+export async function uploadBlob(blob: Descriptor, content: BlobContent, options: UploadOptions): Promise<boolean> {
+  const { exchange, signal, onPosition, isThere } = options
+  const patience = createPatience(exchange.retry, signal)
+  const registry = exchange.origin.origin
+  const wantedBytes = options.pieceBytes ?? defaultPieceBytes
+  let pieceBytes = Math.min(wantedBytes, pieceSizes.of(registry) ?? wantedBytes)
+  let isTooMuch = false
+  let session: Session | undefined
+  let isUncertain = false
+  let wrongArrivals = 0
+  /** Only what is beyond this is progress: a registry that forgets its uploads could be fed for ever. */
+  let furthestBytes = 0
+  const cameTo = (bytes: number): void => {
+    if (bytes > furthestBytes) patience.progressed()
+    furthestBytes = Math.max(furthestBytes, bytes)
+  }
+  for (;;) {
+    try {
+      if (isUncertain) {
+        session = session && (await whereItIs(session, blob, options))
+        cameTo(session?.offset ?? 0)
+        onPosition?.(session?.offset ?? 0)
+        // An answer may have been lost after all was done.
+        if (!session && (await isThere())) return true
+        isUncertain = false
+      }
+      session ??= await start(blob, options)
+      if (session === undefined) return false
+      while (blob.size - session.offset > Math.max(pieceBytes, session.minPieceBytes)) {
+        const end: number = session.offset + Math.max(pieceBytes, session.minPieceBytes)
+        session = await sendPiece(session, end, blob, content, options)
+        cameTo(end)
+      }
+      await sendLast(session, blob, content, options)
+      // Only now: where no size helps, the least of all must not be what is used from then on.
+      if (isTooMuch) pieceSizes.learn(registry, pieceBytes)
+      return true
+    } catch (error) {
+      if (error instanceof WrongArrival && ++wrongArrivals > 1) throw damaged(blob, error)
+      const smaller = smallerPieces(error, Math.min(pieceBytes, blob.size))
+      if (smaller === undefined) await patience.failed(error)
+      isTooMuch ||= smaller !== undefined
+      pieceBytes = smaller ?? pieceBytes
+      isUncertain = true
+    }
+  }
+}
+
+/** A registry, or a proxy before it, that takes less at once gets less at once. */
+function smallerPieces(error: unknown, bytes: number): number | undefined {
+  if (!(error instanceof RegistryError) || error.fault !== 'tooLarge') return undefined
+  const half = Math.ceil(bytes / 2)
+  return half >= leastPieceBytes ? half : undefined
+}
+
+const scopesOf = ({ repository }: UploadOptions): string[] => [`repository:${repository}:pull,push`]
+
+/** Undefined: mounted, nothing is left to do. */
+async function start(blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
+  const { mountFrom, onMountRefused } = options
+  if (mountFrom === undefined) return await begin(uploadsOf(options), scopesOf(options), options)
+  const url = uploadsOf(options)
+  url.searchParams.set('mount', blob.digest)
+  url.searchParams.set('from', mountFrom)
+  try {
+    return await begin(url, [...scopesOf(options), `repository:${mountFrom}:pull`], options)
+  } catch (error) {
+    if (!(error instanceof RegistryError) || error.isPassing) throw error
+    // Who may push here need not be allowed to read there.
+    onMountRefused?.()
+    return await begin(uploadsOf(options), scopesOf(options), options)
+  }
+}
+
+const uploadsOf = ({ exchange, repository }: UploadOptions): URL =>
+  new URL(`/v2/${repository}/blobs/uploads/`, exchange.origin)
+
+async function begin(url: URL, scopes: readonly string[], options: UploadOptions): Promise<Session | undefined> {
+  const { exchange, repository, signal } = options
+  const answer = await exchange.ask({ method: 'POST', url, signal }, scopes)
+  if (answer.status === 201 && url.searchParams.has('mount')) return void discard(answer)
+  if (answer.status !== 202) throw await exchange.refuse(answer, `starting an upload to ${repository}`)
+  return sessionOf(answer, 0)
+}
+
+/** Each answer may name another place to go on. */
+function sessionOf(answer: Answer, offset: number, before?: Session): Session {
+  discard(answer)
+  const { location } = answer.headers
+  if (location === undefined && !before)
+    throw new RegistryError('invalid', `${redactUrl(answer.url)} names no place to upload to`)
+  const asked = Number(answer.headers['oci-chunk-min-length'] ?? 0)
+  return {
+    location: location === undefined && before ? before.location : locationOf(location ?? '', answer.url),
+    offset,
+    minPieceBytes: Math.max(asked > 0 && Number.isSafeInteger(asked) ? asked : 0, before?.minPieceBytes ?? 0),
+  }
+}
+
+async function sendPiece(
+  session: Session,
+  end: number,
+  { size }: Descriptor,
+  content: BlobContent,
+  options: UploadOptions,
+): Promise<Session> {
+  const { exchange, repository, signal } = options
+  const { location, offset } = session
+  const answer = await exchange.ask(
+    {
+      method: 'PATCH',
+      url: location,
+      headers: { ...octets, 'content-range': `${offset}-${end - 1}` },
+      body: bodyOf(content, offset, end, size, options),
+      signal,
+    },
+    scopesOf(options),
+  )
+  if (answer.status !== 202) throw await failure(answer, options)
+  const reached = rangeEnd(answer.headers.range) ?? end
+  if (reached !== end) throw new RegistryError('session', `${repository} took ${reached} of ${end} bytes`)
+  return sessionOf(answer, end, session)
+}
+
+async function sendLast(
+  session: Session,
+  blob: Descriptor,
+  content: BlobContent,
+  options: UploadOptions,
+): Promise<void> {
+  const { exchange, repository, signal } = options
+  const { location, offset } = session
+  const url = new URL(location)
+  url.searchParams.set('digest', blob.digest)
+  const answer = await exchange.ask(
+    {
+      method: 'PUT',
+      url,
+      headers: {
+        ...octets,
+        ...(offset > 0 && offset < blob.size && { 'content-range': `${offset}-${blob.size - 1}` }),
+      },
+      body: bodyOf(content, offset, blob.size, blob.size, options),
+      signal,
+    },
+    scopesOf(options),
+  )
+  if (answer.status !== 201 && answer.status !== 204) throw await failure(answer, options)
+  discard(answer)
+  const named = answer.headers['docker-content-digest']
+  if (named !== undefined && named !== blob.digest)
+    throw new RegistryError('invalid', `the registry keeps ${blob.digest} in ${repository} as something else`)
+}
+
+/** An upload that it does not know, and bytes that came out wrong on the way, are reasons to begin again. */
+async function failure(answer: Answer, { exchange, repository }: UploadOptions): Promise<RegistryError> {
+  const error = await exchange.refuse(answer, `uploading to ${repository}`)
+  if (error.message.includes('DIGEST_INVALID')) return new WrongArrival('session', error.message, { cause: error })
+  const isSession = answer.status === 404 || answer.status === 416
+  return isSession ? new RegistryError('session', error.message, { status: answer.status, cause: error }) : error
+}
+
+class WrongArrival extends RegistryError {}
+
+/** Once may be the network. */
+const damaged = ({ digest }: Descriptor, cause: unknown): RegistryError =>
+  new RegistryError('invalid', `what was sent as ${digest} arrived twice as something else`, {
+    hint: 'the image is damaged here: make it again',
+    cause,
+  })
+
+/** Undefined: from the beginning, in a new upload. */
+async function whereItIs(session: Session, blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
+  const { exchange, signal } = options
+  const answer = await exchange.ask({ method: 'GET', url: session.location, signal }, scopesOf(options))
+  if (answer.status >= 500 || answer.status === 429) throw await failure(answer, options)
+  const reached = rangeEnd(answer.headers.range)
+  if (answer.status !== 204 || reached === undefined || reached > blob.size) return void discard(answer)
+  return sessionOf(answer, reached, session)
+}
+
+/** `0-41` → 42. `0-0` may mean none or one byte: nothing can be made of it but to begin again. */
+function rangeEnd(range: string | undefined): number | undefined {
+  const [, end] = /^(?:bytes=)?0-(\d{1,15})$/.exec(range ?? '') ?? []
+  return end === undefined || end === '0' ? undefined : Number(end) + 1
+}
+
+function bodyOf(content: BlobContent, start: number, end: number, size: number, { onPosition }: UploadOptions): Body {
+  return {
+    bytes: end - start,
+    // To its very end, where whoever gives it checks it.
+    open: () => (end === size ? content.open(start) : firstOf(content.open(start), end - start)),
+    onSent: (bytes) => onPosition?.(start + bytes),
+  }
+}
+
+async function* firstOf(pieces: AsyncIterable<Buffer>, bytes: number): AsyncGenerator<Buffer> {
+  let left = bytes
+  for await (const piece of pieces) {
+    yield piece.subarray(0, left)
+    left -= Math.min(piece.length, left)
+    if (left === 0) return
+  }
+}

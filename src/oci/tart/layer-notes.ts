@@ -1,0 +1,82 @@
+// What layers of foreign images were unpacked to: a note for each, written when all of it was checked and stored, so that
+// a pull that is cut off, or killed, does not fetch it again; nor does that of another image with the same layer.
+import { hash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { ContentStore } from '../../images/content.ts'
+import { type Chunk, formatVersion, type Manifest } from '../../images/format.ts'
+import { checkManifest } from '../../images/manifest.ts'
+import { defaultParallel, eachAtOnce } from '../../images/pack/parallel.ts'
+import { ifAbsent } from '../../images/temporary-files.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+
+/** A layer, and its place on the disk: its chunks say where they belong. */
+export interface NotedLayer {
+  readonly digest: string
+  readonly rawDigest: string | undefined
+  readonly offset: number
+  readonly rawBytes: number
+}
+
+export interface LayerNotes {
+  /** Undefined also where some of its chunks are gone. Those that are there count as new for the collector. */
+  find(layer: NotedLayer): Promise<readonly Chunk[] | undefined>
+  /** All of them are in the store. */
+  keep(layer: NotedLayer, chunks: readonly Chunk[]): Promise<void>
+}
+
+/** Long enough for the next version of an image; what they name may be gone much earlier. */
+const keptMs = 30 * 24 * 60 * 60_000
+
+/** They lie beside the content that they name. */
+export async function openLayerNotes(store: ContentStore): Promise<LayerNotes> {
+  const folder = path.join(store.folder, 'unpacked')
+  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  await removeOld(folder)
+  const fileOf = ({ digest, rawDigest = '', offset, rawBytes }: NotedLayer): string =>
+    path.join(folder, `${hash('sha256', `1 ${digest} ${rawDigest} ${offset} ${rawBytes}`)}.json`)
+
+  return {
+    async find(layer) {
+      const file = fileOf(layer)
+      const chunks = chunksIn(await readFileIfPresent(file), layer)
+      if (!chunks) return undefined
+      let isWhole = true
+      await eachAtOnce(chunks, 4 * defaultParallel, async ({ digest, storedBytes }) => {
+        isWhole &&= (await store.touch(digest)) && (await store.size(digest)) === storedBytes
+      })
+      if (!isWhole) return undefined
+      const now = new Date()
+      await fs.utimes(file, now, now).catch(ifAbsent(undefined))
+      return chunks
+    },
+    keep: (layer, chunks) => writeFileAtomically(fileOf(layer), JSON.stringify(chunks)),
+  }
+}
+
+async function removeOld(folder: string): Promise<void> {
+  const beforeMs = Date.now() - keptMs
+  for (const name of await fs.readdir(folder)) {
+    const stat = await fs.stat(path.join(folder, name)).catch(ifAbsent(undefined))
+    if (stat && stat.mtimeMs < beforeMs) await fs.rm(path.join(folder, name), { force: true })
+  }
+}
+
+/** What is not chunks of that place is nothing: it is made again. */
+function chunksIn(text: string | undefined, { offset, rawBytes }: NotedLayer): readonly Chunk[] | undefined {
+  if (text === undefined) return undefined
+  try {
+    const chunks = JSON.parse(text) as readonly Chunk[]
+    const manifest: Manifest = {
+      formatVersion,
+      architecture: 'arm64',
+      virtualSizeBytes: offset + rawBytes,
+      boot: { kind: 'firmware' },
+      layers: [{ chunks }],
+    }
+    checkManifest(manifest)
+    return chunks.every(({ extents: [first] }) => first !== undefined && first[0] >= offset) ? chunks : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,129 @@
+// Images of ours in tart's format, so that people can leave: the disk in layers of half a gibibyte, each compressed alone,
+// with config and NVRAM as layers of their own. Layers are made in the store first, because their digests have to be known
+// before they are sent; the same disk makes the same layers, so that a registry is sent only those that changed.
+import { createHash } from 'node:crypto'
+import type { ContentStore } from '../../images/content.ts'
+import type { Attachment, Manifest } from '../../images/format.ts'
+import { digestOf } from '../../images/manifest.ts'
+import { diskSource, readRange } from '../../images/read-range.ts'
+import { readManifest } from '../../images/stored-manifests.ts'
+import { storeSource } from '../image-target.ts'
+import { ociConfigType, ociManifestType, rawManifest } from '../oci-manifest.ts'
+import type { Descriptor, RawManifest, Source } from '../target.ts'
+import { encodeAppleLz4 } from './lz4-encode.ts'
+import { largestConfigBytes, largestNvramBytes, tartAnnotation, tartTypes } from './read.ts'
+
+export interface TartWriting {
+  readonly signal?: AbortSignal | undefined
+  /** How much of the disk is in layers. */
+  readonly onProgress?: ((progress: { readonly bytes: number; readonly of: number }) => void) | undefined
+  /** Smaller ones are for tests: tart's own are of half a gibibyte. */
+  readonly layerBytes?: number
+}
+
+export interface TartSource extends Source {
+  /** Digests of the layers that were made in the store: nobody but this source needs them. */
+  readonly made: ReadonlySet<string>
+}
+
+/** References are digests of our manifests. */
+export function tartSource(store: ContentStore, options: TartWriting = {}): TartSource {
+  const own = new Map<string, Buffer>()
+  const made = new Set<string>()
+  return {
+    ...storeSource('the image store, in the format of tart', store, own),
+    made,
+    async resolve(reference, signal = options.signal) {
+      const image = await readManifest(store, reference, signal)
+      const artifact = await encodeTart(image, store, { ...options, signal }, made)
+      for (const [digest, bytes] of artifact.own) own.set(digest, bytes)
+      return artifact.manifest
+    },
+  }
+}
+
+async function encodeTart(
+  image: Manifest,
+  store: ContentStore,
+  options: TartWriting,
+  made: Set<string>,
+): Promise<{ readonly manifest: RawManifest; readonly own: ReadonlyMap<string, Buffer> }> {
+  const { machine } = image
+  if (!machine?.nvram)
+    throw new Error(
+      'this VM has no hardware model and NVRAM, as tart needs them: it did not come from an image of tart, nor runs on ' +
+        'a Mac; push it without --format tart',
+    )
+  const own = new Map<string, Buffer>()
+  const part = (mediaType: string, bytes: Buffer): Descriptor => {
+    const digest = digestOf(bytes)
+    own.set(digest, bytes)
+    return { mediaType, digest, size: bytes.length }
+  }
+  const config = await bytesOf(machine.config, store, largestConfigBytes, options.signal)
+  const nvram = await bytesOf(machine.nvram, store, largestNvramBytes, options.signal)
+  const platform = { architecture: image.architecture, os: osOf(config) }
+  const manifest = {
+    schemaVersion: 2,
+    mediaType: ociManifestType,
+    config: part(ociConfigType, Buffer.from(JSON.stringify(platform))),
+    layers: [
+      part(tartTypes.config, config),
+      ...(await diskLayers(image, store, options, made)),
+      part(tartTypes.nvram, nvram),
+    ],
+    annotations: { [tartAnnotation.diskSize]: String(image.virtualSizeBytes) },
+  }
+  return { manifest: rawManifest(ociManifestType, Buffer.from(JSON.stringify(manifest))), own }
+}
+
+const defaultLayerBytes = 512 * 2 ** 20
+
+/** One after the other: each keeps a core busy, and a few pieces in memory. */
+async function diskLayers(
+  image: Manifest,
+  store: ContentStore,
+  { signal, onProgress, layerBytes = defaultLayerBytes }: TartWriting,
+  made: Set<string>,
+): Promise<readonly Descriptor[]> {
+  const { virtualSizeBytes: of } = image
+  const layers: Descriptor[] = []
+  for (let at = 0; at < of; at += layerBytes) {
+    const rawBytes = Math.min(layerBytes, of - at)
+    const hasher = createHash('sha256')
+    async function* raw(): AsyncGenerator<Buffer> {
+      let bytes = at
+      for await (const piece of readRange(image, store, at, rawBytes, signal)) {
+        hasher.update(piece)
+        bytes += piece.length
+        onProgress?.({ bytes, of })
+        yield piece
+      }
+    }
+    const { digest, bytes: size } = await store.put(encodeAppleLz4(raw()), { signal })
+    made.add(digest)
+    const annotations = {
+      [tartAnnotation.size]: String(rawBytes),
+      [tartAnnotation.digest]: `sha256:${hasher.digest('hex')}`,
+    }
+    layers.push({ mediaType: tartTypes.disk, digest, size, annotations })
+  }
+  return layers
+}
+
+async function bytesOf(
+  { bytes, chunks }: Attachment,
+  store: ContentStore,
+  mostBytes: number,
+  signal: AbortSignal | undefined,
+): Promise<Buffer> {
+  if (bytes > mostBytes) throw new Error(`a part of this VM has ${bytes} bytes, more than tart's format may carry`)
+  const target = Buffer.alloc(bytes)
+  await diskSource([{ chunks }], store, { signal }).read(target, 0)
+  return target
+}
+
+function osOf(config: Buffer): string {
+  const { os } = JSON.parse(config.toString('utf8')) as { os?: unknown }
+  return typeof os === 'string' ? os : 'darwin'
+}

@@ -1,0 +1,66 @@
+// Moves the records of a data folder from SQLite to etcd. Cut off anywhere: the old store serves on until the new one is
+// whole, then is marked and serves no more; the same command goes on where it was.
+import fs from 'node:fs/promises'
+import { databaseIn, writePlace } from '../control-plane/store-place.ts'
+import { timestamp } from '../platform/clock.ts'
+import { failpoint } from '../platform/failpoint.ts'
+import { syncFolder } from '../platform/files.ts'
+import { fillStore, finishFilling, startRevOf } from '../store/fill.ts'
+import { openStore } from '../store/open.ts'
+import type { ClusterRecord } from '../store/records/collections.ts'
+import { type Store, StoreError } from '../store/store.ts'
+import { isPortable, markMoved, stateOf } from '../store/store-state.ts'
+import { clusterKey } from './backup.ts'
+
+export interface Migrated {
+  readonly records: number
+  readonly revision: string
+}
+
+export async function migrateStore(dataDir: string, to: string): Promise<Migrated> {
+  if (!(await fs.stat(databaseIn(dataDir)).catch(() => undefined))) throw nothingThere(dataDir)
+  const from = await openStore(`sqlite:${dataDir}`)
+  let migrated: Migrated
+  try {
+    migrated = await move(from, dataDir, to)
+  } finally {
+    await from.close()
+  }
+  failpoint('migrate.moved')
+  await writePlace(dataDir, to)
+  // Out of the way of the servers; the mark in it is for who puts it back.
+  await fs.rename(databaseIn(dataDir), movedIn(dataDir))
+  await syncFolder(dataDir)
+  return migrated
+}
+
+export const movedIn = (dataDir: string): string => `${databaseIn(dataDir)}.moved`
+
+async function move(from: Store, dataDir: string, to: string): Promise<Migrated> {
+  const { entries, rev } = await from.list('')
+  const records = entries.filter(isPortable)
+  const moved = (await stateOf(from))?.value
+  if (moved?.state === 'filling')
+    throw new StoreError('Unavailable', `${dataDir} is itself being filled from ${moved.source}: let that end first`)
+  if (moved && moved.to !== to)
+    throw new StoreError('Unavailable', `the records of ${dataDir} were moved to ${moved.to} (${moved.at})`)
+  const uid = (records.find(({ key }) => key === clusterKey)?.value as ClusterRecord | undefined)?.uid
+  if (uid === undefined) throw nothingThere(dataDir)
+  const target = await openStore(to, undefined, { startRev: startRevOf(rev) })
+  try {
+    const isDone = moved && !(await stateOf(target)) && (await target.get(clusterKey))
+    if (!isDone) {
+      // By the uid and not by the folder, which may be called otherwise the next time.
+      await fillStore(target, { source: `the SQLite store ${uid}`, rev, entries: () => records }, timestamp(new Date()))
+      await markMoved(from, to, timestamp(new Date()))
+      failpoint('migrate.marked')
+      await finishFilling(target)
+    }
+    return { records: records.length, revision: rev }
+  } finally {
+    await target.close()
+  }
+}
+
+const nothingThere = (dataDir: string): StoreError =>
+  new StoreError('Unavailable', `there are no records of a service in ${dataDir}: name its data folder`)

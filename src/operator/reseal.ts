@@ -1,0 +1,49 @@
+// After a change of the master key: everything sealed goes under the active key, then the old keys are dropped.
+import { type Keyring, loadKeyring, onlyActive, saveKeyring, withNewKey } from '../auth/keyring.ts'
+import type { ResealReport, Secrets } from '../auth/secrets.ts'
+import type { Collections } from '../store/records/collections.ts'
+
+export interface Rotation extends ResealReport {
+  readonly keyId: string
+}
+
+/**
+ * A new key, written beside the old ones before anything is sealed with it: cut off at any point, what is on disk opens
+ * everything, and the next start goes on.
+ */
+export async function rotateKeyFile(collections: Collections, secrets: Secrets, file: string): Promise<Rotation> {
+  const ring = withNewKey(await loadKeyring({ source: { kind: 'file', file } }, false))
+  await saveKeyring(file, ring)
+  await secrets.use(ring)
+  return resealAll(collections, secrets, (left) => saveKeyring(file, left))
+}
+
+/** `keepRing` writes the ring back; without it (keys from a variable or a credential) the operator drops old keys. */
+export async function resealAll(
+  collections: Collections,
+  secrets: Secrets,
+  keepRing?: (ring: Keyring) => Promise<void>,
+): Promise<Rotation> {
+  const reports = [
+    await secrets.reseal(collections.registryCredentials),
+    await secrets.reseal(collections.signingKeys),
+    await secrets.reseal(collections.certificates),
+  ]
+  reports.push(await secrets.reseal(collections.issuerKeys), await secrets.reseal(collections.logins))
+  reports.push(await secrets.reseal(collections.vmSecrets), await secrets.reseal(collections.users))
+  reports.push(await secrets.reseal(collections.browserSessions))
+  const resealed = reports.reduce((sum, report) => sum + report.resealed, 0)
+  const refused = reports.flatMap((report) => report.refused)
+  // An old key stays as long as a record might need it.
+  if (keepRing && refused.length === 0 && secrets.ring.keys.size > 1) {
+    const ring = onlyActive(secrets.ring)
+    await keepRing(ring)
+    await secrets.use(ring)
+  }
+  return { keyId: secrets.ring.active.id, resealed, refused }
+}
+
+/** Keys that come from a variable or a credential are the operator's to change. */
+export const notOurs = (name: string): string =>
+  `the master keys come from ${name}, which only you can change: put a new key before the old one there and restart ` +
+  'the service, which seals everything anew; then drop the old key'

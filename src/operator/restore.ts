@@ -1,0 +1,164 @@
+// Restores a backup into an empty store: content first, then the records that name it. Cut off anywhere, no server starts
+// on what is there, and the same command goes on.
+import { randomUUID } from 'node:crypto'
+import fs, { type FileHandle } from 'node:fs/promises'
+import path from 'node:path'
+import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
+import { inFolder, openKnownPlace } from '../control-plane/image-place.ts'
+import { checkPlace, isShared, writePlace } from '../control-plane/store-place.ts'
+import { readManifest } from '../images/stored-manifests.ts'
+import { timestamp } from '../platform/clock.ts'
+import { writeFileAtomically } from '../platform/files.ts'
+import { readTar } from '../platform/tar.ts'
+import { beginFilling, fillStore, finishFilling, startRevOf } from '../store/fill.ts'
+import { openStore } from '../store/open.ts'
+import type { ClusterRecord } from '../store/records/collections.ts'
+import type { Json, Rev } from '../store/store.ts'
+import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
+import { clusterKey, manifestsNamedBy } from './backup.ts'
+import {
+  BackupError,
+  type BackupRecord,
+  type Checked,
+  checkBackup,
+  folderFiles,
+  names,
+  recordsOf,
+  textOf,
+} from './backup-format.ts'
+
+export interface RestoreOptions {
+  readonly file: string
+  readonly dataDir: string
+  readonly storeAddress: string
+  /** Where the images go: `oci://…`, or `folder`; without it, where they were. */
+  readonly images?: string | undefined
+  readonly environment: NodeJS.ProcessEnv
+}
+
+export interface RestoreReport {
+  readonly head: Checked['head']
+  readonly contents: number
+  /** Files of the data folder that were there already, and stayed. */
+  readonly kept: readonly string[]
+  /** Master keys that are needed and not there. */
+  readonly missingKeys: readonly string[]
+  readonly keyPlace: string
+  readonly imagePlace: string
+}
+
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
+  const { file, dataDir, storeAddress, environment } = options
+  const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') throw new BackupError(`there is no file ${file}`)
+    throw error
+  })
+  try {
+    const { head, sha256, contents } = await checkBackup(handle, file)
+    await fs.mkdir(dataDir, { recursive: true, mode: 0o700 })
+    await checkPlace(dataDir, storeAddress)
+    const store = await openStore(storeAddress, undefined, { startRev: startRevOf(head.revision) })
+    try {
+      const source = `the backup of ${head.createdAt} (${sha256.slice(0, 12)})`
+      const { place, manifests, cluster } = await imagesIn(handle)
+      const imagePlace = options.images ?? place
+      const records = { source, rev: head.revision, entries: () => restored(handle, head.revision, imagePlace) }
+      const since = timestamp(new Date())
+      // Refuses what is not empty before anything is written.
+      await beginFilling(store, records, since)
+      if (head.hasImages) await putContents(handle, { imagePlace, manifests, cluster, dataDir, environment })
+      await fillStore(store, records, since)
+      const kept = await putFiles(handle, dataDir)
+      if (isShared(storeAddress)) await writePlace(dataDir, storeAddress)
+      await finishFilling(store)
+      return { head, contents, kept, imagePlace, ...(await missingKeys(dataDir, environment, head.keyIds)) }
+    } finally {
+      await store.close()
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+async function* restored(handle: FileHandle, revision: Rev, imagePlace: string): AsyncGenerator<BackupRecord> {
+  for await (const record of allRecords(handle))
+    if (record.key !== imagesKey) yield record.key === clusterKey ? withEra(record, revision) : record
+  yield { key: imagesKey, value: { address: imagePlace } }
+}
+
+async function* allRecords(handle: FileHandle): AsyncGenerator<BackupRecord> {
+  for await (const entry of readTar(handle))
+    if (entry.name.startsWith('records/')) yield* recordsOf(await textOf(entry))
+}
+
+/** What the records say of images: where they were, and which. */
+async function imagesIn(handle: FileHandle): Promise<Images> {
+  const manifests = new Set<string>()
+  let place: string = inFolder
+  let cluster = ''
+  for await (const record of allRecords(handle)) {
+    for (const digest of manifestsNamedBy(record)) manifests.add(digest)
+    if (record.key === imagesKey) place = (record.value as unknown as ImagePlaceRecord).address
+    if (record.key === clusterKey) cluster = (record.value as unknown as ClusterRecord).uid
+  }
+  return { place, manifests, cluster }
+}
+
+interface Images {
+  readonly place: string
+  readonly manifests: ReadonlySet<string>
+  readonly cluster: string
+}
+
+/** Nodes tell by it that the data went back to there, and keep VMs that these data do not know. */
+function withEra({ key, value }: BackupRecord, since: Rev): BackupRecord {
+  const cluster = value as unknown as ClusterRecord
+  const eras = [...(cluster.eras ?? []), { uid: randomUUID(), since }].slice(-100)
+  return { key, value: { ...cluster, eras } as unknown as Json }
+}
+
+interface Target extends Pick<Images, 'manifests' | 'cluster'> {
+  readonly imagePlace: string
+  readonly dataDir: string
+  readonly environment: NodeJS.ProcessEnv
+}
+
+async function putContents(handle: FileHandle, target: Target): Promise<void> {
+  const { imagePlace, manifests, cluster, dataDir, environment } = target
+  const { content, registry, close } = await openKnownPlace(imagePlace, dataDir, { ...environment })
+  try {
+    await registry?.claim(cluster)
+    for await (const entry of readTar(handle)) {
+      if (!entry.name.startsWith('content/')) continue
+      const digest = entry.name.slice('content/'.length).replace('/', ':')
+      await content.putExpected({ digest, bytes: entry.bytes }, entry.content())
+    }
+    for (const digest of manifests) await content.hold(digest, await readManifest(content, digest))
+  } finally {
+    close()
+  }
+}
+
+async function putFiles(handle: FileHandle, dataDir: string): Promise<readonly string[]> {
+  const kept: string[] = []
+  for await (const entry of readTar(handle)) {
+    const name = folderFiles.find((each) => names.folder(each) === entry.name)
+    if (!name) continue
+    const text = await textOf(entry)
+    const before = await fs.readFile(path.join(dataDir, name), 'utf8').catch(() => undefined)
+    if (before === undefined) await writeFileAtomically(path.join(dataDir, name), text, { mode: 0o600 })
+    else if (before !== text) kept.push(name)
+  }
+  return kept
+}
+
+async function missingKeys(
+  dataDir: string,
+  environment: NodeJS.ProcessEnv,
+  needed: readonly string[],
+): Promise<Pick<RestoreReport, 'missingKeys' | 'keyPlace'>> {
+  const found = takeKeySource(dataDir, { ...environment })
+  const keyPlace = found.source.kind === 'file' ? found.source.file : found.source.name
+  const ring = await loadKeyring(found, false).catch(() => undefined)
+  return { missingKeys: needed.filter((id) => !ring?.keys.has(id)), keyPlace }
+}

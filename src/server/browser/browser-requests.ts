@@ -1,0 +1,98 @@
+// Requests of the console: their caller is known by a cookie that no script can read, and that the browser sends by
+// itself. So whatever comes with it must show that our own page sent it: by where the browser says that it comes from,
+// and, where it changes something, by a header that a page of another origin cannot set.
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import type { BrowserSession, BrowserSessions } from '../../auth/login/browser-sessions.ts'
+import type { Services } from '../services.ts'
+
+/** Set by our page on every request that changes something. */
+export const consoleHeader = 'x-svc3-console'
+const sessionCookie = 'svc3_console'
+const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
+const ownSites: ReadonlySet<unknown> = new Set([undefined, 'same-origin', 'none'])
+
+type Place = Pick<Services, 'settings' | 'apiUrl' | 'plainHttp'>
+
+/** Whether the browser reaches us over TLS, if need be through a proxy that ends it. */
+export const isSecure = (request: FastifyRequest, { apiUrl }: Pick<Services, 'apiUrl'>): boolean =>
+  request.protocol === 'https' || (apiUrl.startsWith('https:') && new URL(apiUrl).host === request.host)
+
+/** Browsers refuse a cookie of such a name from anywhere but the host itself, over TLS. */
+function nameFor(request: FastifyRequest, services: Place): string {
+  if (!isSecure(request, services)) return sessionCookie
+  return services.settings.console.pathPrefix === '' ? `__Host-${sessionCookie}` : `__Secure-${sessionCookie}`
+}
+
+export function cookieOf({ headers }: FastifyRequest, name: string): string | undefined {
+  const text = headers.cookie
+  if (text === undefined) return undefined
+  for (const part of text.split(';')) {
+    const at = part.indexOf('=')
+    if (at > 0 && part.slice(0, at).trim() === name) return part.slice(at + 1).trim()
+  }
+  return undefined
+}
+
+export interface CookieOptions {
+  readonly sameSite: 'Strict' | 'Lax'
+  readonly path: string
+  /** Left out: until the browser is closed. */
+  readonly maxAgeSeconds?: number
+}
+
+export function cookieText(name: string, value: string, secure: boolean, options: CookieOptions): string {
+  const { sameSite, path, maxAgeSeconds } = options
+  const age = maxAgeSeconds === undefined ? '' : `; Max-Age=${maxAgeSeconds}`
+  return `${name}=${value}; Path=${path}; HttpOnly; SameSite=${sameSite}${age}${secure ? '; Secure' : ''}`
+}
+
+/** What `Set-Cookie` says when a session begins, or, without an id, ends. */
+export function sessionCookieText(request: FastifyRequest, services: Place, id?: string): string {
+  const path = `${services.settings.console.pathPrefix}/`
+  const options = { sameSite: 'Strict', path, ...(id === undefined && { maxAgeSeconds: 0 }) } as const
+  return cookieText(nameFor(request, services), id ?? '', isSecure(request, services), options)
+}
+
+/** What the session cookie holds; undefined also for what cannot be one. */
+export function sessionIdOf(request: FastifyRequest, services: Place): string | undefined {
+  // Most callers are programs.
+  if (request.headers.cookie === undefined) return undefined
+  const id = cookieOf(request, nameFor(request, services))
+  return id !== undefined && /^[\w-]{43}$/.test(id) ? id : undefined
+}
+
+/** Our own page, by the host that the request names; that host is where the cookie belongs. */
+function isOwnOrigin(origin: string, request: FastifyRequest, { apiUrl }: Pick<Services, 'apiUrl'>): boolean {
+  if (!URL.canParse(origin)) return false
+  const from = new URL(origin)
+  if (URL.canParse(apiUrl) && from.origin === new URL(apiUrl).origin) return true
+  // What reaches us in clear may have come to a proxy over TLS; the other way round it is another page.
+  const isAtLeastOurs = from.protocol === 'https:' || (from.protocol === 'http:' && request.protocol === 'http')
+  return from.host === request.host && isAtLeastOurs
+}
+
+/** Undefined: our own page sent it, as far as a browser can tell. */
+export function foreignRequest(request: FastifyRequest, services: Pick<Services, 'apiUrl'>): ApiError | undefined {
+  const { headers, method } = request
+  const isUpgrade = headers.upgrade !== undefined
+  const isOwn =
+    ownSites.has(headers['sec-fetch-site']) &&
+    (headers.origin === undefined ? !isUpgrade : isOwnOrigin(headers.origin, request, services)) &&
+    (safeMethods.has(method) || headers[consoleHeader] !== undefined)
+  return isOwn
+    ? undefined
+    : new ApiError('Forbidden', 'Forbidden: the request comes from another page than the console of this service', {
+        hint: `open the console itself; programs send "Authorization: Bearer TOKEN" in place of a cookie`,
+      })
+}
+
+/** The session of a request, or why it may not use it; undefined without one. */
+export function sessionOf(
+  request: FastifyRequest,
+  services: Place & { readonly browserSessions: Pick<BrowserSessions, 'find'> },
+): BrowserSession | ApiError | undefined {
+  const id = sessionIdOf(request, services)
+  const session = id === undefined ? undefined : services.browserSessions.find(id)
+  return session && (foreignRequest(request, services) ?? session)
+}

@@ -1,0 +1,146 @@
+// Logging in to the console at the identity provider: /console/login sends the browser there, /console/callback is where
+// it comes back. What belongs to one login is kept in that browser, in a cookie that no script reads.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import {
+  type CodeFlow,
+  createCodeFlow,
+  foreignDoor,
+  type LoginBegun,
+  type ProviderDoor,
+} from '../../auth/login/code-flow.ts'
+import { localConsoleClientId, mount } from '../../auth/provider/issuer.ts'
+import type { Services } from '../services.ts'
+import { cookieOf, cookieText, isSecure, sessionCookieText, sessionIdOf } from './browser-requests.ts'
+
+const loginCookie = 'svc3_console_login'
+const problemCookie = 'svc3_console_problem'
+const loginSeconds = 600
+const problemSeconds = 120
+
+/** Told on the login page, by name: what a provider sends along is never shown. */
+const problems = {
+  late: 'The login has run out, or was begun in another browser. Log in again.',
+  refused: 'The identity provider refused the login. Log in again, or ask whoever runs it.',
+  unknown: 'The identity provider named nobody whom this service knows. The log of the service says why.',
+  silent: 'The identity provider does not answer. Try again in a moment, or paste a token.',
+} as const
+type Problem = keyof typeof problems
+
+export interface ConsoleLogin {
+  readonly flow: CodeFlow
+  /** What became of the last login in this browser, told once. */
+  takeProblem(request: FastifyRequest, reply: FastifyReply): string | undefined
+}
+
+export function serveConsoleLogin(app: FastifyInstance, services: Services): ConsoleLogin {
+  const { pathPrefix } = services.settings.console
+  const root = `${pathPrefix}/console/`
+  const flow = createCodeFlow(doorOf(app, services), services.identity)
+  const redirectUri = (): string => `${services.apiUrl}${pathPrefix}/console/callback`
+  const setCookie = (request: FastifyRequest, reply: FastifyReply, name: string, value: string, seconds: number) => {
+    const options = { sameSite: 'Lax', path: root, maxAgeSeconds: seconds } as const
+    return reply.header('set-cookie', cookieText(name, value, isSecure(request, services), options))
+  }
+  const fail = (request: FastifyRequest, reply: FastifyReply, problem: Problem): FastifyReply =>
+    setCookie(request, reply, problemCookie, problem, problemSeconds).redirect(root)
+  const onRequest = (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void): void =>
+    done(services.limits.charge(request, undefined))
+
+  app.get('/console/login', { onRequest }, async (request, reply) => {
+    const query = request.query as { to?: unknown; here?: unknown }
+    const to = placeOf(query.to)
+    reply.header('cache-control', 'no-store')
+    // The provider sends the browser back to the service's own address: the login has to begin there.
+    const isElsewhere = new URL(services.apiUrl).host !== request.host && query.here === undefined
+    if (isElsewhere)
+      return reply.redirect(`${services.apiUrl}${root}login?here=1${to && `&to=${encodeURIComponent(to)}`}`)
+    try {
+      const { url, ...begun } = await flow.begin(redirectUri())
+      const kept = Buffer.from(JSON.stringify({ ...begun, to })).toString('base64url')
+      return setCookie(request, reply, loginCookie, kept, loginSeconds).redirect(url)
+    } catch (error) {
+      return fail(request, reply, problemOf(error, services))
+    }
+  })
+
+  app.get('/console/callback', { onRequest }, async (request, reply) => {
+    const { state, code, error } = request.query as Readonly<Record<string, unknown>>
+    const begun = begunIn(cookieOf(request, loginCookie))
+    reply.header('cache-control', 'no-store').header('referrer-policy', 'no-referrer')
+    setCookie(request, reply, loginCookie, '', 0)
+    if (!begun || typeof state !== 'string' || state !== begun.state) return fail(request, reply, 'late')
+    if (error !== undefined || typeof code !== 'string') return fail(request, reply, 'refused')
+    try {
+      const login = await flow.finish(code, redirectUri(), begun)
+      const before = sessionIdOf(request, services)
+      const id = await services.browserSessions.openByProvider(login)
+      if (before !== undefined) await services.browserSessions.close(before, false)
+      services.log.info('a user logged in to the console', { actor: login.user.name, remote: request.ip })
+      return reply.header('set-cookie', sessionCookieText(request, services, id)).redirect(`${root}${begun.to}`)
+    } catch (failure) {
+      return fail(request, reply, problemOf(failure, services))
+    }
+  })
+
+  return {
+    flow,
+    takeProblem(request, reply) {
+      const problem = cookieOf(request, problemCookie)
+      if (problem === undefined) return undefined
+      setCookie(request, reply, problemCookie, '', 0)
+      return Object.hasOwn(problems, problem) ? problems[problem as Problem] : undefined
+    },
+  }
+}
+
+/** The built-in provider is asked inside of this process: our own address may be known only to others. */
+function doorOf(app: FastifyInstance, { localIssuer, identity }: Services): ProviderDoor {
+  if (!localIssuer) return foreignDoor(identity.issuer, identity.clientId)
+  return {
+    clientId: localConsoleClientId,
+    endpoints: async () => ({
+      authorization: `${localIssuer.issuer}/auth`,
+      token: `${mount}/token`,
+      revocation: `${mount}/token/revocation`,
+      scopes: undefined,
+    }),
+    async post(endpoint, form) {
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' }
+      const { statusCode, body } = await app.inject({
+        method: 'POST',
+        url: endpoint,
+        headers,
+        payload: form.toString(),
+      })
+      return { status: statusCode, body: body.startsWith('{') ? JSON.parse(body) : undefined }
+    },
+  }
+}
+
+function problemOf(error: unknown, { log }: Services): Problem {
+  const refusal = error instanceof ApiError ? error : undefined
+  const cause = refusal?.cause
+  if (!refusal) log.error('a login to the console failed', {}, error)
+  else log.warn('a login was refused', { reason: cause instanceof Error ? cause.message : refusal.message })
+  return refusal?.reason === 'Unauthorized' ? 'unknown' : 'silent'
+}
+
+/** A page of the console, below its root: never another site, whatever somebody put into a link. */
+export function placeOf(to: unknown): string {
+  if (typeof to !== 'string' || to.length > 1_024 || !URL.canParse(to, 'http://console/console/')) return ''
+  const url = new URL(to, 'http://console/console/')
+  const isBelow = url.origin === 'http://console' && url.pathname.startsWith('/console/')
+  return isBelow ? url.pathname.slice('/console/'.length).replace(/^\/+/, '') + url.search : ''
+}
+
+function begunIn(cookie: string | undefined): (LoginBegun & { readonly to: string }) | undefined {
+  try {
+    const value = JSON.parse(Buffer.from(cookie ?? '', 'base64url').toString('utf8')) as Record<string, unknown>
+    const { state, nonce, verifier, to } = value
+    if ([state, nonce, verifier].some((each) => typeof each !== 'string' || each.length < 20)) return undefined
+    return { state, nonce, verifier, to: placeOf(to) } as LoginBegun & { to: string }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,95 @@
+// /console/session: who the browser is logged in as, logging in with a token or a ticket, and logging out.
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { badRequest } from '../../api/errors.ts'
+import type { BrowserSession, Person } from '../../auth/login/browser-sessions.ts'
+import { displayName } from '../../auth/principal.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { caughtUpHere } from '../gate/read-own-writes.ts'
+import type { Services } from '../services.ts'
+import { foreignRequest, sessionCookieText, sessionIdOf } from './browser-requests.ts'
+import type { ConsoleLogin } from './console-login.ts'
+
+interface Shown {
+  readonly user: {
+    readonly name: string
+    readonly admin: boolean
+    readonly kind: string
+    readonly namespace?: string
+  } | null
+  readonly expiresAt: string | null
+  readonly renewable: boolean
+  readonly login: { readonly provider: boolean; readonly builtIn: boolean }
+  readonly problem?: string
+}
+
+export function serveConsoleSession(app: FastifyInstance, services: Services, login: ConsoleLogin): void {
+  const { browserSessions, log } = services
+  const url = '/console/session'
+  const shown = (session: BrowserSession | undefined, problem?: string): Shown => ({
+    user: session ? userOf(session.principal) : null,
+    expiresAt: session ? timestamp(session.expiresAt) : null,
+    renewable: session?.isRenewable ?? false,
+    login: { provider: services.identity.issuer !== '', builtIn: services.localIssuer !== undefined },
+    ...(problem !== undefined && { problem }),
+  })
+  /** Guessing is charged to the address that it comes from, as everywhere. */
+  const onRequest = (request: FastifyRequest, reply: FastifyReply, done: (error?: Error) => void): void => {
+    reply.header('cache-control', 'no-store').header('x-request-id', request.id)
+    const id = sessionIdOf(request, services)
+    const session = id === undefined ? undefined : browserSessions.find(id)
+    const refusal = services.limits.charge(request, session?.principal) ?? foreignRequest(request, services)
+    if (refusal || id === undefined || session || !services.horizon) return void done(refusal)
+    // It may be a moment old, and from another server.
+    caughtUpHere(services.horizon).then(() => done(), done)
+  }
+
+  app.get(url, { onRequest }, async (request, reply) => {
+    const id = sessionIdOf(request, services)
+    const problem = login.takeProblem(request, reply)
+    if (id === undefined) return shown(undefined, problem)
+    const session = await browserSessions.renewed(id, login.flow.refresh).catch((error: unknown) => {
+      log.warn('a login could not be renewed', { reason: error instanceof Error ? error.message : '' })
+      return browserSessions.find(id)
+    })
+    return shown(session, problem)
+  })
+
+  app.post(url, { onRequest }, async (request, reply) => {
+    const id = await opened(request.body)
+    const before = sessionIdOf(request, services)
+    if (before !== undefined) await browserSessions.close(before, false)
+    const session = browserSessions.find(id)
+    const actor = session ? displayName(session.principal) : ''
+    log.info('a user logged in to the console', { actor, remote: request.ip })
+    return reply
+      .code(201)
+      .header('set-cookie', sessionCookieText(request, services, id))
+      .send(shown(session))
+  })
+
+  app.delete(url, { onRequest }, async (request, reply) => {
+    const id = sessionIdOf(request, services)
+    const { everywhere } = request.query as { everywhere?: unknown }
+    const given = id === undefined ? [] : await browserSessions.close(id, everywhere === 'true')
+    // Nobody waits for the provider: here the login is over.
+    for (const refreshToken of given)
+      void login.flow.revoke(refreshToken).catch((error: unknown) => {
+        log.warn('the identity provider was not told of a logout', { reason: (error as Error).message })
+      })
+    return reply.code(204).header('set-cookie', sessionCookieText(request, services)).send()
+  })
+
+  async function opened(body: unknown): Promise<string> {
+    const { token, ticket } = (typeof body === 'object' && body !== null ? body : {}) as Record<string, unknown>
+    if (typeof ticket === 'string' && ticket.length <= 256) return browserSessions.openByTicket(ticket)
+    if (typeof token === 'string' && token.length <= 16_384) return browserSessions.openByToken(token.trim())
+    throw badRequest([{ field: 'token', reason: 'FieldValueRequired', message: 'token is missing' }], 'send a token')
+  }
+}
+
+function userOf(principal: Person): NonNullable<Shown['user']> {
+  const { kind, name } = principal
+  return principal.kind === 'user'
+    ? { kind, name, admin: principal.admin }
+    : { kind, name: displayName(principal), admin: false, namespace: principal.namespace }
+}

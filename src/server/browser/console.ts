@@ -1,0 +1,129 @@
+// /console: the web console, as `npm run build` left it in dist/console. Hashed files are for ever, the page itself is
+// read anew each time; whatever is below /console/ and no file is the page, which finds out by itself what to show.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import type { Services } from '../services.ts'
+import { serveConsoleLogin } from './console-login.ts'
+import { serveConsoleSession } from './console-session.ts'
+
+/** Scripts and styles are files of ours alone: nothing inline, nothing from elsewhere. */
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data: blob:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "manifest-src 'self'",
+  "base-uri 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+].join('; ')
+
+export const consoleHeaders = {
+  'content-security-policy': policy,
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': 'camera=(), microphone=(), geolocation=(), payment=(), usb=()',
+} as const
+
+const types: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
+  '.webmanifest': 'application/manifest+json; charset=utf-8',
+  '.txt': 'text/plain; charset=utf-8',
+  '.svg': 'image/svg+xml',
+  '.png': 'image/png',
+  '.ico': 'image/x-icon',
+  '.woff2': 'font/woff2',
+}
+/** At most one folder, and no name that begins with a dot. */
+const fileForm = /^(?:assets\/)?[A-Za-z0-9_-][\w.-]*$/
+const relativeBase = '<base href="./">'
+
+export function serveConsole(app: FastifyInstance, services: Services): void {
+  const { enabled, pathPrefix } = services.settings.console
+  if (!enabled) return
+  const root = `${pathPrefix}/console/`
+  const login = serveConsoleLogin(app, services)
+  serveConsoleSession(app, services, login)
+
+  app.get('/console', (_request, reply) => reply.redirect(root, 308))
+  app.get('/console/*', async (request, reply) => {
+    const name = (request.params as { '*': string })['*']
+    reply.headers(consoleHeaders)
+    const sent = fileForm.test(name) && (await sendFile(name, request, reply))
+    if (sent) return sent
+    // Names of things have dots too, such as those of ISOs: only what asks for a page gets it.
+    const isPage = !name.startsWith('assets/') && (path.extname(name) === '' || wantsPage(request))
+    return isPage ? sendPage(reply) : sendMissing(name, reply)
+  })
+  // Whoever opens the address of the service in a browser wants to see something.
+  app.get('/', (request, reply) => {
+    if (wantsPage(request)) return reply.redirect(root)
+    throw new ApiError('NotFound', 'path not found: there is no such operation', { hint: 'see /api/v1/swagger' })
+  })
+
+  async function sendPage(reply: FastifyReply): Promise<FastifyReply> {
+    reply.header('cache-control', 'no-store').type(types['.html'] as string)
+    const page = await fs.readFile(path.join(services.consoleFolder, 'index.html'), 'utf8').catch(ifThere)
+    if (page === undefined) return reply.code(503).send(notBuilt)
+    return reply.send(page.replace(relativeBase, `<base href="${root}">`))
+  }
+
+  async function sendFile(name: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | false> {
+    const type = types[path.extname(name)]
+    const file = path.join(services.consoleFolder, name)
+    if (type === undefined || name === 'index.html') return false
+    const packed = acceptsBrotli(request) ? await fs.readFile(`${file}.br`).catch(ifThere) : undefined
+    const bytes = packed ?? (await fs.readFile(file).catch(ifThere))
+    if (!bytes) return false
+    const isHashed = name.startsWith('assets/')
+    reply
+      .header('cache-control', isHashed ? 'public, max-age=31536000, immutable' : 'no-cache')
+      .header('vary', 'accept-encoding')
+    if (packed) reply.header('content-encoding', 'br')
+    return reply.type(type).send(bytes)
+  }
+}
+
+const wantsPage = ({ headers }: FastifyRequest): boolean => /\btext\/html\b/.test(headers.accept ?? '')
+
+const ifThere = (error: NodeJS.ErrnoException): undefined => {
+  if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR' && error.code !== 'EISDIR') throw error
+}
+
+function acceptsBrotli({ headers }: FastifyRequest): boolean {
+  const codings = String(headers['accept-encoding'] ?? '').split(',')
+  return codings.some((coding) => /^\s*br\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(coding))
+}
+
+/** Of an older build, most likely: the page that asks is open since before the service was updated. */
+function sendMissing(name: string, reply: FastifyReply): never {
+  reply.header('cache-control', 'no-store')
+  throw new ApiError('NotFound', `the console has no file "${name.slice(0, 100)}"`, { hint: 'load the page again' })
+}
+
+const notBuilt = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>svc3 console</title>
+</head>
+<body>
+<h1>The console is not built</h1>
+<p>This copy of svc3 was started without it. Run <code>npm run build</code> in its folder, then load this page again;
+the service need not be restarted.</p>
+<p>The API is described at <a href="../api/v1/swagger">/api/v1/swagger</a>.</p>
+</body>
+</html>
+`

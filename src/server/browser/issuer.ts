@@ -1,0 +1,39 @@
+// The built-in identity provider's place in the service: everything under /oidc is handed to it as it came, body and
+// all. Charged to the address that asks, because every login that begins leaves a record; measured and logged.
+import type { FastifyInstance } from 'fastify'
+import { mount } from '../../auth/provider/issuer.ts'
+import { caughtUpHere } from '../gate/read-own-writes.ts'
+import type { Services } from '../services.ts'
+
+export function serveIssuer(app: FastifyInstance, { localIssuer, horizon, limits, metrics, log }: Services): void {
+  if (!localIssuer) return
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    scope.addContentTypeParser('*', (_request, _stream, done) => done(null, undefined))
+    scope.route({
+      method: ['GET', 'HEAD', 'POST', 'OPTIONS'],
+      url: `${mount}/*`,
+      onRequest: (request, _reply, done) => {
+        const spent = limits.charge(request, undefined)
+        if (spent || !horizon) return done(spent)
+        // The step before may have been on another server.
+        caughtUpHere(horizon).then(() => done(), done)
+      },
+      handler: (request, reply) => {
+        // The framework does not see the end of an answer that it does not write.
+        reply.raw.once('close', () => {
+          const status = reply.raw.statusCode
+          metrics.request(request.method, `${mount}/*`, status, reply.elapsedTime / 1_000)
+          log[status >= 400 ? 'warn' : 'debug']('login request', {
+            requestId: request.id,
+            method: request.method,
+            status,
+            remote: request.ip,
+          })
+        })
+        reply.hijack()
+        return localIssuer.handle(request.raw, reply.raw, request.ip)
+      },
+    })
+  })
+}

@@ -1,0 +1,138 @@
+// Where several servers share content, a record is written before what it names is held. What is not to be had, because a
+// server is away or because it is lost, takes the record back.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, beforeEach, describe, it, type TestContext } from 'node:test'
+import { type Answer, startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { chunksOf } from '../../images/manifest.ts'
+import { readManifest } from '../../images/stored-manifests.ts'
+import { silentLog } from '../../platform/log.ts'
+import type { ImageRecord } from '../../store/records/fleet-records.ts'
+import type { KnownServerRecord } from '../../store/records/server-records.ts'
+import type { ServerCalls } from './server-calls.ts'
+import { shareContent } from './shared-content.ts'
+
+const base = '/api/v1/namespaces/svc-default'
+const gone: KnownServerRecord = { id: 'one', internalUrl: 'https://one:8443' }
+const nobodyToCall = {} as ServerCalls
+
+let service: TestService
+let away: readonly KnownServerRecord[] = []
+before(async () => {
+  service = await startService({
+    content: (own) => shareContent({ own, others: () => [], away: () => away, calls: nobodyToCall, log: silentLog }),
+  })
+})
+after(() => service[Symbol.asyncDispose]())
+beforeEach(() => {
+  away = []
+})
+
+interface Uploaded {
+  readonly digest: string
+  /** From the disk of this server. */
+  lose(): Promise<void>
+  /** As if the one that was away had come back with it. */
+  restore(): Promise<void>
+}
+
+async function upload(name: string, kind: 'image' | 'iso' = 'image'): Promise<Uploaded> {
+  const { ownContent } = service.services
+  const { status, text, body } = await service.call('POST', `${base}/upload/${kind}?name=${name}`, {
+    body: randomBytes(4_096),
+    headers: { 'content-type': 'application/octet-stream' },
+  })
+  assert.equal(status, 201, text)
+  const digest: string = body.checksum
+  const [chunk] = chunksOf(await readManifest(ownContent, digest))
+  assert.ok(chunk)
+  const bytes = await ownContent.read(chunk.digest, chunk.storedBytes)
+  return {
+    digest,
+    lose: async () => assert.ok(await ownContent.deleteUnused(chunk.digest, Number.POSITIVE_INFINITY)),
+    restore: async () => void (await ownContent.put(bytes)),
+  }
+}
+
+function isAway({ status, headers, body, text }: Answer): void {
+  assert.deepEqual([status, headers['retry-after']], [503, '5'], text)
+  assert.match(body.message, /not on any server that answers: the server one:8443 may have it/)
+}
+
+describe('a copy', () => {
+  for (const [kind, noun] of [
+    ['image', 'images'],
+    ['iso', 'isos'],
+  ] as const)
+    it(`of an ${kind} whose content is not to be had is taken back`, async () => {
+      const { digest, lose, restore } = await upload('original', kind)
+      const copy = (request: string): Promise<Answer> =>
+        service.call('POST', `${base}/${noun}/original/copy`, {
+          body: { name: 'copied' },
+          headers: { 'idempotency-key': `${kind}-${request}` },
+        })
+      const isThere = () => service.services.collections[noun].get('', 'copied') !== undefined
+
+      await lose()
+      away = [gone]
+      isAway(await copy('first'))
+      assert.ok(!isThere(), 'while its server is away')
+
+      away = []
+      const lost = await copy('another')
+      assert.deepEqual([lost.status, lost.body.hint], [409, 'delete it and upload it again'], lost.text)
+      assert.ok(!isThere(), 'when it is lost')
+
+      await restore()
+      // Who was told to come back later does.
+      const { status, body, text } = await copy('first')
+      assert.deepEqual([status, body.checksum], [202, digest], text)
+      assert.ok(isThere())
+    })
+})
+
+describe('a VM', () => {
+  /** As soon as the VM is recorded, and before the image is looked at again. */
+  function replaceMeanwhile(t: TestContext, name: string, content: string): void {
+    const { store, collections } = service.services
+    const get = store.get.bind(store)
+    t.mock.method(store, 'get', async (key: string) => {
+      const image = collections.images.get('', name)
+      if (key === image?.key && image.value.content !== content)
+        await collections.images.update(image, { ...image.value, content } satisfies ImageRecord)
+      return get(key)
+    })
+  }
+
+  it('whose image was replaced meanwhile, and whose content is not to be had, is taken back', async (t) => {
+    const { collections } = service.services
+    const older = await upload('replaced')
+    const newer = await upload('newer')
+    replaceMeanwhile(t, 'replaced', newer.digest)
+    const deploy = async (): Promise<Answer> => {
+      const image = collections.images.get('', 'replaced')
+      assert.ok(image)
+      await collections.images.update(image, { ...image.value, content: older.digest })
+      const body = { name: 'vm', image: 'replaced', customMetadata: { some: 'secret' } }
+      return service.call('POST', `${base}/vms?wait=false`, { body })
+    }
+    const left = () => [collections.vms.list().length, collections.vmSecrets.list().length]
+
+    await older.lose()
+    away = [gone]
+    isAway(await deploy())
+    assert.deepEqual(left(), [0, 0], 'while its server is away')
+
+    away = []
+    const lost = await deploy()
+    assert.equal(lost.status, 409, lost.text)
+    assert.match(lost.body.message, /was replaced while it was being deployed/)
+    assert.deepEqual(left(), [0, 0], 'when it is lost')
+
+    await older.restore()
+    const { status, text } = await deploy()
+    assert.equal(status, 202, text)
+    assert.deepEqual(left(), [1, 1])
+    assert.equal(collections.vms.get('svc-default', 'vm')?.value.imageContent, older.digest)
+  })
+})

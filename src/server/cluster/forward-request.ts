@@ -1,0 +1,121 @@
+// Requests about files that only one server has: an upload that can go on does so where its bytes are. Whoever gets such a
+// request passes it on as it is, once; a request that was passed on is answered where it came to.
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
+import { pipeline } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import type { UploadInput } from '../../api/images/uploads.ts'
+import { passedOnHeader } from '../../api/nodes/servers.ts'
+import type { Operation } from '../../api/operation.ts'
+import { callerKey } from '../../auth/principal.ts'
+import { timestamp } from '../../platform/clock.ts'
+import type { ServerRecord } from '../../store/records/server-records.ts'
+import { ignoreLost, isFault } from '../../store/store.ts'
+import type { Services } from '../services.ts'
+import { PartialUploads } from '../transfer/partial-uploads.ts'
+import { isExpecting } from '../transfer/request-timeout.ts'
+import { ServerUnreachable } from './server-calls.ts'
+
+type UploadOf = (request: FastifyRequest) => string | undefined
+const named: UploadOf = ({ params }) => (params as { upload?: string }).upload
+
+/** Which upload a request is about. */
+const uploadOf: Readonly<Record<string, UploadOf>> = {
+  beginUpload: ({ principal, namespace, body }) =>
+    principal && PartialUploads.idOf(callerKey(principal), namespace, body as UploadInput),
+  getUpload: named,
+  continueUpload: named,
+  finishUpload: named,
+  abandonUpload: named,
+}
+
+export const mayBePassedOn = ({ id }: Operation): boolean => uploadOf[id] !== undefined
+
+/** The other server that has what the request is about. */
+export function placeOf(operation: Operation, request: FastifyRequest, services: Services): ServerRecord | undefined {
+  const { peers, collections } = services
+  if (!peers || request.headers[passedOnHeader] !== undefined) return undefined
+  const upload = uploadOf[operation.id]?.(request)
+  const place = upload === undefined ? undefined : collections.uploadPlaces.get('', upload)?.value
+  return place === undefined || place.server === peers.servers.id ? undefined : peers.servers.find(place.server)
+}
+
+/** From now on the upload is here. Refused where another server that is there has begun it meanwhile. */
+export async function takePlace({ peers, collections, clock }: Services, upload: string): Promise<void> {
+  if (!peers) return
+  const { uploadPlaces } = collections
+  const record = { server: peers.servers.id, updatedAt: timestamp(clock.now()) }
+  for (;;) {
+    const entry = uploadPlaces.get('', upload)
+    if (entry && entry.value.server !== record.server && peers.servers.find(entry.value.server))
+      throw new ApiError('Conflict', `upload "${upload}" was begun on another server just now`, {
+        kind: 'uploads',
+        name: upload,
+        hint: 'begin it again: it goes on there',
+      })
+    try {
+      if (entry) await uploadPlaces.update(entry, record)
+      else await uploadPlaces.create('', upload, record)
+      return
+    } catch (error) {
+      if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
+    }
+  }
+}
+
+export async function leavePlace({ peers, collections }: Services, upload: string): Promise<void> {
+  const entry = peers && collections.uploadPlaces.get('', upload)
+  if (entry) await collections.uploadPlaces.delete(entry).catch(ignoreLost)
+}
+
+/** About one connection, and not for the next one. */
+const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', 'trailer'])
+
+export async function passOn(
+  server: ServerRecord,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { peers, log }: Services,
+): Promise<FastifyReply> {
+  const { raw } = request
+  const body = request.body === undefined ? undefined : JSON.stringify(request.body)
+  const headers: OutgoingHttpHeaders = { [passedOnHeader]: peers?.servers.id, 'x-request-id': request.id }
+  for (const [name, value] of Object.entries(raw.headers)) if (!ofConnection.has(name)) headers[name] = value
+  if (body !== undefined) headers['content-length'] = String(Buffer.byteLength(body))
+  let sent: ClientRequest | undefined
+  try {
+    sent = await peers?.calls.send(server.internalUrl, { method: request.method, path: raw.url ?? '', headers })
+  } catch (error) {
+    if (!(error instanceof ServerUnreachable)) throw error
+    log.warn('a request could not be passed on', { name: server.id, problem: error.message })
+  }
+  if (!sent) throw gone()
+  const onward = sent
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    onward.once('response', resolve)
+    onward.once('error', reject)
+  })
+  if (body !== undefined || raw.complete) onward.end(body)
+  else {
+    if (isExpecting(request)) reply.raw.writeContinue()
+    pipeline(raw, onward, () => undefined)
+  }
+  let answer: IncomingMessage
+  try {
+    answer = await answered
+  } catch {
+    onward.destroy()
+    throw gone()
+  }
+  reply.raw.once('close', () => onward.destroy())
+  for (const [name, value] of Object.entries(answer.headers))
+    if (!ofConnection.has(name) && value !== undefined) reply.header(name, value)
+  return reply.code(answer.statusCode ?? 502).send(answer)
+}
+
+const gone = (): ApiError =>
+  new ApiError('ServiceUnavailable', 'the server that has the bytes of this upload does not answer', {
+    kind: 'uploads',
+    retryAfterSeconds: 5,
+    hint: 'try again; when it stays away, begin the upload again',
+  })

@@ -1,0 +1,201 @@
+// The servers that share a store, as each of them sees it. Every server renews a record of its own; one whose record did
+// not move for longer than its lease, by our own monotonic clock, is dead. Nobody's time of day is compared with anybody's.
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import { type Loop, startLoop } from '../../platform/loop.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { KnownServerRecord, ServerRecord } from '../../store/records/server-records.ts'
+import { changeKey, type Entry, ignoreLost, isFault } from '../../store/store.ts'
+
+export interface ServersOptions {
+  readonly collections: Pick<Collections, 'servers' | 'knownServers'>
+  readonly self: Pick<ServerRecord, 'id' | 'run' | 'version'>
+  readonly clock: Clock
+  readonly log: Log
+  readonly leaseMs?: number
+  readonly nowMs?: () => number
+}
+
+const defaultLeaseMs = 8_000
+/** Clocks run differently by far less. */
+export const graceFactor = 1.25
+/** A dead server's record is removed after so many leases: by then its nodes are elsewhere. */
+const forgetLeases = 15
+
+/** What people know a server by. */
+export const hostOf = ({ internalUrl }: KnownServerRecord): string => new URL(internalUrl).host
+
+export class Servers {
+  readonly id: string
+  readonly run: string
+  readonly #options: ServersOptions
+  readonly #leaseMs: number
+  readonly #nowMs: () => number
+  /** Since when, on our clock, the record of a server is as it is. */
+  readonly #movedMs = new Map<string, number>()
+  readonly #listeners = new Set<() => void>()
+  readonly #unsubscribe: () => void
+  #own: Omit<ServerRecord, 'beat'> | undefined
+  #renewedMs = Number.NEGATIVE_INFINITY
+  #currentMs = Number.NEGATIVE_INFINITY
+  #loop: Loop | undefined
+  #alive = ''
+
+  constructor(options: ServersOptions) {
+    this.#options = options
+    this.id = options.self.id
+    this.run = options.self.run
+    this.#leaseMs = options.leaseMs ?? defaultLeaseMs
+    this.#nowMs = options.nowMs ?? (() => performance.now())
+    const { servers } = options.collections
+    for (const { key } of servers.list()) this.#movedMs.set(key, this.#nowMs())
+    this.#unsubscribe = servers.view.subscribe((changes) => {
+      for (const change of changes) {
+        const key = changeKey(change)
+        if (change.type === 'put') this.#movedMs.set(key, this.#nowMs())
+        else this.#movedMs.delete(key)
+      }
+      this.#look()
+    })
+  }
+
+  /** When this server last began a write that it then saw: everything before is known here. */
+  get currentMs(): number {
+    return this.#currentMs
+  }
+
+  /** Those that are there, this one first. */
+  alive(): readonly ServerRecord[] {
+    return this.#options.collections.servers
+      .list()
+      .filter((entry) => this.#isAlive(entry))
+      .map(({ value }) => value)
+      .toSorted((one, other) => Number(other.id === this.id) - Number(one.id === this.id))
+  }
+
+  others(): readonly ServerRecord[] {
+    return this.alive().filter(({ id }) => id !== this.id)
+  }
+
+  /** Those that have been there and are not: killed, stopped, or cut off. */
+  away(): readonly KnownServerRecord[] {
+    return this.#options.collections.knownServers
+      .list()
+      .map(({ value }) => value)
+      .filter(({ id }) => id !== this.id && !this.find(id))
+  }
+
+  /** The server of that process, while it is there. */
+  find(id: string, run?: string): ServerRecord | undefined {
+    const entry = this.#options.collections.servers.get('', id)
+    if (!entry || (run !== undefined && entry.value.run !== run)) return undefined
+    return this.#isAlive(entry) ? entry.value : undefined
+  }
+
+  /** Called when servers come or go. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Makes this server known, and keeps it so. `beside` runs with every renewal. */
+  async start(place: Pick<ServerRecord, 'internalUrl' | 'apiUrl'>, beside: () => Promise<void>): Promise<void> {
+    const { self, clock, log } = this.#options
+    this.#own = { ...self, ...place, startedAt: timestamp(clock.now()), leaseMs: this.#leaseMs }
+    await this.#renew()
+    await this.#beKnown()
+    this.#loop = startLoop({
+      everyMs: this.#leaseMs / 4,
+      isFirstLater: true,
+      run: async () => {
+        await this.#renew()
+        this.#look()
+        await this.#forgetDead()
+        await this.#beKnown()
+        await beside()
+      },
+      failed: (error) => {
+        this.#look()
+        if (!isFault(error, 'Unavailable')) log.error('the record of this server could not be renewed', {}, error)
+      },
+    })
+  }
+
+  /** Says that this server is gone. */
+  async stop(): Promise<void> {
+    await this.#loop?.stop()
+    this.#unsubscribe()
+    const entry = this.#options.collections.servers.get('', this.id)
+    if (entry?.value.run === this.run) await this.#options.collections.servers.delete(entry).catch(() => undefined)
+  }
+
+  async #renew(): Promise<void> {
+    const { servers } = this.#options.collections
+    if (!this.#own) return
+    let beganMs: number
+    for (;;) {
+      beganMs = this.#nowMs()
+      const entry = servers.get('', this.id)
+      const isOurs = entry?.value.run === this.run
+      if (entry && !isOurs && this.#renewedMs !== Number.NEGATIVE_INFINITY)
+        this.#options.log.error('another process renews the record of this server: was its data folder copied?', {
+          name: this.id,
+          address: entry.value.internalUrl,
+        })
+      const record = { ...this.#own, beat: isOurs ? entry.value.beat + 1 : 0 }
+      try {
+        if (entry) await servers.update(entry, record)
+        else await servers.create('', this.id, record)
+        break
+      } catch (error) {
+        if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
+      }
+    }
+    const nowMs = this.#nowMs()
+    // Who could not write for so long did not hear of the others either: their time begins anew.
+    if (nowMs - this.#renewedMs > this.#leaseMs) for (const key of this.#movedMs.keys()) this.#movedMs.set(key, nowMs)
+    this.#renewedMs = nowMs
+    this.#currentMs = beganMs
+  }
+
+  /** Beyond its end. Whoever had this address before has no folder there any more. */
+  async #beKnown(): Promise<void> {
+    const { servers, knownServers } = this.#options.collections
+    if (!this.#own) return
+    const { id, internalUrl } = this.#own
+    const own = knownServers.get('', id)
+    const record = { id, internalUrl }
+    if (own?.value.internalUrl !== internalUrl || own.value.goneAt !== undefined)
+      await (own ? knownServers.update(own, record) : knownServers.create('', id, record)).catch(ignoreLost)
+    for (const entry of knownServers.list())
+      if (entry.value.internalUrl === internalUrl && entry.value.id !== id && !servers.get('', entry.value.id))
+        await knownServers.delete(entry).catch(ignoreLost)
+  }
+
+  #isAlive({ key, value }: Entry<ServerRecord>): boolean {
+    if (value.id === this.id) return value.run === this.run
+    const nowMs = this.#nowMs()
+    const isBlind = this.#own !== undefined && nowMs - this.#renewedMs > this.#leaseMs
+    return isBlind || nowMs - (this.#movedMs.get(key) ?? nowMs) <= value.leaseMs * graceFactor
+  }
+
+  #look(): void {
+    const alive = this.alive()
+      .map(({ id, run }) => `${id} ${run}`)
+      .join('\n')
+    if (alive === this.#alive) return
+    this.#alive = alive
+    for (const listener of this.#listeners) listener()
+  }
+
+  async #forgetDead(): Promise<void> {
+    const { servers } = this.#options.collections
+    const nowMs = this.#nowMs()
+    for (const entry of servers.list()) {
+      const quietMs = nowMs - (this.#movedMs.get(entry.key) ?? nowMs)
+      if (entry.value.id === this.id || quietMs < forgetLeases * entry.value.leaseMs) continue
+      this.#options.log.info('a server that is gone is forgotten', { name: entry.value.id })
+      await servers.delete(entry).catch(ignoreLost)
+    }
+  }
+}

@@ -1,0 +1,149 @@
+// Whether this server still sees what the others do. One that has lost its way to the store would go on answering from
+// memory: with accounts that were deleted, for nodes that get nothing new. So it asks the others, and when one of them is
+// further, or cannot be asked, it answers nothing until it sees again. Where none of them sees more, all of them go on.
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import { allOperations } from '../../api/index.ts'
+import { tellRevision } from '../../api/nodes/servers.ts'
+import type { Log } from '../../platform/log.ts'
+import { type Loop, startLoop } from '../../platform/loop.ts'
+import type { Horizon } from '../../store/horizon.ts'
+import type { ServerRecord } from '../../store/records/server-records.ts'
+import { compareRevs } from '../../store/store.ts'
+import { type ServerCalls, ServerRefused, ServerUnreachable } from './server-calls.ts'
+import type { Servers } from './servers.ts'
+
+export interface SightOptions {
+  readonly servers: Pick<Servers, 'others' | 'currentMs'>
+  readonly horizon: Pick<Horizon, 'rev' | 'current'>
+  readonly calls: Pick<ServerCalls, 'call'>
+  readonly log: Log
+  readonly nowMs?: () => number
+}
+
+/** The account behind a token may be gone for at most five seconds: this, a look, and the answers to it. */
+const quietMs = 2_500
+const lookEveryMs = 500
+const askMs = 1_500
+/** A look that comes so late was held up by this machine, and what it would see is older than it seems. */
+const lateMs = 1_000
+
+export class Sight {
+  readonly #options: SightOptions
+  readonly #nowMs: () => number
+  /** Those that were there when this server last saw. */
+  #others: readonly ServerRecord[] = []
+  #seenMs = Number.NEGATIVE_INFINITY
+  #lookedMs: number
+  #lost = new AbortController()
+  #loop: Loop | undefined
+
+  constructor(options: SightOptions) {
+    this.#options = options
+    this.#nowMs = options.nowMs ?? (() => performance.now())
+    this.#lookedMs = this.#nowMs()
+  }
+
+  get isCutOff(): boolean {
+    return this.#lost.signal.aborted
+  }
+
+  /** Aborts when this server is cut off the next time. */
+  get lost(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  start(): void {
+    this.#loop = startLoop({
+      everyMs: lookEveryMs,
+      run: () => this.look(),
+      failed: (error) => this.#options.log.error('this server could not find out what it sees', {}, error),
+    })
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop?.stop()
+  }
+
+  async look(): Promise<void> {
+    const { servers, horizon } = this.#options
+    const nowMs = this.#nowMs()
+    if (nowMs - this.#lookedMs > lookEveryMs + lateMs && !this.isCutOff) this.#seenMs = nowMs
+    this.#seenMs = Math.max(this.#seenMs, servers.currentMs)
+    try {
+      if (nowMs - this.#seenMs <= quietMs) return this.#see()
+      const own = within(askMs, horizon.current(askMs))
+      const told = await Promise.all(this.#others.map((server) => this.#isFurther(server)))
+      if (await own) {
+        this.#seenMs = nowMs
+        return this.#see()
+      }
+      if (told.includes(true)) this.#lose()
+      else this.#open()
+    } finally {
+      this.#lookedMs = this.#nowMs()
+    }
+  }
+
+  /** Whether it knows more than this server; when it cannot be asked, it may. */
+  async #isFurther(server: ServerRecord): Promise<boolean> {
+    const { calls, horizon } = this.#options
+    try {
+      const { rev } = await calls.call(server, tellRevision, undefined, AbortSignal.timeout(2 * askMs))
+      return rev !== undefined && compareRevs(rev, horizon.rev) > 0
+    } catch (error) {
+      if (error instanceof ServerUnreachable || error instanceof ServerRefused) return true
+      throw error
+    }
+  }
+
+  #see(): void {
+    this.#others = this.#options.servers.others()
+    this.#open()
+  }
+
+  #open(): void {
+    if (!this.isCutOff) return
+    this.#options.log.info('this server sees the store again, and answers', {})
+    this.#lost = new AbortController()
+  }
+
+  #lose(): void {
+    if (this.isCutOff) return
+    this.#options.log.warn('this server does not see what the others do: it answers nothing until it does', {})
+    this.#lost.abort(unseeing())
+  }
+}
+
+export const unseeing = (meanwhile?: string): ApiError =>
+  new ApiError(
+    'ServiceUnavailable',
+    `this server has lost its way to the store, and others know more${meanwhile ? `; ${meanwhile}` : ''}`,
+    { retryAfterSeconds: 1, hint: 'repeat: through a load balancer, another server answers' },
+  )
+
+/** How this server is, and what others ask of it. */
+const answeredBlindly = new Set(
+  allOperations
+    .filter(({ id, allow }) => allow === 'server' || ['getHealth', 'getReadiness', 'getMetrics'].includes(id))
+    .map(({ id }) => id),
+)
+
+/** Before anything else is looked at: the token, too, may be one that is not good any more. */
+export function refuseUnseeing(app: FastifyInstance, sight: Pick<Sight, 'isCutOff'>): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    const mayAnswer = !sight.isCutOff || answeredBlindly.has(request.routeOptions.config?.operation ?? '')
+    done(mayAnswer ? undefined : unseeing())
+  })
+}
+
+/** Whether it succeeded in time. */
+const within = (timeoutMs: number, work: Promise<unknown>): Promise<boolean> =>
+  new Promise((resolve) => {
+    const timer = setTimeout(resolve, timeoutMs, false)
+    const settle = (isDone: boolean) => (): void => {
+      clearTimeout(timer)
+      resolve(isDone)
+    }
+    work.then(settle(true), settle(false))
+  })

@@ -1,0 +1,102 @@
+// Every change becomes an event: who, what, when, by which request, with which outcome. Written after the change and
+// before its answer, so that whoever got an answer finds the event; the log is bounded by a controller.
+import { randomBytes } from 'node:crypto'
+import type { Operation } from '../../api/operation.ts'
+import { displayName, type Principal } from '../../auth/principal.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { defaultNamespace } from '../../rules/names.ts'
+import type { Services } from '../services.ts'
+
+export interface Change {
+  readonly operation: Operation
+  readonly principal: Principal | undefined
+  readonly requestId: string
+  readonly params: Readonly<Record<string, string>>
+  readonly body: unknown
+  readonly answer: unknown
+}
+
+/** Tells the events of this process from those that others record in the same millisecond. */
+const recorder = randomBytes(6).toString('hex')
+let count = 0
+
+/** In order of time and, within a millisecond, in the order in which this server recorded them. */
+function eventId(now: Date): string {
+  count += 1
+  return `${now.getTime().toString(36).padStart(9, '0')}-${count.toString(36).padStart(6, '0')}-${recorder}`
+}
+
+export async function recordChange(
+  { collections, clock }: Pick<Services, 'collections' | 'clock'>,
+  change: Change,
+): Promise<void> {
+  const { operation, principal, requestId, params } = change
+  if (!operation.involves) return
+  const now = clock.now()
+  const actor = principal ? displayName(principal) : 'anonymous'
+  const { reason, summary, path } = wordsOf(operation, operation.involves)
+  const name = namedBy(path, change)
+  const id = eventId(now)
+  await collections.events.create(namespaceOf(change), id, {
+    name: id,
+    type: 'Normal',
+    reason,
+    message: `${actor}: ${summary}: ${name}${detailsOf(change)}`,
+    involved: { kind: operation.noun, name },
+    actor,
+    requestId,
+    outcome: 'Succeeded',
+    at: timestamp(now),
+    audience: operation.allow === 'admin' ? 'admin' : 'dev',
+  })
+
+  /** What concerns a namespace stands in it; what concerns the cluster, in the default one. */
+  function namespaceOf({ operation: { method, path } }: Change): string {
+    const isAboutItself = path.endsWith('{namespace}') && method === 'DELETE'
+    return (isAboutItself ? undefined : params.namespace) ?? defaultNamespace
+  }
+}
+
+interface Words {
+  readonly reason: string
+  readonly summary: string
+  readonly path: readonly string[]
+}
+
+const known = new WeakMap<Operation, Words>()
+
+/** The same for every change that an operation makes. */
+function wordsOf(operation: Operation, involves: string): Words {
+  const { id, summary } = operation
+  const words = known.get(operation) ?? {
+    reason: id.charAt(0).toUpperCase() + id.slice(1),
+    summary: summary.charAt(0).toLowerCase() + summary.slice(1),
+    path: involves.split('.'),
+  }
+  known.set(operation, words)
+  return words
+}
+
+function namedBy(path: readonly string[], { params, body, answer }: Change): string {
+  let value: unknown = { params, body, answer }
+  for (const step of path) value = (value as Record<string, unknown> | undefined)?.[step]
+  return typeof value === 'string' ? value.slice(0, 300) : ''
+}
+
+/** ` (users ana@example.com; serviceaccounts svc-ios:jenkins)`: what was asked for, as far as it is told. */
+function detailsOf({ operation, body }: Change): string {
+  if (!operation.tells) return ''
+  const told = operation.tells.flatMap((field) => {
+    const value = (body as Record<string, unknown> | undefined)?.[field]
+    const text = [value]
+      .flat()
+      .filter((each) => each !== undefined)
+      .map(textOf)
+      .join(', ')
+    return text === '' ? [] : [`${field} ${text}`]
+  })
+  return told.length === 0 ? '' : ` (${told.join('; ').slice(0, 500)})`
+}
+
+const textOf = (value: unknown): string =>
+  typeof value === 'object' && value !== null ? Object.values(value).toReversed().join(':') : String(value)

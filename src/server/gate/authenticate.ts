@@ -1,0 +1,104 @@
+// Who calls, and may they? Before the body is read. One message for every bad token, and for what somebody may not use
+// the same answer whether it exists or not.
+import type { FastifyRequest, onRequestHookHandler } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
+import type { Principal } from '../../auth/principal.ts'
+import { realNamespace } from '../../rules/names.ts'
+import { mayCall } from '../../rules/permissions.ts'
+import { sessionIdOf, sessionOf } from '../browser/browser-requests.ts'
+import type { Services } from '../services.ts'
+import { caughtUpHere } from './read-own-writes.ts'
+
+export const unauthorized = (): ApiError =>
+  new ApiError('Unauthorized', 'Unauthorized: the request carries no valid token', {
+    hint: 'send "Authorization: Bearer TOKEN"; svc3 user get-token prints one',
+  })
+
+export const forbidden = (operation: Operation, namespace: string | undefined): ApiError =>
+  new ApiError(
+    'Forbidden',
+    `Forbidden: you may not ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,
+    {
+      kind: operation.noun,
+      hint:
+        operation.allow === 'admin'
+          ? 'only cluster administrators may'
+          : `an administrator can let you into the namespace "${namespace ?? ''}"`,
+    },
+  )
+
+export function bearer(request: FastifyRequest): string | undefined {
+  const header = request.headers.authorization
+  return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
+}
+
+/** The caller of an answer that lasts, asked again later. A store that cannot tell counts as nobody. */
+export async function stillThere(request: FastifyRequest, services: Services): Promise<Principal | undefined> {
+  const token = bearer(request)
+  if (token !== undefined) return services.tokens.verify(token).catch(() => undefined)
+  const session = sessionOf(request, services)
+  return session instanceof ApiError ? undefined : session?.principal
+}
+
+/** The same question again, later, for an answer that lasts. */
+export async function mayStill(operation: Operation, request: FastifyRequest, services: Services): Promise<boolean> {
+  return (await lostBy(operation, request, services)) === undefined
+}
+
+/** What the caller has lost since: the login, or the right to it. */
+export async function lostBy(
+  operation: Operation,
+  request: FastifyRequest,
+  services: Services,
+): Promise<'login' | 'role' | undefined> {
+  if (operation.allow === 'anyone') return undefined
+  const principal = await stillThere(request, services)
+  if (!principal) return 'login'
+  const role = services.roles.roleOf(principal, request.namespace || undefined)
+  return mayCall(role, operation.allow) ? undefined : 'role'
+}
+
+/** Probes are never refused: an orchestrator would take the service for dead. */
+const unlimited = new Set(['getHealth', 'getReadiness'])
+
+export function guard(operation: Operation, services: Services): onRequestHookHandler {
+  const { tokens, roles, settings, limits, horizon } = services
+  const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
+    const named = (request.params as { namespace?: string }).namespace
+    const namespace = named === undefined ? undefined : realNamespace(named, settings.compat.namespaceAliases)
+    request.namespace = namespace ?? ''
+    request.principal = principal
+    const spent = unlimited.has(operation.id) ? undefined : limits.charge(request, principal, operation.id)
+    if (spent) return spent
+    if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
+    return mayCall(roles.roleOf(principal, namespace), operation.allow) ? undefined : forbidden(operation, namespace)
+  }
+
+  const judgeSession = (request: FastifyRequest): ApiError | undefined => {
+    const session = sessionOf(request, services)
+    if (!(session instanceof ApiError)) return judge(request, session?.principal)
+    const refusal = judge(request, undefined)
+    return operation.allow === 'anyone' ? refusal : session
+  }
+  /** A cookie that is not known here may be a moment old, and from another server. */
+  const mayCome = (request: FastifyRequest): boolean => {
+    const id = operation.allow === 'anyone' ? undefined : sessionIdOf(request, services)
+    return id !== undefined && services.browserSessions.find(id) === undefined
+  }
+
+  // Without promises on the way of a known token: this runs for every request.
+  return (request, _reply, done) => {
+    const token = bearer(request)
+    if (token === undefined) {
+      if (!horizon || !mayCome(request)) return done(judgeSession(request))
+      return void caughtUpHere(horizon).then(() => done(judgeSession(request)), done)
+    }
+    const known = tokens.known(token)
+    if (known || operation.allow === 'anyone') return done(judge(request, known))
+    tokens.verify(token).then(
+      (principal) => done(judge(request, principal)),
+      (error: Error) => done(error),
+    )
+  }
+}

@@ -1,0 +1,61 @@
+// `resourceVersion` in the body of a change: it is made only while the record that the path names still has it. Holds for
+// every operation whose body takes the field and whose path ends in one of the names below.
+import { ApiError } from '../../api/errors.ts'
+import { type Operation, paramNames } from '../../api/operation.ts'
+import { realNamespace } from '../../rules/names.ts'
+import { expecting } from '../../store/expectation.ts'
+import type { Entry } from '../../store/store.ts'
+import type { Services } from '../services.ts'
+
+type Params = Readonly<Record<string, string>>
+type Find = (services: Services, params: Params) => Entry<unknown> | undefined
+
+/** Last name in a path → what records of it are called, and where they are. */
+const records: Readonly<Record<string, readonly [string, Find]>> = {
+  vm: ['vm', ({ collections }, { namespace = '', vm = '' }) => collections.vms.get(namespace, vm)],
+  image: ['image', ({ collections }, { image = '' }) => collections.images.get('', image)],
+  iso: ['iso', ({ collections }, { iso = '' }) => collections.isos.get('', iso)],
+  name: [
+    'node',
+    ({ collections }, { namespace, name = '' }) => {
+      const entry = collections.nodes.get('', name)
+      return entry?.value.namespace === namespace ? entry : undefined
+    },
+  ],
+  role: [
+    'role binding',
+    ({ collections, settings }, { namespace = '', role = '' }) =>
+      collections.roleBindings.get(namespace, realNamespace(role, settings.compat.namespaceAliases)),
+  ],
+}
+
+type Guard = <T>(params: Params, body: unknown, work: () => Promise<T>) => Promise<T>
+
+const unguarded: Guard = (_params, _body, work) => work()
+
+export function versionGuard(operation: Operation, services: Services): Guard {
+  const param = paramNames(operation.path).at(-1) ?? ''
+  const record = records[param]
+  const { properties = {} } = (operation.body ?? {}) as { properties?: object }
+  if (!record || !('resourceVersion' in properties)) return unguarded
+  const [word, find] = record
+  return (params, body, work) => {
+    const { resourceVersion: rev } = (body ?? {}) as { resourceVersion?: string }
+    if (rev === undefined) return work()
+    const refusal = (): ApiError => {
+      const now = find(services, params)?.rev
+      const what = now === undefined ? 'is not there any more' : `has changed: its resourceVersion is ${now}`
+      const name = params[param] ?? ''
+      return new ApiError('Conflict', `${word} "${name}" ${what}`, {
+        kind: operation.noun,
+        name,
+        hint: 'read it again, and decide again',
+      })
+    }
+    const entry = find(services, params)
+    // What is not there is the handler's to say; a role that nobody was given has no record, and is no mistake.
+    if (!entry && word !== 'role binding') return work()
+    if (entry?.rev !== rev) return Promise.reject(refusal())
+    return expecting({ key: entry.key, rev, refusal }, work)
+  }
+}

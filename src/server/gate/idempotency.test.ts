@@ -1,0 +1,139 @@
+// Idempotency-Key: the first answer again, whatever happened in between.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { credentialsPath as path, startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { expireAnswers } from '../../controllers/expire-answers.ts'
+
+let service: TestService
+beforeEach(async () => {
+  service = await startService()
+})
+afterEach(() => service[Symbol.asyncDispose]())
+
+const ghcr = { server: 'https://ghcr.io', username: 'bot', password: 'x' }
+const add = (key: string, body: object = ghcr, token?: string) =>
+  service.call('POST', `${path}/add`, { body, headers: { 'idempotency-key': key }, ...(token && { token }) })
+
+describe('Idempotency-Key', () => {
+  it('gives the same answer again and does nothing twice', async () => {
+    const first = await add('k1')
+    const rev = service.services.collections.registryCredentials.view.revOf()
+    const again = await add('k1')
+    assert.equal(again.status, 201)
+    assert.equal(again.text, first.text)
+    assert.equal(
+      service.services.collections.registryCredentials.view.get(
+        '/registry-credentials/svc-default/https%3A%2F%2Fghcr.io',
+      )?.rev,
+      first.body.resourceVersion,
+    )
+    assert.equal(service.services.collections.registryCredentials.view.revOf(), rev)
+  })
+
+  it('gives one answer to many at once', async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => add('k2')))
+    assert.deepEqual([...new Set(answers.map(({ status, text }) => `${status} ${text}`))].length, 1)
+    assert.equal(answers[0]?.status, 201)
+  })
+
+  it('repeats refusals too', async () => {
+    await service.call('POST', `${path}/add`, { body: ghcr })
+    assert.equal((await add('k3')).status, 409)
+    await service.call('DELETE', `${path}/remove`, { body: { server: ghcr.server } })
+    assert.equal((await add('k3')).status, 409)
+    assert.equal((await add('k4')).status, 201)
+  })
+
+  it('refuses the key for another request', async () => {
+    await add('k5')
+    const other = await add('k5', { ...ghcr, server: 'https://quay.io' })
+    assert.equal(other.status, 422)
+    assert.match(other.body.message, /used for another request/)
+  })
+
+  it("is each caller's own", async () => {
+    await add('k6')
+    const token = await service.tokenFor({ kind: 'user', name: 'second@example.com', admin: true })
+    assert.equal((await add('k6', ghcr, token)).status, 409)
+  })
+
+  it('recognises its own work when the answer was lost in a crash', async () => {
+    const first = await add('k7')
+    const { answers } = service.services.collections
+    for (const entry of answers.list()) await answers.delete(entry)
+    const again = await add('k7')
+    assert.equal(again.status, 201)
+    assert.deepEqual(again.body, first.body)
+  })
+
+  it('recognises a replacement too, and does not take another body for it', async () => {
+    await service.call('POST', `${path}/add`, { body: ghcr })
+    const { answers } = service.services.collections
+    assert.equal((await add('k9', { ...ghcr, replace: true })).status, 200)
+    for (const entry of answers.list()) await answers.delete(entry)
+    assert.equal((await add('k9', { ...ghcr, replace: true })).status, 200)
+    for (const entry of answers.list()) await answers.delete(entry)
+    assert.equal((await add('k9', { ...ghcr, password: 'other' })).status, 409)
+  })
+
+  it('means a new request after a day, whatever the record remembers', async () => {
+    await add('k10')
+    const { answers, registryCredentials } = service.services.collections
+    for (const entry of answers.list()) await answers.delete(entry)
+    service.clock.nowMs += 25 * 3_600_000
+    const token = await service.tokenFor({ kind: 'user', name: 'admin@example.com', admin: true })
+    const again = await add('k10', { ...ghcr, replace: true, password: 'new' }, token)
+    assert.equal(again.status, 200)
+    const [entry] = registryCredentials.list()
+    assert.ok(entry)
+    assert.equal(service.services.secrets.open(entry.key, entry.value), 'new')
+  })
+
+  it('is the same under an alias of the namespace and with fields in another order', async () => {
+    const first = await add('k11')
+    const again = await service.call('POST', `${path.replace('svc-', 'orka-')}/add`, {
+      body: { password: 'x', username: 'bot', server: 'https://ghcr.io' },
+      headers: { 'idempotency-key': 'k11' },
+    })
+    assert.equal(again.text, first.text)
+  })
+
+  it('gives the answer even when it cannot be kept', async () => {
+    const { answers } = service.services.collections
+    Object.defineProperty(answers, 'create', { value: () => Promise.reject(new Error('disk full')) })
+    assert.equal((await add('k12')).status, 201)
+    assert.ok(service.logLines.some((line) => line.includes('could not be kept')))
+  })
+
+  it('keeps nothing from which a password could be guessed', async () => {
+    await add('retry-1')
+    const dump = JSON.stringify(await service.services.store.list('/'))
+    const { createHash } = await import('node:crypto')
+    for (const text of [JSON.stringify(['retry-1', JSON.stringify(ghcr)]), JSON.stringify(ghcr)]) {
+      assert.ok(!dump.includes(createHash('sha256').update(text).digest('base64url')))
+    }
+    assert.ok(!dump.includes('retry-1'))
+  })
+
+  it('is forgotten after a day, not before', async () => {
+    await add('k8')
+    const { answers } = service.services.collections
+    const sweep = async (): Promise<void> => {
+      await expireAnswers(service.services).stop()
+    }
+    service.clock.nowMs += 24 * 3_600_000 - 1_000
+    await sweep()
+    assert.equal(answers.list().length, 1)
+    service.clock.nowMs -= 48 * 3_600_000
+    await sweep()
+    assert.equal(answers.list().length, 1)
+    service.clock.nowMs += 48 * 3_600_000 + 2_000
+    const loop = expireAnswers(service.services)
+    while (answers.list().length > 0) await new Promise((resolve) => setImmediate(resolve))
+    await loop.stop()
+  })
+
+  for (const key of ['', 'x'.repeat(256), 'two words']) {
+    it(`refuses ${JSON.stringify(key.slice(0, 12))}`, async () => assert.equal((await add(key)).status, 400))
+  }
+})

@@ -1,0 +1,109 @@
+// Idempotency-Key: the same key on the same POST within 24 hours gets the first answer, also after a crash and also
+// while the first is still under way. The key is a caller's own: another caller's equal key is another key.
+import { createHmac } from 'node:crypto'
+import { ApiError, badRequest } from '../../api/errors.ts'
+import { timestamp } from '../../platform/clock.ts'
+import type { AnswerRecord } from '../../store/records/collections.ts'
+import { isFault } from '../../store/store.ts'
+import type { Services } from '../services.ts'
+
+export interface Answered {
+  readonly status: number
+  readonly body: string
+}
+
+interface Keyed {
+  readonly caller: string
+  readonly method: string
+  readonly operation: string
+  readonly params: unknown
+  readonly header: string | string[] | undefined
+  readonly body: unknown
+}
+
+export interface RequestKey {
+  readonly key: string
+  /** Tells a repetition from another request under the same key. */
+  readonly fingerprint: string
+  /** What is stamped on a record that the request makes, so that its repetition after a crash is recognised. */
+  readonly stamp: string
+}
+
+/** `secret` keys the hashes: bodies carry passwords, which nobody shall guess from a stolen store. */
+export function requestKeyOf(
+  secret: Buffer,
+  { caller, method, operation, params, header, body }: Keyed,
+): RequestKey | undefined {
+  if (header === undefined || method !== 'POST') return undefined
+  if (typeof header !== 'string' || !/^[\x21-\x7e]{1,255}$/.test(header)) {
+    const message = 'Idempotency-Key is 1 to 255 visible ASCII characters'
+    throw badRequest([{ field: 'Idempotency-Key', reason: 'FieldValueInvalid', message }], 'a UUID is a good one')
+  }
+  const hash = (...parts: readonly string[]): string =>
+    createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url')
+  const key = hash(caller, operation, canonical(params), header)
+  const fingerprint = hash(key, canonical(body))
+  return { key, fingerprint, stamp: hash(key, fingerprint) }
+}
+
+/** The same text for the same value, in whatever order its fields came. */
+function canonical(value: unknown): string {
+  const sorted = (_: string, each: unknown): unknown =>
+    typeof each === 'object' && each !== null && !Array.isArray(each)
+      ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : each
+  return JSON.stringify(value ?? null, sorted)
+}
+
+export class Idempotency {
+  readonly #services: Pick<Services, 'collections' | 'clock' | 'log'>
+  readonly #underWay = new Map<string, { readonly fingerprint: string; readonly answer: Promise<Answered> }>()
+
+  constructor(services: Pick<Services, 'collections' | 'clock' | 'log'>) {
+    this.#services = services
+  }
+
+  /** Runs the request, or gives the answer that it got before. Refusals count as answers, faults of ours do not. */
+  async once({ key, fingerprint }: RequestKey, run: () => Promise<Answered>): Promise<Answered> {
+    const earlier = this.#underWay.get(key) ?? this.#stored(key)
+    if (earlier && earlier.fingerprint !== fingerprint) throw reused()
+    if (earlier) return earlier.answer
+    const answer = run().then(async (answered) => {
+      await this.#keep(key, fingerprint, answered)
+      return answered
+    })
+    this.#underWay.set(key, { fingerprint, answer })
+    try {
+      return await answer
+    } finally {
+      this.#underWay.delete(key)
+    }
+  }
+
+  #stored(key: string): { fingerprint: string; answer: Promise<Answered> } | undefined {
+    const record = this.#services.collections.answers.get('', key)?.value
+    return (
+      record && {
+        fingerprint: record.fingerprint,
+        answer: Promise.resolve({ status: record.status, body: record.body }),
+      }
+    )
+  }
+
+  async #keep(key: string, fingerprint: string, { status, body }: Answered): Promise<void> {
+    if (status >= 500) return
+    const record: AnswerRecord = { fingerprint, status, body, createdAt: timestamp(this.#services.clock.now()) }
+    try {
+      await this.#services.collections.answers.create('', key, record)
+    } catch (error) {
+      // The change is made and its record carries the stamp: the answer is given all the same.
+      if (!isFault(error, 'AlreadyExists'))
+        this.#services.log.warn('an answer could not be kept for repetitions', { problem: String(error) })
+    }
+  }
+}
+
+const reused = (): ApiError =>
+  new ApiError('Invalid', 'this Idempotency-Key was used for another request', {
+    hint: 'take a new key for each new request',
+  })

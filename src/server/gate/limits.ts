@@ -1,0 +1,36 @@
+// Who may ask how often: a caller with a good token has a budget of their own; everything else, guessing included, is
+// charged to the address it comes from, so that a flood of bad tokens does not shut out a good one.
+import type { FastifyRequest } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import { callerKey, type Principal } from '../../auth/principal.ts'
+import { networkOf } from '../../rules/addresses.ts'
+import type { Settings } from '../settings.ts'
+import { createRateLimit } from './rate-limit.ts'
+
+export interface Limits {
+  /** A refusal, or undefined: it may go on. */
+  charge(request: FastifyRequest, principal: Principal | undefined, operation?: string): ApiError | undefined
+}
+
+/** How nodes show who they are. A whole fleet may come from one address, all at once, after a power cut. */
+const arrivals = new Set(['joinCluster', 'issueAgentToken', 'replaceNodeKey'])
+
+export function createLimits({ limits }: Settings): Limits {
+  const rate = createRateLimit()
+  return {
+    charge(request, principal, operation = '') {
+      const seconds = principal
+        ? rate.take(callerKey(principal), limits.requestsPerMinute)
+        : arrivals.has(operation)
+          ? rate.take(`arrivals ${networkOf(request.ip)}`, limits.requestsPerMinute)
+          : rate.take(`address ${networkOf(request.ip)}`, limits.anonymousPerMinute)
+      return seconds === 0 ? undefined : tooMany(seconds)
+    },
+  }
+}
+
+const tooMany = (seconds: number): ApiError =>
+  new ApiError('TooManyRequests', `too many requests: the next is taken in ${seconds} s`, {
+    retryAfterSeconds: seconds,
+    hint: 'wait as long as Retry-After says',
+  })

@@ -1,0 +1,92 @@
+// What holds for every namespace: it exists before anything is put into it, and goes with all that is in it.
+import { randomUUID } from 'node:crypto'
+import { ApiError, notFound } from '../../api/errors.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { defaultNamespace } from '../../rules/names.ts'
+import type { Collection } from '../../store/collection.ts'
+import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
+import type { Services } from '../services.ts'
+
+type Stored = Pick<Services, 'collections'>
+
+export const missingNamespace = (name: string): ApiError =>
+  notFound('namespaces', name, 'svc3 namespace list shows those that you may use')
+
+/** Refuses what does not exist or is being deleted. */
+export function checkNamespace({ collections }: Stored, name: string): void {
+  const entry = collections.namespaces.get('', name)
+  if (!entry) throw missingNamespace(name)
+  if (!entry.value.isTerminating) return
+  throw new ApiError('Conflict', `namespace "${name}" is being deleted`, {
+    kind: 'namespaces',
+    name,
+    hint: 'wait until it is gone',
+  })
+}
+
+/**
+ * Creates a record in a namespace, and takes it back when the namespace ended meanwhile: the mark comes before the
+ * sweep, so whoever does not see the mark afterwards was swept or was in time.
+ */
+export async function createInside<T>(
+  services: Stored,
+  namespace: string,
+  collection: Collection<T>,
+  name: string,
+  record: T,
+): Promise<Entry<T>> {
+  checkNamespace(services, namespace)
+  const entry = await collection.create(namespace, name, record)
+  try {
+    checkNamespace(services, namespace)
+    return entry
+  } catch (error) {
+    await collection.delete(entry).catch(ignoreLost)
+    throw error
+  }
+}
+
+const keptEras = 100
+/** Servers that start within this time of each other start together, as after a power cut. */
+const togetherMs = 60_000
+
+/**
+ * These data have a name of their own, and every start begins an era in them, at the revision that it found: nodes tell by
+ * these whose word they obey, and whether the data went back, as after restoring a backup.
+ * Where servers share the data, this is for the first of them alone: with others there, the era goes on.
+ */
+export async function beginEra(
+  { collections, clock }: Pick<Services, 'collections' | 'clock'>,
+  server?: string,
+): Promise<void> {
+  const { cluster } = collections
+  for (;;) {
+    const entry = cluster.get('', 'id')
+    const at = timestamp(clock.now())
+    const latest = entry?.value.eras?.at(-1)
+    const ageMs = clock.now().getTime() - Date.parse(latest?.at ?? '1970-01-01')
+    // Another one, that starts at the same time, has: what nodes hear of it is heard in its era.
+    if (server !== undefined && latest?.server !== server && Math.abs(ageMs) < togetherMs) return
+    const era = { uid: randomUUID(), since: cluster.view.rev, ...(server !== undefined && { server, at }) }
+    const eras = [...(entry?.value.eras ?? []), era].slice(-keptEras)
+    try {
+      if (entry) await cluster.update(entry, { ...entry.value, eras })
+      else await cluster.create('', 'id', { uid: randomUUID(), createdAt: at, eras })
+      return
+    } catch (error) {
+      if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
+    }
+  }
+}
+
+/** The default namespace is always there. */
+export async function ensureDefaultNamespace({
+  collections,
+  clock,
+}: Pick<Services, 'collections' | 'clock'>): Promise<void> {
+  if (collections.namespaces.get('', defaultNamespace)) return
+  const record = { name: defaultNamespace, customPods: false, createdAt: timestamp(clock.now()) }
+  await collections.namespaces.create('', defaultNamespace, record).catch((error: unknown) => {
+    if (!isFault(error, 'AlreadyExists')) throw error
+  })
+}

@@ -1,0 +1,51 @@
+// Where servers share a store: an answer says how far its server was, the caller sends the latest that they were told, and
+// a server that is not there yet waits a moment. Nobody misses what they wrote, or goes back to what was before.
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import { revisionHeader } from '../../api/revision.ts'
+import type { Horizon } from '../../store/horizon.ts'
+import { isFault } from '../../store/store.ts'
+
+/** A server that is well is milliseconds behind. */
+const patienceMs = 3_000
+/** They say how this server is, not what is stored. */
+const probes = new Set(['getHealth', 'getReadiness'])
+
+export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
+  // Before the token is looked at: the account behind it may have been made a moment ago.
+  app.addHook('onRequest', (request, _reply, done) => {
+    const wanted = request.headers[revisionHeader]
+    if (typeof wanted !== 'string' || !isRevision(wanted) || horizon.has(wanted)) return done()
+    if (probes.has(request.routeOptions.config?.operation ?? '')) return done()
+    seenHere(horizon, wanted).then(() => done(), done)
+  })
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    reply.header(revisionHeader, horizon.rev)
+    done(null, payload)
+  })
+}
+
+/**
+ * For browsers, which are sent on without being told how far the last server was: what was written before is seen here,
+ * or the request is refused for now.
+ */
+export async function caughtUpHere(horizon: Horizon): Promise<void> {
+  await horizon.current(patienceMs).catch((cause: unknown) => {
+    if (!isFault(cause, 'Unavailable')) throw cause
+    const message = 'this server cannot tell whether you are logged in, because the store does not answer'
+    throw new ApiError('ServiceUnavailable', message, { hint: 'repeat in a second', retryAfterSeconds: 1, cause })
+  })
+}
+
+const isRevision = (text: string): boolean => /^(0|[1-9]\d{0,14})$/.test(text)
+
+/** Whether the store has ever been there; when this returns, so is this server. */
+export async function seenHere(horizon: Horizon, rev: string): Promise<boolean> {
+  try {
+    return horizon.has(rev) || (await horizon.reached(rev, patienceMs))
+  } catch (cause) {
+    if (!isFault(cause, 'Unavailable')) throw cause
+    const message = 'this server has not caught up with what you have seen on another one; nothing was done'
+    throw new ApiError('ServiceUnavailable', message, { hint: 'repeat in a second', retryAfterSeconds: 1, cause })
+  }
+}

@@ -1,0 +1,59 @@
+// Going away without a failed request: readiness is withdrawn first and streams are told to go elsewhere, requests are
+// answered on until load balancers have noticed, and every answer ends its connection.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import { unseeing } from '../cluster/staleness-guard.ts'
+import type { Services } from '../services.ts'
+
+/** For a refusal to arrive. */
+const lastWordMs = 1_000
+
+/** Once the service stops, whoever has a connection is to open the next one, which leads to another server. */
+export function closeConnections(app: FastifyInstance, stopping: AbortSignal): void {
+  app.addHook('onSend', (_request, reply, payload, done) => {
+    if (stopping.aborted) reply.header('connection', 'close')
+    done(null, payload)
+  })
+}
+
+/** For what would not end by itself. */
+export function refuseWhenStopping(stopping: AbortSignal): void {
+  if (!stopping.aborted) return
+  throw new ApiError('ServiceUnavailable', 'this server is shutting down and begins no streams any more', {
+    hint: 'repeat: where there are several servers, another one takes over',
+    retryAfterSeconds: 1,
+  })
+}
+
+/** After so long, requests under way are told that it is over, and a moment later their connections end. */
+export function cutOff(app: FastifyInstance, ending: AbortController, afterMs: number): Disposable {
+  const timers = [
+    setTimeout(() => ending.abort(), afterMs),
+    setTimeout(() => app.server.closeAllConnections(), afterMs + lastWordMs),
+  ]
+  return { [Symbol.dispose]: () => timers.forEach(clearTimeout) }
+}
+
+/** Until load balancers have noticed, or somebody is in a hurry. */
+export async function untilNoticed(noticeMs: number, hurry?: AbortSignal): Promise<void> {
+  if (noticeMs > 0 && !hurry?.aborted)
+    await sleep(noticeMs, undefined, hurry && { signal: hurry }).catch(() => undefined)
+}
+
+/** What ends waiting here, while what is waited for goes on. */
+export const endsOf = ({ ending, sight }: Pick<Services, 'ending' | 'sight'>): AbortSignal[] =>
+  sight ? [ending, sight.lost] : [ending]
+
+export function throwIfEnded({ ending, sight }: Pick<Services, 'ending' | 'sight'>, name: string): void {
+  if (ending.aborted) throw restarting(name)
+  if (sight?.isCutOff) throw unseeing(`vm "${name}" goes on meanwhile`)
+}
+
+const restarting = (name: string): ApiError =>
+  new ApiError('ServiceUnavailable', `the service is restarting; vm "${name}" goes on meanwhile`, {
+    kind: 'vms',
+    name,
+    retryAfterSeconds: 2,
+    hint: 'ask again: svc3 vm list',
+  })

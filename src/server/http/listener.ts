@@ -1,0 +1,235 @@
+// One port for HTTP and HTTPS: the first byte of a connection tells which it is. Both run the same handler under the same
+// limits. The plain server is the one that listens, so that counting and closing connections covers both.
+import http from 'node:http'
+import https from 'node:https'
+import net from 'node:net'
+import type { FastifyServerFactory } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Certificates, Served } from '../tls/certificates.ts'
+
+export interface ListenerOptions {
+  /** Without it, whoever speaks plain HTTP is told to use https:// and gets nothing else. */
+  readonly plainHttp: boolean
+  readonly certificates: Pick<Certificates, 'current' | 'subscribe'>
+  readonly log: Log
+  /** How long a connection may say nothing, or take for its handshake. */
+  readonly openingMs?: number
+}
+
+/** The record that opens every TLS connection; no HTTP request begins with it. */
+const handshakeRecord = 0x16
+const defaultOpeningMs = 10_000
+
+/** The handler that Fastify gives, and of its options those that servers have. */
+type Handler = Parameters<FastifyServerFactory>[0]
+interface Limits {
+  readonly http?: http.ServerOptions
+  readonly keepAliveTimeout?: number
+  readonly requestTimeout?: number
+}
+
+export function listenerFactory(options: ListenerOptions): FastifyServerFactory {
+  return (handler, limits) => createListener(handler, limits as Limits, options)
+}
+
+function createListener(handler: Handler, limits: Limits, options: ListenerOptions): http.Server {
+  const plain = limited(
+    http.createServer({ ...limits.http, shouldUpgradeCallback }, options.plainHttp ? handler : refusePlain),
+    limits,
+  )
+  letGoOn(plain)
+  const secure = new SecureSide(plain, handler, limits, options)
+  /** Connections that have not said what they are. */
+  const undecided = new Set<net.Socket>()
+
+  const [servePlain] = plain.listeners('connection')
+  plain.removeAllListeners('connection')
+  plain.on('connection', (socket: net.Socket) => {
+    undecided.add(socket)
+    const decide = (first: number): void => {
+      undecided.delete(socket)
+      if (first === handshakeRecord) secure.take(socket)
+      else servePlain?.call(plain, socket)
+    }
+    const openingMs = options.openingMs ?? defaultOpeningMs
+    afterFirstByte(socket, openingMs, decide, () => undecided.delete(socket))
+  })
+
+  const original = {
+    listen: plain.listen.bind(plain) as (...place: unknown[]) => http.Server,
+    close: plain.close.bind(plain),
+    closeIdleConnections: plain.closeIdleConnections.bind(plain),
+    closeAllConnections: plain.closeAllConnections.bind(plain),
+  }
+  const others: net.Server[] = []
+  const dropUndecided = (): void => {
+    for (const socket of undecided) socket.destroy()
+  }
+  return Object.assign(plain, {
+    listen(...place: unknown[]) {
+      // As Fastify does for its own servers: localhost is both of its addresses.
+      if ((place[0] as net.ListenOptions | undefined)?.host === 'localhost')
+        plain.once('listening', () => others.push(listenOnOtherLoopback(plain)))
+      return original.listen(...place)
+    },
+    close(callback?: (error?: Error) => void) {
+      secure.close()
+      for (const other of others) other.close()
+      return original.close(callback)
+    },
+    closeIdleConnections() {
+      original.closeIdleConnections()
+      secure.closeIdle()
+      dropUndecided()
+    },
+    closeAllConnections() {
+      original.closeAllConnections()
+      secure.closeAll()
+      dropUndecided()
+    },
+  })
+}
+
+/** Connections to the other address of localhost, where this machine has it, come in by the same door. */
+function listenOnOtherLoopback(plain: http.Server): net.Server {
+  const { port, family } = plain.address() as net.AddressInfo
+  const other = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => plain.emit('connection', socket))
+  other.on('error', () => undefined)
+  return other.listen(port, family === 'IPv6' ? '127.0.0.1' : '::1')
+}
+
+/** As Fastify does it for servers that it makes itself. */
+function limited<S extends http.Server | https.Server>(server: S, { keepAliveTimeout, requestTimeout }: Limits): S {
+  if (keepAliveTimeout !== undefined) server.keepAliveTimeout = keepAliveTimeout
+  if (requestTimeout !== undefined) server.requestTimeout = requestTimeout
+  return server
+}
+
+/** Who asks before sending a body (Expect: 100-continue) is answered by request-timeout.ts or the upload, not by Node. */
+function letGoOn(server: http.Server | https.Server): void {
+  server.on('checkContinue', (request, response) => server.emit('request', request, response))
+}
+
+/** Looks at the first byte and puts it back; a connection that stays silent is closed. */
+function afterFirstByte(
+  socket: net.Socket,
+  openingMs: number,
+  decide: (first: number) => void,
+  ended: () => void,
+): void {
+  const drop = (): void => void socket.destroy()
+  const look = (): void => {
+    const chunk: Buffer | null = socket.read()
+    const first = chunk?.[0]
+    if (chunk === null || first === undefined) {
+      if (socket.readableEnded) drop()
+      else socket.once('readable', look)
+      return
+    }
+    socket.setTimeout(0)
+    socket.off('timeout', drop).off('error', drop).off('end', drop).off('close', ended)
+    socket.unshift(chunk)
+    decide(first)
+  }
+  socket.setTimeout(openingMs)
+  socket.on('timeout', drop).on('error', drop).on('end', drop).on('close', ended)
+  socket.once('readable', look)
+}
+
+/** The HTTPS server behind the port. It is made when the first TLS connection comes: until then it costs nothing. */
+class SecureSide {
+  readonly #plain: http.Server
+  readonly #handler: Handler
+  readonly #limits: Limits
+  readonly #options: ListenerOptions
+  /** By the address of the other side, which is what a connection before and after its handshake have in common. */
+  readonly #opening = new Map<string, net.Socket>()
+  #server: https.Server | undefined
+  #latest: Served | undefined
+
+  constructor(plain: http.Server, handler: Handler, limits: Limits, options: ListenerOptions) {
+    this.#plain = plain
+    this.#handler = handler
+    this.#limits = limits
+    this.#options = options
+    const unsubscribe = options.certificates.subscribe((served) => {
+      this.#latest = served
+      this.#server?.setSecureContext(contextOf(served))
+    })
+    plain.once('close', unsubscribe)
+  }
+
+  take(socket: net.Socket): void {
+    const name = nameOf(socket)
+    this.#opening.set(name, socket)
+    socket.once('close', () => {
+      if (this.#opening.get(name) === socket) this.#opening.delete(name)
+    })
+    socket.on('error', () => undefined)
+    socket.allowHalfOpen = false
+    if (this.#server) return void this.#server.emit('connection', socket)
+    this.#open().then(
+      (server) => {
+        if (!socket.destroyed) server.emit('connection', socket)
+      },
+      (error: unknown) => {
+        this.#options.log.error('there is no certificate for HTTPS', {}, error)
+        socket.destroy()
+      },
+    )
+  }
+
+  close(): void {
+    this.#server?.close()
+  }
+
+  closeIdle(): void {
+    this.#server?.closeIdleConnections()
+    for (const socket of this.#opening.values()) socket.destroy()
+  }
+
+  closeAll(): void {
+    this.#server?.closeAllConnections()
+    this.closeIdle()
+  }
+
+  async #open(): Promise<https.Server> {
+    const stored = await this.#options.certificates.current()
+    // Several connections may have waited.
+    this.#server ??= this.#create(this.#latest ?? stored)
+    return this.#server
+  }
+
+  #create(served: Served): https.Server {
+    const handshakeTimeout = this.#options.openingMs ?? defaultOpeningMs
+    const options = { ...this.#limits.http, ...contextOf(served), handshakeTimeout, shouldUpgradeCallback }
+    const server = limited(https.createServer(options, this.#handler), this.#limits)
+    letGoOn(server)
+    server.on('secureConnection', (socket) => this.#opening.delete(nameOf(socket)))
+    // Who cannot shake hands cannot read an answer either.
+    server.removeAllListeners('tlsClientError').on('tlsClientError', (_error, socket) => socket.destroy())
+    server.on('clientError', (error, socket) => {
+      if (!this.#plain.emit('clientError', error, socket)) socket.destroy()
+    })
+    server.on('upgrade', (...upgrade) => this.#plain.emit('upgrade', ...upgrade))
+    // It never listens by itself; this starts its watch over slow requests.
+    server.emit('listening')
+    return server
+  }
+}
+
+/** Only to a WebSocket: clients that offer others (h2c) mean an ordinary request. */
+const shouldUpgradeCallback = ({ headers }: http.IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === 'websocket'
+
+const nameOf = ({ remoteAddress, remotePort }: net.Socket): string => `${remoteAddress} ${remotePort}`
+const contextOf = ({ certificate, key }: Served) => ({ cert: certificate, key })
+
+const refusePlain: http.RequestListener = (_request, response) => {
+  const refusal = new ApiError('BadRequest', 'this port serves HTTPS only, and the request came by plain HTTP', {
+    hint: 'use https:// in the address; a token that was sent with this request has crossed the network in clear',
+  })
+  const headers = { 'content-type': 'application/json; charset=utf-8', connection: 'close' }
+  response.writeHead(400, headers).end(JSON.stringify(refusal.toStatus('')))
+}

@@ -1,0 +1,30 @@
+// Every request is measured; changes, refusals and faults are logged, reads and what agents report only when somebody
+// debugs.
+import type { FastifyInstance } from 'fastify'
+import { base } from '../../api/operation.ts'
+import { displayName } from '../../auth/principal.ts'
+import type { Services } from '../services.ts'
+
+export function observeRequests(app: FastifyInstance, { metrics, log, history }: Services): void {
+  app.addHook('onResponse', (request, reply, done) => {
+    const route = request.routeOptions.url ?? 'unknown'
+    // It lasts as long as its reader, and would spoil the times of the list.
+    const isWatch = (request.query as { watch?: unknown } | undefined)?.watch === true
+    const seconds = reply.elapsedTime / 1_000
+    metrics.request(request.method, isWatch ? `${route}?watch=true` : route, reply.statusCode, seconds)
+    history.request(request.routeOptions.config.operation, seconds, isWatch)
+    const isRoutine = request.method === 'GET' || route.startsWith(`${base}/agent/`)
+    const level = reply.statusCode >= 400 ? 'warn' : isRoutine ? 'debug' : 'info'
+    log[level]('request', {
+      requestId: request.id,
+      actor: request.principal ? displayName(request.principal) : 'anonymous',
+      method: request.method,
+      route,
+      namespace: request.namespace,
+      status: reply.statusCode,
+      durationMs: Math.round(reply.elapsedTime * 10) / 10,
+      remote: request.ip,
+    })
+    done()
+  })
+}

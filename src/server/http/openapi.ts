@@ -1,0 +1,180 @@
+// The API document, made from the table: OpenAPI 3.1, in which a TypeBox schema stands as it is. Also checked in as
+// docs/openapi.json; a test holds the two together.
+import { codes, type Reason, Status } from '../../api/errors.ts'
+import { publishedOperations } from '../../api/index.ts'
+import { type Operation, paramNames } from '../../api/operation.ts'
+
+type Json = Record<string, unknown>
+
+/** Refusals that every operation has; those that take a token have 401 and 403 too. */
+const everyRefusal: readonly Reason[] = ['BadRequest', 'TooManyRequests', 'InternalError', 'ServiceUnavailable']
+const refusalTexts: Readonly<Partial<Record<Reason, string>>> = {
+  BadRequest: 'The request cannot be read; `details.causes` names every faulty field',
+  Unauthorized: 'No valid token',
+  Forbidden: 'No right to the namespace or the operation',
+  NotFound: 'No such thing, or no such namespace',
+  AlreadyExists: 'It exists already',
+  Conflict: 'True now, may change; or the record changed meanwhile',
+  Expired: 'The asked-for version is not kept any more: list again',
+  Invalid: 'A value that can never be right',
+  RangeNotSatisfiable: '`Range` begins behind the end; `Content-Range` says where that is',
+  RequestEntityTooLarge: 'The body is larger than the service takes',
+  TooManyRequests: 'Wait as long as `Retry-After` says',
+  InternalError: 'A fault of the service; the request id leads to the cause in its log',
+  ServiceUnavailable:
+    'The store does not take changes now; wait as long as `Retry-After` says, and look before repeating',
+}
+
+export function openApiDocument(version: string): Json {
+  const components = new Map<string, Json>()
+  const status = reference(Status, components)
+  const paths: Record<string, Json> = {}
+  for (const operation of publishedOperations) {
+    const method = operation.method.toLowerCase()
+    paths[operation.path] = { ...paths[operation.path], [method]: describe(operation, status, components) }
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'svc3',
+      version,
+      summary: 'A cluster VM service for macOS virtual machines',
+      description:
+        'Times are RFC 3339 in UTC. Lists are `{"items":[…]}` and take `limit`, `continue`, `labelSelector`, `fieldSelector` and `watch`. Refusals are `Status` objects. `Idempotency-Key` on a POST makes repeating it safe for 24 hours.',
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/', description: 'This server' }],
+    tags: [...new Set(publishedOperations.map(({ noun }) => noun))].map((name) => ({
+      name,
+      description: `Operations on ${name.replaceAll('-', ' ')}`,
+    })),
+    security: [{ bearer: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: {
+          type: 'http',
+          scheme: 'bearer',
+          bearerFormat: 'JWT',
+          description: '`svc3 user get-token` prints one',
+        },
+      },
+      schemas: Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1))),
+    },
+  }
+}
+
+function describe(operation: Operation, status: Json, components: Map<string, Json>): Json {
+  const { id, noun, summary, description, allow, body, consumes = 'application/json', example } = operation
+  return {
+    operationId: id,
+    tags: [noun],
+    summary,
+    ...(description && { description }),
+    'x-allow': allow,
+    ...(allow === 'anyone' && { security: [] }),
+    parameters: parametersOf(operation, components),
+    ...(body && {
+      requestBody: {
+        required: true,
+        content: { [consumes]: { schema: reference(body, components), example: example.body } },
+      },
+    }),
+    responses: responsesOf(operation, status, components),
+  }
+}
+
+const ifNoneMatch = {
+  name: 'If-None-Match',
+  in: 'header',
+  schema: { type: 'string' },
+  description: 'The `ETag` of an earlier answer: 304 while nothing has changed',
+}
+const idempotencyKey = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  schema: { type: 'string', minLength: 1, maxLength: 255 },
+  description: 'The same key within 24 hours gets the first answer',
+}
+
+function parametersOf(operation: Operation, components: Map<string, Json>): Json[] {
+  const { path, method, query, example } = operation
+  const inPath = paramNames(path).map((name) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+    example: example.params?.[name],
+  }))
+  const inQuery = Object.entries((query as { properties?: object } | undefined)?.properties ?? {}).map(
+    ([name, schema]) => ({
+      name,
+      in: 'query',
+      schema: reference(schema as Json, components),
+    }),
+  )
+  return [
+    ...inPath,
+    ...inQuery,
+    ...(method === 'POST' ? [idempotencyKey] : []),
+    ...(hasTag(operation) ? [ifNoneMatch] : []),
+  ]
+}
+
+const hasTag = ({ method, produces, isStream, isDownload, isUpgrade }: Operation): boolean =>
+  method === 'GET' && !produces && !isStream && !isDownload && !isUpgrade
+
+const text = (description: string): Json => ({ description, schema: { type: 'string' } })
+const tagHeaders = { ETag: text('Stands for this content'), 'X-Request-Id': text('Names the request in the log') }
+const listHeaders = { ...tagHeaders, 'Resource-Version': text('Watch from here to miss nothing') }
+
+function responsesOf(operation: Operation, status: Json, components: Map<string, Json>): Json {
+  const example = operation.example.response
+  const content: Record<string, Json> = {
+    [operation.produces?.split(';')[0] ?? 'application/json']: {
+      schema: reference(operation.response, components),
+      example,
+    },
+    ...(operation.item && {
+      'application/x-ndjson': { schema: { type: 'string', description: 'With `watch`: one change a line' } },
+    }),
+  }
+  const headers = operation.item ? listHeaders : hasTag(operation) ? tagHeaders : undefined
+  const responses: Record<string, Json> = {
+    [operation.status]: { description: 'Done', ...(headers && { headers }), content },
+  }
+  for (const [code, description] of Object.entries(operation.also ?? {})) responses[code] = { description, content }
+  if (hasTag(operation)) responses[304] = { description: 'Nothing has changed since the `ETag` of the request' }
+  for (const reason of refusalsOf(operation)) {
+    const code = codes[reason]
+    const meaning = refusalTexts[reason] ?? reason
+    const other = responses[code]
+    if (other && String(code) in (operation.also ?? {})) continue
+    const description = other ? `${other.description}. ${meaning}` : meaning
+    responses[code] = { description, content: { 'application/json': { schema: status } } }
+  }
+  return responses
+}
+
+/** Those of every operation, those of operations that take a token or a body, and its own. Probes are never limited. */
+function refusalsOf({ id, allow, body, refuses }: Operation): Reason[] {
+  const isProbe = id === 'getHealth' || id === 'getReadiness'
+  const denied: readonly Reason[] = allow === 'anyone' ? [] : ['Unauthorized', 'Forbidden']
+  const general = everyRefusal.filter((reason) => !isProbe || reason !== 'TooManyRequests')
+  return [...general, ...denied, ...(body ? (['RequestEntityTooLarge'] as const) : []), ...refuses]
+}
+
+/** Schemas with a title become components; what stands inside them is treated the same way. */
+function reference(schema: object, components: Map<string, Json>): Json {
+  const plain = Object.fromEntries(Object.entries(schema).map(([name, value]) => [name, within(value, components)]))
+  const title = plain.title
+  if (typeof title !== 'string') return plain
+  components.set(title, plain)
+  return { $ref: `#/components/schemas/${title}` }
+}
+
+function within(value: unknown, components: Map<string, Json>): unknown {
+  if (Array.isArray(value)) return value.map((each) => within(each, components))
+  if (typeof value !== 'object' || value === null) return value
+  return reference(value, components)
+}

@@ -1,0 +1,37 @@
+// Bodies as sloppy clients send them: JSON with any Content-Type, without one, or empty. What is not JSON in UTF-8 is
+// refused; `__proto__` and its like never become properties, and no text is silently changed on the way in.
+import type { FastifyInstance } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+
+const notUtf8 = (): ApiError =>
+  new ApiError('BadRequest', 'the request body is not UTF-8', { hint: 'JSON is always sent as UTF-8' })
+const illFormed = (): ApiError =>
+  new ApiError('BadRequest', 'the request body has half a character (a lone surrogate)', {
+    hint: 'check how the text was escaped',
+  })
+
+export function parseBodies(app: FastifyInstance): void {
+  const parseJson = app.getDefaultJsonParser('error', 'error')
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser<Buffer>('*', { parseAs: 'buffer' }, (request, bytes, done) => {
+    let text: string
+    try {
+      text = decoder.decode(bytes)
+    } catch {
+      return done(notUtf8())
+    }
+    if (text.trim() === '') return done(null, undefined)
+    // Only an escape can bring half a character in: looking for one costs next to nothing.
+    const mayBeIll = /\\u[dD][89a-fA-F]/.test(text)
+    parseJson.call(app, request, text, (error, value) =>
+      mayBeIll && !error && !isWellFormed(value) ? done(illFormed()) : done(error, value),
+    )
+  })
+}
+
+function isWellFormed(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed()
+  if (typeof value !== 'object' || value === null) return true
+  return Object.entries(value).every(([name, each]) => name.isWellFormed() && isWellFormed(each))
+}

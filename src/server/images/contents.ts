@@ -1,0 +1,155 @@
+// From files to content in the store, and back to bytes: what the operations on images and ISOs need of src/images.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Architecture } from '../../api/records.ts'
+import type { ContentStore } from '../../images/content.ts'
+import { resolveLayers } from '../../images/extents.ts'
+import { formatVersion, type Layer, type Manifest, sectorBytes } from '../../images/format.ts'
+import { chunksOf } from '../../images/manifest.ts'
+import { normaliseDisk } from '../../images/normalise.ts'
+import { boundLayers } from '../../images/pack/bounded.ts'
+import { packDisk } from '../../images/pack/chunks.ts'
+import { eachAtOnce, type Progress } from '../../images/pack/parallel.ts'
+import { BadDiskError } from '../../images/qcow2/header.ts'
+import { asQcow2, nextData, type Readable, readRange } from '../../images/read-range.ts'
+import { putManifest, readManifest } from '../../images/stored-manifests.ts'
+import { temporaryName } from '../../images/temporary-files.ts'
+import type { ImageRecord } from '../../store/records/fleet-records.ts'
+
+export type Firmware = 'bios' | 'uefi'
+export type GuestSystem = NonNullable<Manifest['os']>
+
+export interface ImportOptions {
+  readonly architecture: Architecture
+  /** What boots the disk; without it, what the architecture usually has. */
+  readonly firmware?: Firmware | undefined
+  /** Which guest the disk holds. */
+  readonly os?: GuestSystem | undefined
+  readonly signal: AbortSignal
+  progress(progress: { readonly percent: number; readonly bytes: number }): void
+}
+
+const touchesAtOnce = 16
+
+/** What boots a guest where nobody said; without an entry, what its architecture usually has. */
+const firmwareOf: Readonly<Partial<Record<GuestSystem, Firmware>>> = { macos: 'uefi' }
+
+/** What a record says about its content. */
+export type Imported = Required<Pick<ImageRecord, 'content' | 'sizeBytes' | 'spaceUsedBytes'>> & Pick<ImageRecord, 'os'>
+
+export interface ImageContents {
+  /** Some of it may be on another server. */
+  readonly isShared: boolean
+  /** A disk without anything on it. */
+  empty(architecture: Architecture, sizeBytes: number, boot: Pick<ImportOptions, 'firmware' | 'os'>): Promise<Imported>
+  /** A disk in any format that is recognised; throws BadDiskError for what is none. Takes the file. */
+  importDisk(file: string, options: ImportOptions): Promise<Imported>
+  /** A file as it is. */
+  importFile(file: string, options: ImportOptions): Promise<Imported>
+  read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Throws where some of its disk is not to be had: before the first byte is sent, that can be told. */
+  requireDisk(digest: string): Promise<void>
+  /** Where what is not zero goes on, at or after `offset`. */
+  nextData(digest: string, offset: number): Promise<number>
+  /** The same disk as a qcow2 file: always the same bytes. */
+  openQcow2(digest: string): Promise<Readable>
+  /** Keeps all of it from the collector, as if it were new. False: some of it is gone. Throws where nobody can say. */
+  hold(digest: string): Promise<boolean>
+}
+
+export function openImageContents(store: ContentStore): ImageContents {
+  async function put(
+    architecture: Architecture,
+    sizeBytes: number,
+    layers: readonly Layer[],
+    { os, firmware = firmwareOf[os ?? 'other'], signal }: Partial<Pick<ImportOptions, 'firmware' | 'os' | 'signal'>>,
+  ): Promise<Imported> {
+    const manifest: Manifest = {
+      formatVersion,
+      architecture,
+      ...(os && { os }),
+      // Disks are made of sectors; where a file ends inside of one, its record knows.
+      virtualSizeBytes: Math.ceil(sizeBytes / sectorBytes) * sectorBytes,
+      boot: { kind: 'firmware', ...(firmware && { firmware }) },
+      layers: await boundLayers(layers, store, { signal }),
+    }
+    const content = await putManifest(store, manifest, signal)
+    return { content, sizeBytes, spaceUsedBytes: ((await store.size(content)) ?? 0) + storedBytes(manifest) }
+  }
+
+  /** What is not there is gone, or this throws: where it is has to come back. */
+  const touched = async (digest: string): Promise<boolean> =>
+    (await store.touch(digest)) || ((await store.size(digest)) !== undefined && store.touch(digest))
+
+  async function pack(file: string, options: ImportOptions, from = 0): Promise<Imported> {
+    const { architecture, signal, progress } = options
+    const { size } = await fs.stat(file)
+    const layer = await packDisk(file, store, { signal, onProgress: part(progress, from, 100) })
+    return put(architecture, size, [layer], options)
+  }
+
+  return {
+    isShared: store.isShared ?? false,
+
+    empty: (architecture, sizeBytes, boot) => put(architecture, sizeBytes, [], boot),
+
+    importFile: (file, options) => pack(file, options),
+
+    async importDisk(file, options) {
+      const { signal, progress } = options
+      const folder = path.dirname(file)
+      const disk = await temporaryName(folder)
+      try {
+        const { bavail, bsize } = await fs.statfs(folder)
+        const allowed = { mostDataBytes: bavail * bsize, signal, onProgress: part(progress, 0, 50) }
+        const { format } = await normaliseDisk(file, disk, allowed).catch(withoutProgram)
+        return await pack(disk, options, format === 'raw' ? 0 : 50)
+      } finally {
+        await fs.rm(disk, { force: true })
+      }
+    },
+
+    async *read(digest, { start, end }, signal) {
+      yield* readRange(await readManifest(store, digest, signal), store, start, end - start, signal)
+    },
+
+    async requireDisk(digest) {
+      if (!store.requireAll) return
+      const { layers } = await readManifest(store, digest)
+      await store.requireAll(new Set(resolveLayers(layers).flatMap(({ chunk }) => chunk?.digest ?? [])))
+    },
+
+    nextData: async (digest, offset) => nextData(await readManifest(store, digest), offset),
+
+    openQcow2: async (digest) => asQcow2(await readManifest(store, digest), store),
+
+    async hold(digest) {
+      if (!(await touched(digest))) return false
+      const manifest = await readManifest(store, digest)
+      let isWhole = true
+      await eachAtOnce(new Set([...chunksOf(manifest)].map((chunk) => chunk.digest)), touchesAtOnce, async (chunk) => {
+        isWhole &&= await touched(chunk)
+      })
+      if (isWhole) await store.hold(digest, manifest)
+      return isWhole
+    },
+  }
+}
+
+/** Progress of one part of the work as that of the whole. */
+const part =
+  (progress: ImportOptions['progress'], from: number, to: number) =>
+  ({ bytes, of }: Progress): void =>
+    progress({ percent: Math.floor(from + (to - from) * (of === 0 ? 1 : Math.min(1, bytes / of))), bytes })
+
+/** Each chunk once, however often it is named. */
+export function storedBytes(manifest: Manifest): number {
+  const sizes = new Map([...chunksOf(manifest)].map(({ digest, storedBytes }) => [digest, storedBytes]))
+  return [...sizes.values()].reduce((sum, bytes) => sum + bytes, 0)
+}
+
+/** Where the server lacks the program for a compression, that is what is wrong with the disk here. */
+function withoutProgram(error: NodeJS.ErrnoException): never {
+  if (error.code !== 'ENOENT' || !error.syscall?.startsWith('spawn')) throw error
+  throw new BadDiskError(`the server has no program "${error.path}" to decompress it: send it uncompressed`)
+}

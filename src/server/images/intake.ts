@@ -1,0 +1,85 @@
+// A file on the server's disk becomes the content of a record that is Updating, which is then Ready by one
+// compare-and-set. For uploads, whichever way they came, and for pulls.
+import { ApiError, invalid } from '../../api/errors.ts'
+import { BadDiskError } from '../../images/qcow2/header.ts'
+import { DiskFullError } from '../../images/temporary-files.ts'
+import { timestamp } from '../../platform/clock.ts'
+import type { ImageRecord } from '../../store/records/fleet-records.ts'
+import type { Entry } from '../../store/store.ts'
+import type { Services } from '../services.ts'
+import { diskFull } from '../transfer/uploads.ts'
+import type { Firmware, Imported, ImportOptions } from './contents.ts'
+import type { ImageStore } from './store.ts'
+
+export interface Intake {
+  readonly store: ImageStore
+  readonly entry: Entry<ImageRecord>
+  readonly firmware: Firmware | undefined
+  readonly signal: AbortSignal
+  /** Brings the content into the store. */
+  take(options: ImportOptions): Promise<Imported>
+  /** All of it is in the store, and no record says so yet. */
+  stored?(): void
+}
+
+export interface Progress {
+  readonly percent: number
+  readonly bytes: number
+}
+
+/** The record tells how far it is, but a write for every chunk would be too much of it. */
+const tellEveryMs = 1_000
+
+/** The caller holds the collector back (`uploads.hold`). A failure leaves the record as it is. */
+export async function takeIn({ clock }: Pick<Services, 'clock'>, intake: Intake): Promise<Entry<ImageRecord>> {
+  const { store, entry, firmware, signal } = intake
+  const told = teller((progress) => store.change(entry, (record) => ({ ...record, progress })))
+  const { architecture, os } = entry.value
+  const imported = await intake.take({ architecture, firmware, os, signal, progress: told.tell }).finally(told.end)
+  intake.stored?.()
+  return store.change(entry, ({ progress: _, state: __, pull: ___, ...record }) => ({
+    ...record,
+    ...imported,
+    updatedAt: timestamp(clock.now()),
+  }))
+}
+
+/** Passes on how far it is, one at a time and not too often. That it could not be told is no reason to fail. */
+export function teller(write: (progress: Progress) => Promise<unknown>): {
+  tell(progress: Progress): void
+  end(): Promise<void>
+} {
+  let lastMs = performance.now()
+  let writing: Promise<unknown> | undefined
+  return {
+    tell(progress) {
+      if (writing || performance.now() - lastMs < tellEveryMs) return
+      writing = write(progress)
+        .catch(() => undefined)
+        .finally(() => {
+          lastMs = performance.now()
+          writing = undefined
+        })
+    },
+    async end() {
+      lastMs = Number.POSITIVE_INFINITY
+      await writing
+    },
+  }
+}
+
+/** What QEMU tools make of a file is never asked: src/images has its own reader. */
+export function refusalOf(error: unknown, noun: string, ending: AbortSignal): unknown {
+  if (error instanceof BadDiskError)
+    return invalid(
+      noun,
+      [{ field: 'image', reason: 'FieldValueInvalid', message: error.message }],
+      'convert it to a plain raw or qcow2 disk, and upload that',
+    )
+  if (error instanceof DiskFullError) return diskFull(error)
+  if (!ending.aborted) return error
+  return new ApiError('ServiceUnavailable', 'the server stopped before the upload was taken in; nothing was kept', {
+    hint: 'send it again when the server is back',
+    retryAfterSeconds: 5,
+  })
+}

@@ -1,0 +1,39 @@
+// Images and ISOs side by side, for what is done with both in the same way.
+
+import type { Services } from '../services.ts'
+import { type ImageContents, openImageContents } from './contents.ts'
+import { amongServers, ImageStore } from './store.ts'
+
+export interface Kind {
+  readonly noun: 'images' | 'isos'
+  readonly store: ImageStore
+  /** Makes content of a file, and takes it. */
+  readonly take: ImageContents['importFile']
+}
+
+export function imageKinds({
+  collections,
+  imageUses,
+  isoUses,
+  content,
+  ...services
+}: Pick<Services, 'collections' | 'imageUses' | 'isoUses' | 'content' | 'store' | 'peers'>): Readonly<
+  Record<'image' | 'iso', Kind>
+> {
+  const contents = openImageContents(content)
+  const among = amongServers({ collections, ...services })
+  const images = { noun: 'images', word: 'image', command: 'image', collection: collections.images } as const
+  const isos = { noun: 'isos', word: 'ISO', command: 'iso', collection: collections.isos } as const
+  return {
+    image: {
+      noun: 'images',
+      store: new ImageStore({ ...among, ...images, uses: imageUses, contents }),
+      take: contents.importDisk,
+    },
+    iso: {
+      noun: 'isos',
+      store: new ImageStore({ ...among, ...isos, uses: isoUses, contents }),
+      take: contents.importFile,
+    },
+  }
+}

@@ -1,0 +1,348 @@
+// What images and ISOs have in common: records in a collection of their own, over the same content. A record is whole or
+// not there: it becomes Ready by one compare-and-set, after all that it names is in the store.
+import { ApiError, type Cause, invalid, notFound, type Status, success } from '../../api/errors.ts'
+import type { Image } from '../../api/images/images.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { imageNameRule, isImageName } from '../../rules/image-names.ts'
+import { diskSize, roughSize } from '../../rules/sizes.ts'
+import type { Collection } from '../../store/collection.ts'
+import { caughtUp, currentRev } from '../../store/records/caught-up.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import { type ImageRecord, isReady } from '../../store/records/fleet-records.ts'
+import { versionsOf } from '../../store/records/image-versions.ts'
+import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
+import { type Listing, listing } from '../handlers.ts'
+import type { Services } from '../services.ts'
+import type { Download } from '../transfer/downloads.ts'
+import { type ImageContents, openImageContents } from './contents.ts'
+import type { ImageUses } from './uses.ts'
+
+export interface ImageKind {
+  readonly noun: 'images' | 'isos'
+  /** In messages. */
+  readonly word: 'image' | 'ISO'
+  /** The command of the command line. */
+  readonly command: 'image' | 'iso'
+}
+
+export interface ImageStoreParts extends ImageKind {
+  readonly collection: Collection<ImageRecord>
+  readonly uses: ImageUses
+  readonly contents: ImageContents
+  /** The id of this one, where several servers share the records. */
+  readonly server?: string | undefined
+  /** Resolves when what other servers have written until now is seen here. */
+  caughtUp?(): Promise<void>
+}
+
+/** Who asks, from where, when, and by which request. */
+export interface Asked {
+  readonly namespace: string
+  readonly owner: string
+  readonly now: Date
+  readonly requestKey: string | undefined
+}
+
+export type NewImage = Omit<ImageRecord, 'owner' | 'createdAt' | 'updatedAt' | 'requestKey' | 'sourceNamespace'>
+export interface Made {
+  readonly entry: Entry<ImageRecord>
+  /** The same request had made it before. */
+  readonly isRepeated: boolean
+}
+
+/** What an image store needs to know where other servers change the same records. */
+export function amongServers({
+  peers,
+  store,
+  collections: { vms },
+}: Pick<Services, 'peers' | 'store' | 'collections'>): Pick<ImageStoreParts, 'server' | 'caughtUp'> {
+  if (!peers) return {}
+  return {
+    server: peers.servers.id,
+    caughtUp: async () => caughtUp(store, vms.view, await currentRev(store), AbortSignal.timeout(5_000)),
+  }
+}
+
+export const openImages = ({
+  collections,
+  imageUses,
+  content,
+  ...services
+}: Pick<Services, 'collections' | 'imageUses' | 'content' | 'store' | 'peers'>) =>
+  new ImageStore({
+    ...amongServers({ collections, ...services }),
+    noun: 'images',
+    word: 'image',
+    command: 'image',
+    collection: collections.images,
+    uses: imageUses,
+    contents: openImageContents(content),
+  })
+
+const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> => ({
+  version: record.version ?? 1,
+  versions: versionsOf(record).map(({ version, at, content, vm }) => ({
+    version,
+    createdAt: at,
+    ...(content !== undefined && { checksum: content }),
+    ...(vm !== undefined && { vm }),
+  })),
+  ...(record.parent && { parent: record.parent }),
+  ...(record.capture && {
+    capture: { kind: record.capture.kind, vm: `${record.capture.vm.namespace}/${record.capture.vm.name}` },
+  }),
+})
+
+export class ImageStore {
+  readonly #parts: ImageStoreParts
+
+  constructor(parts: ImageStoreParts) {
+    this.#parts = parts
+  }
+
+  readonly shown = ({ value, rev }: Entry<ImageRecord>): Image => ({
+    name: value.name,
+    description: value.description,
+    type: value.architecture,
+    ...(this.#parts.noun === 'images' && { os: value.os ?? 'other' }),
+    size: diskSize(value.sizeBytes),
+    ...(value.spaceUsedBytes !== undefined && { spaceUsed: roughSize(value.spaceUsedBytes) }),
+    state: value.state ?? 'Ready',
+    ...progressOf(value),
+    owner: value.owner,
+    source: value.source ?? 'built-in',
+    sourceType: value.sourceType ?? 'local',
+    ...(value.sourceNamespace !== undefined && { sourceNamespace: value.sourceNamespace }),
+    ...(value.content !== undefined && { checksum: value.content }),
+    usedBy: this.#parts.uses.of(value.name),
+    ...(this.#parts.noun === 'images' && lineageOf(value)),
+    lastUpdatedTimestamp: value.updatedAt,
+    resourceVersion: rev,
+  })
+
+  /** Also when who uses one changes, which its record knows nothing of. */
+  listed(): Listing<Image> {
+    const { collection, uses } = this.#parts
+    return {
+      ...listing(collection, '', this.shown),
+      isDerived: true,
+      beside: (told) => uses.subscribe((names) => told(names.map((name) => collection.key('', name)))),
+    }
+  }
+
+  existing(name: string): Entry<ImageRecord> {
+    const { collection, noun, command } = this.#parts
+    const entry = collection.get('', name)
+    if (entry) return entry
+    throw notFound(noun, name.slice(0, 200), `svc3 ${command} list shows what is there`)
+  }
+
+  nameProblems(name: string, field = 'name'): Cause[] {
+    if (isImageName(name)) return []
+    const message = `${field} "${name.slice(0, 100)}" is no name for an ${this.#parts.word}: ${imageNameRule}`
+    return [{ field, reason: 'FieldValueInvalid', message }]
+  }
+
+  /** Throws what can never be right, and a name that is taken by another request than this one. */
+  refuse(causes: readonly Cause[], name: string, requestKey: string | undefined): void {
+    if (causes.length > 0) throw invalid(this.#parts.noun, causes, 'correct the fields named in details.causes')
+    const found = this.#parts.collection.get('', name)
+    if (found && !isOf(found, requestKey)) throw this.#taken(found.value)
+  }
+
+  /** Names are unique by the key of the record, whoever else creates one at the same time. */
+  async create(record: NewImage, { namespace, owner, now, requestKey }: Asked): Promise<Made> {
+    const { collection, server } = this.#parts
+    const at = timestamp(now)
+    const whole: ImageRecord = {
+      ...record,
+      owner,
+      createdAt: at,
+      updatedAt: at,
+      sourceNamespace: namespace,
+      ...(requestKey !== undefined && { requestKey }),
+      ...(record.sourceType === 'userUpload' && server !== undefined && { server }),
+    }
+    try {
+      return { entry: await collection.create('', record.name, whole), isRepeated: false }
+    } catch (error) {
+      const found = collection.get('', record.name)
+      if (!isFault(error, 'AlreadyExists') || !found) throw error
+      // One that is being taken in by this server: its request is under way. A capture or a pull goes on by itself.
+      const isUploading = found.value.state === 'Updating' && !found.value.capture && !found.value.pull
+      if (isOf(found, requestKey) && !isUploading) return { entry: found, isRepeated: true }
+      throw this.#taken(found.value)
+    }
+  }
+
+  async copy(from: string, to: { name: string; description: string | undefined }, asked: Asked): Promise<Made> {
+    const { collection, contents, word, noun } = this.#parts
+    this.refuse(this.nameProblems(to.name), to.name, asked.requestKey)
+    const source = this.existing(from).value
+    if (!isReady(source))
+      throw new ApiError('Conflict', `${word} "${from}" is ${source.state}, and cannot be copied`, {
+        kind: noun,
+        name: from,
+        hint: 'wait until it is Ready',
+      })
+    const { architecture, os, sizeBytes, recipe, content, spaceUsedBytes } = source
+    const made = await this.create(
+      {
+        name: to.name,
+        description: to.description ?? `Copied from ${source.description || source.name}`.slice(0, 1_024),
+        architecture,
+        ...(os && { os }),
+        sizeBytes,
+        ...(recipe !== undefined && { recipe }),
+        ...(content !== undefined && { content }),
+        ...(spaceUsedBytes !== undefined && { spaceUsedBytes }),
+        source: source.name,
+        sourceType: 'local',
+        ...(noun === 'images' && { parent: { image: source.name, version: source.version ?? 1 } }),
+      },
+      asked,
+    )
+    failpoint('copy.recorded')
+    // While the source is there, its content is. Had it gone meanwhile, the collector might have been quicker than we.
+    // What is on the disk of another server is brought here first, where nobody else's collector can take it.
+    const isHeld = content === undefined || (!contents.isShared && collection.get('', from)?.value.content === content)
+    const takeBack = (): Promise<unknown> => collection.delete(made.entry).catch(ignoreLost)
+    const hold = (digest: string): Promise<boolean> =>
+      contents.hold(digest).catch(async (error: unknown) => {
+        await takeBack()
+        throw error
+      })
+    if (isHeld || (await hold(content))) return made
+    await takeBack()
+    throw this.#conflict(from, 'was deleted meanwhile, or some of it is lost', 'delete it and upload it again')
+  }
+
+  describe(name: string, description: string, now: Date): Promise<Entry<ImageRecord>> {
+    return this.change(this.existing(name), (record) => ({ ...record, description, updatedAt: timestamp(now) }))
+  }
+
+  async remove(name: string): Promise<Status> {
+    const { collection, uses, noun, word } = this.#parts
+    this.existing(name)
+    // A VM that another server has just written uses it, too.
+    await this.#parts.caughtUp?.()
+    for (;;) {
+      const entry = this.existing(name)
+      const users = uses.of(name)
+      if (users.length > 0)
+        throw this.#conflict(name, `is used by ${listed(users)}`, 'delete those VMs first: svc3 vm delete')
+      // A pull and a save end when their record does; a commit would leave a VM that is being written into nothing.
+      const isEnded = entry.value.pull !== undefined || entry.value.capture?.kind === 'save'
+      if (entry.value.state === 'Updating' && !isEnded)
+        throw this.#conflict(name, 'is being written', 'wait until it is Ready, or Failed')
+      try {
+        await collection.delete(entry)
+        return success(`${word} "${name}" deleted`, { kind: noun, name })
+      } catch (error) {
+        ignoreLost(error)
+      }
+    }
+  }
+
+  async download(name: string, format: 'raw' | 'qcow2' = 'raw'): Promise<Download> {
+    const { contents } = this.#parts
+    const { value } = this.existing(name)
+    const { content, sizeBytes } = value
+    if (!isReady(value)) throw this.#conflict(name, `is ${value.state}`, 'wait until it is Ready')
+    if (content === undefined)
+      throw this.#conflict(
+        name,
+        'is made by the nodes themselves, and is not on the server',
+        'save a VM of it as an image of its own, and download that',
+      )
+    const requireAll = (): Promise<void> => contents.requireDisk(content)
+    if (format === 'qcow2') {
+      const { bytes, range } = await contents.openQcow2(content)
+      const file = name.endsWith('.qcow2') ? name : `${name}.qcow2`
+      const read: Download['read'] = (from, to, signal) => range(from, to - from, signal)
+      return { name: file, bytes, tag: `${content}-qcow2`, read, requireAll }
+    }
+    const read: Download['read'] = (start, end, signal) => contents.read(content, { start, end }, signal)
+    const nextData = (offset: number): Promise<number> => contents.nextData(content, offset)
+    return { name, bytes: sizeBytes, tag: content, read, requireAll, nextData }
+  }
+
+  /** Changes a record until it succeeds, as long as it is the same one. */
+  async change(entry: Entry<ImageRecord>, next: (record: ImageRecord) => ImageRecord): Promise<Entry<ImageRecord>> {
+    const { name, createdAt } = entry.value
+    for (;;) {
+      const current = this.existing(name)
+      if (current.value.createdAt !== createdAt) throw this.#conflict(name, 'is another one now', 'look again')
+      try {
+        return await this.#parts.collection.update(current, next(current.value))
+      } catch (error) {
+        ignoreLost(error)
+      }
+    }
+  }
+
+  /** Takes back what was not finished. */
+  async forget({ value: { name, createdAt } }: Entry<ImageRecord>): Promise<void> {
+    const { collection } = this.#parts
+    for (;;) {
+      const current = collection.get('', name)
+      if (!current || current.value.createdAt !== createdAt || isReady(current.value)) return
+      try {
+        await collection.delete(current)
+      } catch (error) {
+        ignoreLost(error)
+      }
+    }
+  }
+
+  #conflict(name: string, what: string, hint: string): ApiError {
+    const { noun, word } = this.#parts
+    return new ApiError('Conflict', `${word} "${name}" ${what}`, { kind: noun, name, hint })
+  }
+
+  #taken({ name, state }: ImageRecord): ApiError {
+    const { noun, word } = this.#parts
+    const how = state === 'Updating' ? ', and is being written' : ' already'
+    return new ApiError('AlreadyExists', `${word} "${name}" exists${how}`, {
+      kind: noun,
+      name,
+      hint: 'choose another name, or delete it first',
+    })
+  }
+}
+
+const isOf = ({ value }: Entry<ImageRecord>, requestKey: string | undefined): boolean =>
+  requestKey !== undefined && value.requestKey === requestKey
+
+const mostNamed = 10
+export const listed = (names: readonly string[]): string =>
+  names.length <= mostNamed
+    ? names.join(', ')
+    : `${names.slice(0, mostNamed).join(', ')} and ${names.length - mostNamed} more`
+
+/**
+ * What a server that died was about to take in: its file is gone with it. A server does this for itself before it takes
+ * requests; for one that does not come back, the others do.
+ */
+export async function forgetUploads(
+  { images, isos }: Pick<Collections, 'images' | 'isos'>,
+  isGone: (server: string | undefined) => boolean,
+): Promise<void> {
+  for (const collection of [images, isos]) {
+    for (const entry of collection.list()) {
+      const { state, sourceType, content, server } = entry.value
+      if (state === 'Updating' && sourceType === 'userUpload' && content === undefined && isGone(server))
+        await collection.delete(entry).catch(ignoreLost)
+    }
+  }
+}
+
+/** How far it is, and what it waits for, or why there is no more to wait for. */
+function progressOf({ progress, errorMessage }: ImageRecord): Pick<Image, 'progress' | 'errorMessage'> {
+  const said = errorMessage ?? progress?.phase
+  return {
+    ...(progress && { progress: { percent: progress.percent, bytes: progress.bytes } }),
+    ...(said !== undefined && { errorMessage: said }),
+  }
+}

@@ -1,0 +1,92 @@
+// An upload becomes an image or an ISO: the file to the disk, its record as Updating, its content into the store, the
+// record Ready. Whatever fails on the way, nothing of it stays; what is in the store already, the collector finds.
+import { type ApiError, badRequest, type Cause } from '../../api/errors.ts'
+import type { Image } from '../../api/images/images.ts'
+import type { Architecture } from '../../api/records.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { nameOfFile } from '../../rules/image-names.ts'
+import { Answer } from '../handlers.ts'
+import type { Services } from '../services.ts'
+import type { Upload, UploadFields } from '../transfer/uploads.ts'
+import type { Firmware, GuestSystem, Imported, ImportOptions } from './contents.ts'
+import { refusalOf, takeIn } from './intake.ts'
+import type { Asked, ImageStore } from './store.ts'
+
+export interface ImageUpload {
+  readonly store: ImageStore
+  readonly upload: Upload
+  readonly asked: Asked
+  readonly noun: 'images' | 'isos'
+  take(file: string, options: ImportOptions): Promise<Imported>
+}
+
+const firmwares: readonly string[] = ['bios', 'uefi'] satisfies Firmware[]
+const guestSystems: readonly string[] = ['macos', 'linux', 'other'] satisfies GuestSystem[]
+const architectures: readonly string[] = ['arm64', 'amd64'] satisfies Architecture[]
+
+export async function receiveImage(
+  services: Services,
+  { store, upload, asked, noun, take: importFile }: ImageUpload,
+): Promise<Image | Answer<Image>> {
+  const { ending } = services
+  const judge = (fields: UploadFields): void => {
+    const causes = problemsOf(fields)
+    if (fields.name === undefined && causes.length === 0 && !upload.isForm) throw nameless()
+    const named = fields.name === undefined ? [] : store.nameProblems(fields.name)
+    store.refuse([...named, ...causes], fields.name ?? '', asked.requestKey)
+  }
+  await using received = await upload.receive(judge)
+  const { fields, fileName, file, bytes } = received
+  const name = fields.name ?? nameOfFile(fileName ?? '')
+  if (name === '') throw nameless()
+  judge({ ...fields, name })
+  failpoint('upload.received')
+  const architecture = (fields.type ?? 'amd64') as Architecture
+  const firmware = fields.firmware as Firmware | undefined
+  const { entry, isRepeated } = await store.create(
+    {
+      name,
+      description: fields.description ?? '',
+      architecture,
+      ...(noun === 'images' && fields.os !== undefined && { os: fields.os as GuestSystem }),
+      sizeBytes: bytes,
+      state: 'Updating',
+      progress: { percent: 0, bytes: 0 },
+      source: fileName === undefined ? 'upload' : nameOfFile(fileName).slice(0, 256),
+      sourceType: 'userUpload',
+    },
+    asked,
+  )
+  if (isRepeated) return new Answer(201, store.shown(entry), true)
+  try {
+    failpoint('upload.recorded')
+    using _ = services.uploads.hold()
+    const stored = (): void => failpoint('upload.stored')
+    const take = (options: ImportOptions): Promise<Imported> => importFile(file, options)
+    return store.shown(await takeIn(services, { store, entry, firmware, signal: ending, take, stored }))
+  } catch (error) {
+    await store.forget(entry)
+    throw refusalOf(error, noun, ending)
+  }
+}
+
+export function problemsOf({ type, firmware, os, description }: UploadFields): Cause[] {
+  const problem = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+  return [
+    ...(type === undefined || architectures.includes(type) ? [] : [problem('type', 'type is arm64 or amd64')]),
+    ...(firmware === undefined || firmwares.includes(firmware)
+      ? []
+      : [problem('firmware', 'firmware is bios or uefi')]),
+    ...(firmware === 'bios' && type === 'arm64' ? [problem('firmware', 'arm64 disks are booted by uefi only')] : []),
+    ...(os === undefined || guestSystems.includes(os) ? [] : [problem('os', 'os is macos, linux or other')]),
+    ...(firmware === 'bios' && os === 'macos' ? [problem('firmware', 'macOS is booted by uefi only')] : []),
+    ...((description ?? '').length <= 1_024
+      ? []
+      : [problem('description', 'description has more than 1024 characters')]),
+  ]
+}
+
+const nameless = (): ApiError => {
+  const message = 'name is missing: what the upload is to be called'
+  return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'add ?name=NAME to the address')
+}

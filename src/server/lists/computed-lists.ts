@@ -1,0 +1,50 @@
+// Lists that are made for each answer and not of records of their own: pages and filters as on every list, but no watch.
+import { ApiError, badRequest } from '../../api/errors.ts'
+import type { ListQuery, Operation } from '../../api/operation.ts'
+import type { Item } from '../../rules/selectors.ts'
+import { Lists } from './lists.ts'
+
+interface Made {
+  readonly items: readonly Item[]
+}
+type Paged = (made: unknown, query: unknown) => unknown
+
+/** What is asked of such a list; undefined for every other operation. */
+export function madeList(
+  operation: Operation,
+): { readonly check: (query: unknown) => void; readonly page: Paged } | undefined {
+  const { madeOf } = operation
+  if (!madeOf) return undefined
+  const lists = new Lists({ ...operation, item: madeOf })
+  return {
+    check: (query) => refuseWatch((query ?? {}) as { watch?: unknown }),
+    page(made, query) {
+      const { limit = Number.POSITIVE_INFINITY, continue: token, ...selectors } = (query ?? {}) as ListQuery
+      const test = lists.test(selectors)
+      const { items, ...rest } = made as Made
+      const wanted = after(items, token).filter((item) => !test || test(item))
+      const last = wanted.length > limit ? wanted[limit - 1] : undefined
+      return { ...rest, items: wanted.slice(0, limit), ...(last && { continue: tokenOf(last) }) }
+    },
+  }
+}
+
+/** Without it a client would take the list for a stream that has ended. */
+function refuseWatch({ watch }: { readonly watch?: unknown }): void {
+  if (watch === undefined || watch === 'false') return
+  const message = 'watch: this list cannot be watched, because it is made anew for every answer'
+  throw badRequest([{ field: 'watch', reason: 'FieldValueInvalid', message }], 'list it again, with If-None-Match')
+}
+
+/** What tells items of one list apart. */
+const tokenOf = ({ kind, namespace, name }: Item): string =>
+  Buffer.from(JSON.stringify([kind ?? '', namespace ?? '', name])).toString('base64url')
+
+function after(items: readonly Item[], token: string | undefined): readonly Item[] {
+  if (token === undefined) return items
+  const index = items.findIndex((item) => tokenOf(item) === token)
+  if (index !== -1) return items.slice(index + 1)
+  throw new ApiError('Expired', 'continue: the item that the page before ended with is not there any more', {
+    hint: 'list from the start, without continue',
+  })
+}

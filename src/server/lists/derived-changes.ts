@@ -1,0 +1,55 @@
+// Two sources of one watch: the records of its list, and items that tell something else now though their records are the
+// same, because they tell of other records as well (an image, of the VMs that use it).
+import type { Bookmark, Change } from '../../store/store.ts'
+
+/** Calls back with the keys of such items. Returns how to stop. */
+export type Beside = (told: (keys: readonly string[]) => void) => () => void
+
+type Batch = readonly Change[] | Bookmark
+export type Told = { readonly batch: Batch } | { readonly touched: readonly string[] }
+
+/** Batches in their order; what is touched meanwhile comes between them, each key once. Ends as the batches do. */
+export async function* withTouched(
+  first: IteratorResult<Batch>,
+  rest: AsyncIterator<Batch>,
+  beside: Beside | undefined,
+  alreadyTouched: readonly string[],
+): AsyncGenerator<Told> {
+  const touched = new Set(alreadyTouched)
+  let arrived: IteratorResult<Batch> | undefined = first
+  let failure: { readonly error: unknown } | undefined
+  let wake = (): void => undefined
+  const stop = beside?.((keys) => {
+    for (const key of keys) touched.add(key)
+    wake()
+  })
+  const ask = (): void =>
+    void rest.next().then(
+      (step) => {
+        arrived = step
+        wake()
+      },
+      (error: unknown) => {
+        failure = { error }
+        wake()
+      },
+    )
+  try {
+    for (;;) {
+      if (failure) throw failure.error
+      if (arrived) {
+        const step: IteratorResult<Batch> = arrived
+        if (step.done) return
+        arrived = undefined
+        ask()
+        yield { batch: step.value }
+      } else if (touched.size > 0) {
+        const keys = [...touched]
+        touched.clear()
+        yield { touched: keys }
+      } else await new Promise<void>((resolve) => (wake = resolve))
+    }
+  } finally {
+    stop?.()
+  }
+}

@@ -1,0 +1,148 @@
+// What all lists have in common: filters, pages, ETag. Served from memory: an item is rendered once per change, and a
+// page of an unfiltered list once per change of its scope.
+import { badRequest } from '../../api/errors.ts'
+import type { ListQuery, Operation } from '../../api/operation.ts'
+import { type Fields, type Item, parseFieldSelector, parseLabelSelector, type Test } from '../../rules/selectors.ts'
+import type { Entry, Rev } from '../../store/store.ts'
+import type { Listing } from '../handlers.ts'
+import { type Render, renderer } from '../http/render.ts'
+
+export interface RenderedList {
+  readonly body: string | Buffer
+  readonly rev: Rev
+}
+
+/** One list operation: knows how to render its items and remembers what it rendered. */
+export class Lists {
+  readonly #render: Render
+  readonly #fields: Fields
+  readonly #items = new WeakMap<Entry<never>, string>()
+  readonly #pages = new Map<string, RenderedList & { readonly body: Buffer }>()
+  #pageBytes = 0
+
+  constructor(operation: Operation & { item: NonNullable<Operation['item']> }) {
+    this.#render = renderer(operation.item)
+    this.#fields = operation.item as Fields
+  }
+
+  /** The revision that the answer to a list of this scope stands for. */
+  rev(listing: Listing<unknown>): Rev {
+    return listing.collection.view.revOf(encodeURIComponent(listing.scope))
+  }
+
+  list(listing: Listing<unknown>, query: ListQuery): RenderedList {
+    const rev = this.rev(listing)
+    const test = this.test(query)
+    const isPlain = !test && !listing.visible && !listing.isDerived
+    if (!isPlain) return { body: this.#page(listing, query, test), rev }
+    const key = JSON.stringify([listing.scope, query.limit, query.continue])
+    const known = this.#pages.get(key)
+    if (known?.rev === rev) return known
+    const rendered = { body: Buffer.from(this.#page(listing, query, undefined)), rev }
+    this.#remember(key, rendered)
+    return rendered
+  }
+
+  /** One item as JSON text, kept as long as the entry is current. */
+  item(listing: Listing<unknown>, entry: Entry<never>): string {
+    const known = listing.isDerived ? undefined : this.#items.get(entry)
+    if (known !== undefined) return known
+    const text = this.#render(listing.item(entry))
+    if (listing.isDerived) return text
+    // As rendered it is a tree of its hundred parts: several times as large, and walked again for every page.
+    const whole = Buffer.from(text).toString()
+    this.#items.set(entry, whole)
+    return whole
+  }
+
+  /** The selectors of a query as a test on an item; undefined when there are none. */
+  test(query: ListQuery): Test | undefined {
+    const parts = [
+      ['labelSelector', query.labelSelector === undefined ? undefined : parseLabelSelector(query.labelSelector)],
+      [
+        'fieldSelector',
+        query.fieldSelector === undefined ? undefined : parseFieldSelector(query.fieldSelector, this.#fields),
+      ],
+    ] as const
+    const tests: Test[] = []
+    const causes = []
+    for (const [field, parsed] of parts) {
+      if (parsed?.ok) tests.push(parsed.test)
+      else if (parsed) causes.push({ field, reason: 'FieldValueInvalid', message: `${field}: ${parsed.problem}` })
+    }
+    if (causes.length > 0) throw badRequest(causes, 'write for example owner=me@example.com, several joined by commas')
+    return tests.length === 0 ? undefined : (item) => tests.every((test) => test(item))
+  }
+
+  shows(listing: Listing<unknown>, test: Test | undefined, entry: Entry<never>): boolean {
+    if (!test && !listing.visible) return true
+    const item = listing.item(entry)
+    return (!listing.visible || listing.visible(item)) && (!test || test(item as Item))
+  }
+
+  #page(listing: Listing<unknown>, query: ListQuery, test: Test | undefined): string {
+    const limit = query.limit ?? Number.POSITIVE_INFINITY
+    const texts: string[] = []
+    let last = ''
+    // One more than the page, which tells whether there is another. A filter may skip any number of them.
+    const mostRead = test || listing.visible ? Number.POSITIVE_INFINITY : limit + 1
+    for (const entry of this.#from(listing, query.continue, mostRead)) {
+      if (!this.shows(listing, test, entry)) continue
+      if (texts.length === limit)
+        return `{"items":[${texts.join(',')}],"continue":${JSON.stringify(encodeContinue(last))}}`
+      texts.push(this.item(listing, entry))
+      last = entry.key
+    }
+    return `{"items":[${texts.join(',')}]}`
+  }
+
+  #from(listing: Listing<unknown>, token: string | undefined, limit: number): readonly Entry<never>[] {
+    const after = token === undefined ? undefined : decodeContinue(token, listing.collection.prefix)
+    const page = after === undefined ? { limit } : { after, limit }
+    return listing.collection.view.range(encodeURIComponent(listing.scope), page)
+  }
+
+  /** The newest are kept, within bounds. */
+  #remember(key: string, rendered: RenderedList & { readonly body: Buffer }): void {
+    this.#forget(key)
+    this.#pages.set(key, rendered)
+    this.#pageBytes += rendered.body.length
+    for (const oldest of this.#pages.keys()) {
+      if ((this.#pageBytes <= keptBytes && this.#pages.size <= keptPages) || oldest === key) break
+      this.#forget(oldest)
+    }
+  }
+
+  #forget(key: string): void {
+    this.#pageBytes -= this.#pages.get(key)?.body.length ?? 0
+    this.#pages.delete(key)
+  }
+}
+
+const known = new WeakMap<object, Map<string, Lists>>()
+
+/** One for each operation of a service, whoever asks: what was rendered is rendered for all. */
+export function listsFor(service: object, operation: Operation & { item: NonNullable<Operation['item']> }): Lists {
+  const all = known.get(service) ?? new Map<string, Lists>()
+  known.set(service, all)
+  const lists = all.get(operation.id) ?? new Lists(operation)
+  all.set(operation.id, lists)
+  return lists
+}
+
+const keptPages = 1_000
+const keptBytes = 32 * 1_048_576
+
+/** A page goes on after a key, not at a position: what comes or goes meanwhile repeats and hides nothing else. */
+const encodeContinue = (key: string): string => Buffer.from(key).toString('base64url')
+
+function decodeContinue(token: string, prefix: string): string {
+  const key = Buffer.from(token, 'base64url').toString('utf8')
+  if (key.startsWith(prefix)) return key
+  const cause = {
+    field: 'continue',
+    reason: 'FieldValueInvalid',
+    message: 'continue is not a value that a page of this list carried',
+  }
+  throw badRequest([cause], 'list from the start, without continue')
+}

@@ -1,0 +1,238 @@
+// Many watches on one WebSocket. Each is judged like the list that it watches, again and again while it lasts; a browser
+// that reads too slowly holds its own watches up and nobody's memory.
+import type { Duplex } from 'node:stream'
+import { ApiError } from '../../api/errors.ts'
+import { allOperations } from '../../api/index.ts'
+import { type ListQuery, type Operation, paramNames } from '../../api/operation.ts'
+import type { WatchMessage } from '../../api/service/watches.ts'
+import { callerKey, type Principal } from '../../auth/principal.ts'
+import { realNamespace } from '../../rules/names.ts'
+import { mayCall } from '../../rules/permissions.ts'
+import { forbidden, unauthorized } from '../gate/authenticate.ts'
+import { missingNamespace } from '../gate/namespace.ts'
+import type { Call, Handlers, Listing } from '../handlers.ts'
+import { refusalOf } from '../http/refusals.ts'
+import type { Services } from '../services.ts'
+import { checkRoom, recheckMs } from '../transfer/streams.ts'
+import { listsFor } from './lists.ts'
+import { openWatch } from './watches.ts'
+
+type ListOperation = Operation & { item: NonNullable<Operation['item']> }
+
+const lists = allOperations
+  .filter((operation): operation is ListOperation => operation.item !== undefined)
+  .map((operation) => ({
+    operation,
+    names: paramNames(operation.path),
+    form: new RegExp(`^${operation.path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')}$`),
+  }))
+
+export interface Multiplex {
+  readonly services: Services
+  readonly table: Handlers
+  /** Who it is now: asked again and again. */
+  caller(): Promise<Principal | undefined>
+}
+
+interface Watched {
+  readonly operation: ListOperation
+  readonly namespace: string
+  readonly listing: Listing<unknown>
+  readonly sawRev: string | undefined
+  readonly ending: AbortController
+  reason: ApiError | undefined
+}
+
+const maxWatches = 200
+/** So much of one watch is put into one message; what comes meanwhile waits for it. */
+const batchChars = 65_536
+
+export function serveWatches(socket: Duplex, principal: Principal, { services, table, caller }: Multiplex): void {
+  const watches = new Set<Watched>()
+  /** By their numbers, also of those that are about to begin; one that was ended frees its number at once. */
+  const endings = new Map<number, AbortController>()
+  const closed = new AbortController()
+  const send = async (text: string): Promise<void> => {
+    if (closed.signal.aborted || socket.write(text)) return
+    await new Promise<void>((resolve) => {
+      const done = (): void => {
+        socket.off('drain', done)
+        closed.signal.removeEventListener('abort', done)
+        resolve()
+      }
+      socket.once('drain', done)
+      closed.signal.addEventListener('abort', done)
+    })
+  }
+  const fail = (watch: number, error: unknown): Promise<void> => {
+    const refusal = refusalOf(error)
+    if (refusal.code >= 500) services.log.error('a watch failed', {}, refusal.options.cause ?? refusal)
+    return send(JSON.stringify([{ watch, type: 'ERROR', object: refusal.toStatus('') }]))
+  }
+
+  const begin = async (
+    { watch, path, query = {} }: Extract<WatchMessage, { watch: number }>,
+    ending: AbortController,
+  ): Promise<void> => {
+    const now = await caller()
+    if (ending.signal.aborted) return
+    if (!now) throw unauthorized()
+    const found = find(path, now, services)
+    const listing = (table[found.operation.id as keyof Handlers] as unknown as (call: Call<Operation>) => unknown)(
+      found.call,
+    ) as Listing<unknown>
+    const watched: Watched = { ...found, listing, sawRev: listing.visibleRev?.(), ending, reason: undefined }
+    const key = callerKey(principal)
+    checkRoom(key, services)
+    watches.add(watched)
+    services.metrics.watches.enter(key)
+    try {
+      await follow(watch, watched, query)
+    } finally {
+      services.metrics.watches.leave(key)
+      watches.delete(watched)
+    }
+  }
+
+  const follow = async (watch: number, watched: Watched, query: ListQuery): Promise<void> => {
+    const { operation, listing, ending } = watched
+    const signal = AbortSignal.any([ending.signal, closed.signal])
+    const source = await openWatch(services, { lists: listsFor(services, operation), listing, query, signal })
+    let batch: string[] = []
+    let chars = 0
+    let isDue: Promise<void> | undefined
+    const flush = async (): Promise<void> => {
+      await new Promise(setImmediate)
+      const text = `[${batch.join(',')}]`
+      batch = []
+      chars = 0
+      isDue = undefined
+      if (!ending.signal.aborted) await send(text)
+    }
+    for await (const text of source) {
+      if (signal.aborted) break
+      for (const line of text.split('\n')) if (line !== '') batch.push(`{"watch":${watch},${line.slice(1)}`)
+      chars += text.length
+      if (batch.length > 0) isDue ??= flush()
+      if (chars > batchChars) await isDue
+    }
+    await isDue
+    if (closed.signal.aborted) return
+    if (watched.reason) throw watched.reason
+    // Asked for by the client: it knows.
+    if (!ending.signal.aborted) throw tooSlow()
+  }
+
+  const take = (message: unknown): void => {
+    const told = parsed(message)
+    if ('unwatch' in told) {
+      endings.get(told.unwatch)?.abort()
+      endings.delete(told.unwatch)
+      return
+    }
+    const { watch } = told
+    const refusal = endings.has(watch) ? taken(watch) : endings.size >= maxWatches ? tooMany() : undefined
+    if (refusal) return void fail(watch, refusal)
+    // At once: it may be ended before it has begun.
+    const ending = new AbortController()
+    endings.set(watch, ending)
+    void begin(told, ending)
+      .finally(() => endings.get(watch) === ending && endings.delete(watch))
+      .catch((error: unknown) => fail(watch, error))
+  }
+
+  const recheck = setInterval(async () => {
+    const now = await caller()
+    for (const watched of watches) {
+      const { operation, namespace, listing, sawRev } = watched
+      const isAllowed = now && mayCall(services.roles.roleOf(now, namespace || undefined), operation.allow)
+      if (!isAllowed) watched.reason = now ? forbidden(operation, namespace) : unauthorized()
+      else if (listing.visibleRev?.() !== sawRev) watched.reason = changed()
+      if (watched.reason) watched.ending.abort()
+    }
+  }, recheckMs).unref()
+  socket.on('data', (message: unknown) => {
+    try {
+      take(message)
+    } catch (error) {
+      void fail(-1, error)
+    }
+  })
+  services.sight?.lost.addEventListener('abort', () => socket.destroy(), { once: true, signal: closed.signal })
+  socket.once('close', () => {
+    clearInterval(recheck)
+    closed.abort()
+  })
+}
+
+function find(path: string, principal: Principal, services: Services) {
+  for (const { operation, names, form } of lists) {
+    const match = form.exec(path)
+    if (!match) continue
+    const params = Object.fromEntries(names.map((name, index) => [name, decoded(match[index + 1] as string)]))
+    const namespace =
+      params.namespace === undefined ? '' : realNamespace(params.namespace, services.settings.compat.namespaceAliases)
+    if (!mayCall(services.roles.roleOf(principal, namespace || undefined), operation.allow))
+      throw forbidden(operation, namespace)
+    if (namespace !== '' && !services.collections.namespaces.get('', namespace)) throw missingNamespace(namespace)
+    const call = {
+      params: namespace === '' ? params : { ...params, namespace },
+      query: undefined,
+      body: undefined,
+      principal,
+      now: services.clock.now(),
+      requestKey: undefined,
+      signal: undefined,
+      caller: undefined,
+      upload: undefined,
+    } as Call<Operation>
+    return { operation, namespace, call }
+  }
+  throw new ApiError('NotFound', 'path not found: there is no such list', { hint: 'see /api/v1/swagger' })
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw new ApiError('BadRequest', 'the path cannot be decoded', { hint: 'encode it as a URL' })
+  }
+}
+
+const selectors = ['resourceVersion', 'labelSelector', 'fieldSelector'] as const
+
+function parsed(message: unknown): WatchMessage {
+  const bad = (): ApiError =>
+    new ApiError('BadRequest', 'the message is not one of this connection', {
+      hint: 'send {"watch":1,"path":"/api/v1/…"} or {"unwatch":1}',
+    })
+  const isNumber = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0
+  const value = json(message)
+  if (typeof value !== 'object' || value === null) throw bad()
+  const { watch, unwatch, path, query = {} } = value as Record<string, unknown>
+  if (isNumber(unwatch)) return { unwatch }
+  if (!isNumber(watch) || typeof path !== 'string' || typeof query !== 'object' || query === null) throw bad()
+  const given = Object.entries(query)
+  if (given.some(([name, each]) => !selectors.includes(name as never) || typeof each !== 'string')) throw bad()
+  return { watch, path, query: Object.fromEntries(given) }
+}
+
+function json(message: unknown): unknown {
+  try {
+    return typeof message === 'string' ? JSON.parse(message) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const taken = (watch: number): ApiError =>
+  new ApiError('BadRequest', `watch ${watch} is under way`, { hint: 'choose another number' })
+
+const tooMany = (): ApiError =>
+  new ApiError('TooManyRequests', `${maxWatches} watches are open on this connection`, { hint: 'end some' })
+
+const tooSlow = (): ApiError =>
+  new ApiError('Expired', 'the changes came faster than they were read', { hint: 'list again, and watch from there' })
+
+const changed = (): ApiError =>
+  new ApiError('Expired', 'what you may see of this list has changed', { hint: 'list again, and watch from there' })

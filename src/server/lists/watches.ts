@@ -1,0 +1,121 @@
+// A list that goes on: one JSON object a line, from a revision or from what is there now. A client that reads too
+// slowly is cut off and resumes from the last version it saw.
+import { ApiError, badRequest } from '../../api/errors.ts'
+import type { ListQuery } from '../../api/operation.ts'
+import type { Test } from '../../rules/selectors.ts'
+import type { Horizon } from '../../store/horizon.ts'
+import { type Change, changeRev, compareRevs, type Entry, isFault, type Rev } from '../../store/store.ts'
+import { seenHere } from '../gate/read-own-writes.ts'
+import type { Listing } from '../handlers.ts'
+import type { Services } from '../services.ts'
+import { type Told, withTouched } from './derived-changes.ts'
+import type { Lists } from './lists.ts'
+
+export interface WatchRequest {
+  readonly lists: Lists
+  readonly listing: Listing<unknown>
+  readonly query: ListQuery
+  readonly signal: AbortSignal
+}
+
+/** Throws Expired, before a byte is sent, when the asked-for past is gone. */
+export async function openWatch(
+  { horizon }: Pick<Services, 'horizon'>,
+  request: WatchRequest,
+): Promise<AsyncIterable<string>> {
+  const { lists, listing, query, signal } = request
+  const { view } = listing.collection
+  const test = lists.test(query)
+  const known = view.rev
+  const after =
+    query.resourceVersion === undefined ? known : await checkedRevision(query.resourceVersion, known, horizon)
+  const present = query.resourceVersion === undefined ? view.range(encodeURIComponent(listing.scope)) : []
+  const changes = listing.collection.watch(listing.scope, after, signal)[Symbol.asyncIterator]()
+  const first = await changes.next().catch(asExpired)
+  // Whoever resumes has missed what changed beside the records: all of it is told again.
+  const isResumed = query.resourceVersion !== undefined && listing.beside !== undefined
+  const missed = isResumed ? view.range(encodeURIComponent(listing.scope)).map(({ key }) => key) : []
+  return lines({ ...request, test }, present, withTouched(first, changes, listing.beside, missed), changes)
+}
+
+type Filtered = WatchRequest & { readonly test: Test | undefined }
+
+async function* lines(
+  request: Filtered,
+  present: readonly Entry<never>[],
+  told: AsyncIterable<Told>,
+  rest: AsyncIterator<unknown>,
+): AsyncGenerator<string> {
+  const { lists, listing, test } = request
+  let rev: Rev | undefined
+  try {
+    for (const entry of present) {
+      if (lists.shows(listing, test, entry)) yield line('ADDED', lists.item(listing, entry))
+    }
+    for await (const each of told) {
+      if ('touched' in each) {
+        // Their records are older than what was sent before: readers go on from there all the same.
+        const text = each.touched.map((key) => touchedLine(request, key)).join('')
+        if (text !== '') yield text + (rev === undefined ? '' : bookmark(rev))
+      } else if ('type' in each.batch) {
+        rev = each.batch.rev
+        yield bookmark(rev)
+      } else {
+        const last = each.batch.at(-1)
+        if (last) rev = changeRev(last)
+        yield each.batch.map((change) => changeLine(request, change)).join('')
+      }
+    }
+  } catch (error) {
+    // The reader fell too far behind, or the store is closing: the stream ends, and the client resumes or lists again.
+    if (!isFault(error, 'Compacted') && !isFault(error, 'Unavailable') && !request.signal.aborted) throw error
+  } finally {
+    await rest.return?.()
+  }
+}
+
+function changeLine({ lists, listing, test }: Filtered, change: Change): string {
+  const before = change.previous as Entry<never> | undefined
+  const was = before !== undefined && lists.shows(listing, test, before)
+  const after = change.type === 'put' ? (change.entry as Entry<never>) : undefined
+  const is = after !== undefined && lists.shows(listing, test, after)
+  if (after && is) return line(was ? 'MODIFIED' : 'ADDED', lists.item(listing, after))
+  if (!before || !was) return ''
+  const rev = change.type === 'put' ? change.entry.rev : change.rev
+  return line('DELETED', lists.item(listing, { ...before, rev }))
+}
+
+function touchedLine({ lists, listing, test }: Filtered, key: string): string {
+  const entry = listing.collection.at(key)
+  return entry && lists.shows(listing, test, entry) ? line('MODIFIED', lists.item(listing, entry)) : ''
+}
+
+const bookmark = (rev: Rev): string => line('BOOKMARK', JSON.stringify({ resourceVersion: rev }))
+
+const line = (type: string, object: string): string => `{"type":"${type}","object":${object}}\n`
+
+/** A version from the future belongs to another history (a restored backup, say): listing again is the only way on. */
+async function checkedRevision(text: string, known: Rev, horizon: Horizon | undefined): Promise<Rev> {
+  if (!/^\d{1,20}$/.test(text)) {
+    throw badRequest([
+      {
+        field: 'resourceVersion',
+        reason: 'FieldValueInvalid',
+        message: 'resourceVersion is not a version that this service gave out',
+      },
+    ])
+  }
+  const rev = BigInt(text).toString()
+  // It may come from a server that was a little further.
+  if (compareRevs(rev, known) > 0 && !(horizon && (await seenHere(horizon, rev)))) throw expired()
+  return rev
+}
+
+function asExpired(error: unknown): never {
+  throw isFault(error, 'Compacted') ? expired() : error
+}
+
+const expired = (): ApiError =>
+  new ApiError('Expired', 'the changes after that resourceVersion are not kept any more', {
+    hint: 'list again, and watch from the version of that answer',
+  })

@@ -1,0 +1,111 @@
+// The cluster's own authority for nodes: says by a certificate which node a key belongs to, for as long as a token of the
+// node is good, so that nobody has to keep a list of those that are not. Its key is a sealed record of the store, so that
+// every server signs with the same.
+import { X509Certificate } from 'node:crypto'
+import type { NodeCertificate } from '../../api/nodes/node-key.ts'
+import type { Secrets } from '../../auth/secrets.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import type { CertificateRecord, Collections } from '../../store/records/collections.ts'
+import { type Entry, isFault } from '../../store/store.ts'
+import type { Pair } from '../tls/certificate-check.ts'
+import type { CertifiedNode } from './certificates.ts'
+
+export interface NodeAuthorityOptions {
+  readonly collections: Pick<Collections, 'certificates'>
+  readonly secrets: Secrets
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Opened extends Pair {
+  readonly endMs: number
+}
+
+const recordName = 'node-authority'
+const yearMs = 365 * 86_400_000
+const validYears = 10
+/** In its last year. Nodes take up the new one with their next token. */
+const renewBeforeMs = yearMs
+/** Clocks of nodes may be off. */
+const skewMs = 3_600_000
+
+export class NodeAuthority {
+  readonly #options: NodeAuthorityOptions
+  #opened: Opened | undefined
+  #making: Promise<Pair> | undefined
+
+  constructor(options: NodeAuthorityOptions) {
+    this.#options = options
+  }
+
+  /** Good a while longer than the token that it comes with. Without one a node works all the same, but for its peers:
+   * what is in the way is logged. */
+  async certify(node: CertifiedNode, tokenEnd: Date): Promise<NodeCertificate | undefined> {
+    const { clock, log } = this.#options
+    const notBefore = new Date(clock.now().getTime() - skewMs)
+    const notAfter = new Date(tokenEnd.getTime() + skewMs)
+    try {
+      const authority = await this.current()
+      const { signNode } = await import('./certificates.ts')
+      const certificate = await signNode(authority, node, { notBefore, notAfter })
+      return { certificate, authority: authority.certificate }
+    } catch (error) {
+      log.error('a node gets no certificate, and no content from other nodes', { node: node.name }, error)
+      return undefined
+    }
+  }
+
+  /** Made at first need, and renewed with the same key: what it vouched for stays good, whichever of the two is known.
+   * Throws SealError when the stored key does not open. */
+  async current(): Promise<Pair> {
+    const entry = this.#options.collections.certificates.get('', recordName)
+    const opened = entry && this.#open(entry)
+    if (opened && opened.endMs - this.#options.clock.now().getTime() > renewBeforeMs) return opened
+    this.#making ??= this.#make(entry, opened?.key).finally(() => {
+      this.#making = undefined
+    })
+    return this.#making
+  }
+
+  async #make(before: Entry<CertificateRecord> | undefined, key: string | undefined): Promise<Pair> {
+    const { collections, secrets, clock, log } = this.#options
+    const now = clock.now()
+    const validity = {
+      notBefore: new Date(now.getTime() - skewMs),
+      notAfter: new Date(now.getTime() + validYears * yearMs),
+    }
+    const { makeNodeAuthority } = await import('./certificates.ts')
+    const pair = await makeNodeAuthority(validity, key)
+    const fields = {
+      certificate: pair.certificate,
+      origin: 'made' as const,
+      updatedAt: timestamp(now),
+      updatedBy: 'svc3',
+    }
+    try {
+      await secrets.sealing((protect) => {
+        const record = protect(collections.certificates.key('', recordName), fields, pair.key)
+        return before
+          ? collections.certificates.update(before, record)
+          : collections.certificates.create('', recordName, record)
+      })
+      const reason = `valid until ${timestamp(validity.notAfter)}`
+      if (before) log.info('renewed the certificate that vouches for nodes, with the same key', { reason })
+      return pair
+    } catch (error) {
+      // Of servers that need it at once, one makes it.
+      if (!(['AlreadyExists', 'Conflict', 'NotFound'] as const).some((fault) => isFault(error, fault))) throw error
+      this.#making = undefined
+      return this.current()
+    }
+  }
+
+  #open({ key, value }: Entry<CertificateRecord>): Opened {
+    const { certificate } = value
+    if (this.#opened?.certificate === certificate) return this.#opened
+    const endMs = new X509Certificate(certificate).validToDate.getTime()
+    this.#opened = { certificate, key: this.#options.secrets.open(key, value), endMs }
+    return this.#opened
+  }
+}

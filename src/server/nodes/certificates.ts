@@ -1,0 +1,77 @@
+// X.509 for nodes: the certificate of the authority, and those that it signs for the keys of nodes. Loading this costs
+// 100 ms, so it is imported when one is made. (selfsigned cannot sign for a key that somebody else has.)
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, type webcrypto } from 'node:crypto'
+import {
+  AuthorityKeyIdentifierExtension,
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  SubjectKeyIdentifierExtension,
+  X509CertificateGenerator,
+} from '@peculiar/x509'
+import { nodeUri } from '../../rules/names.ts'
+import type { Pair } from '../tls/certificate-check.ts'
+
+export interface Validity {
+  readonly notBefore: Date
+  readonly notAfter: Date
+}
+
+export interface CertifiedNode {
+  readonly name: string
+  readonly uid: string
+  /** Ed25519, as SPKI in base64. */
+  readonly publicKey: string
+}
+
+const signingAlgorithm = { name: 'Ed25519' }
+const authorityName = [{ CN: ['svc3 nodes'] }]
+
+/** With the key that is given, what an earlier certificate of it vouched for stays good. */
+export async function makeNodeAuthority(validity: Validity, key = newKey()): Promise<Pair> {
+  const [privateKey, publicKey] = [createPrivateKey(key), createPublicKey(key)]
+  const made = await X509CertificateGenerator.create({
+    ...validity,
+    subject: authorityName,
+    issuer: authorityName,
+    publicKey: spki(publicKey),
+    signingKey: signingKey(privateKey),
+    signingAlgorithm,
+    extensions: [
+      // It signs nodes, and nobody who could sign any further.
+      new BasicConstraintsExtension(true, 0, true),
+      new KeyUsagesExtension(KeyUsageFlags.keyCertSign, true),
+      await SubjectKeyIdentifierExtension.create(spki(publicKey)),
+    ],
+  })
+  return { certificate: made.toString('pem'), key }
+}
+
+/** For both sides of a connection. PEM. */
+export async function signNode(authority: Pair, node: CertifiedNode, validity: Validity): Promise<string> {
+  const publicKey = Buffer.from(node.publicKey, 'base64')
+  const made = await X509CertificateGenerator.create({
+    ...validity,
+    subject: [{ CN: [node.name] }],
+    issuer: authorityName,
+    publicKey,
+    signingKey: signingKey(createPrivateKey(authority.key)),
+    signingAlgorithm,
+    extensions: [
+      new BasicConstraintsExtension(false, undefined, true),
+      new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+      new SubjectAlternativeNameExtension([{ type: 'url', value: nodeUri(node.uid) }]),
+      await AuthorityKeyIdentifierExtension.create(spki(createPublicKey(authority.key))),
+    ],
+  })
+  return made.toString('pem')
+}
+
+const newKey = (): string =>
+  generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
+const spki = (key: KeyObject): Buffer => key.export({ type: 'spki', format: 'der' })
+const signingKey = (key: KeyObject): webcrypto.CryptoKey => key.toCryptoKey(signingAlgorithm, false, ['sign'])

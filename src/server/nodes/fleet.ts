@@ -1,0 +1,145 @@
+// The open streams to agents, one a node: who is there, and what they are told. A stream carries the newest wish for each
+// VM; a slow agent gets fewer messages, never more memory.
+
+import type { WantedCache } from '../../api/images/image-cache.ts'
+import type { AgentMessage, WantedVm } from '../../api/nodes/agent.ts'
+
+/** Three of them may be lost before a node counts as gone. */
+export const heartbeatSeconds = 12
+/** An agent that was not heard of for so long is taken for gone, whatever its connection looks like. */
+const defaultSilenceMs = 40_000
+const pingMs = (heartbeatSeconds * 1_000) / 2
+
+interface Session {
+  readonly node: string
+  /** By the uid of the VM: only the newest wish matters. */
+  readonly wishes: Map<string, WantedVm>
+  readonly others: AgentMessage[]
+  cache: WantedCache | undefined
+  seenMs: number
+  isClosed: boolean
+  wake: () => void
+}
+
+/** `isSilent`: it was ended because nothing came from the node. */
+export type FleetListener = (node: string, isOpen: boolean, isSilent: boolean) => void
+
+export class Fleet {
+  readonly #sessions = new Map<string, Session>()
+  readonly #listeners = new Set<FleetListener>()
+  readonly #ticker: NodeJS.Timeout
+  readonly #silenceMs: number
+
+  constructor(silenceMs = defaultSilenceMs) {
+    this.#silenceMs = silenceMs
+    this.#ticker = setInterval(() => this.#tick(), Math.min(pingMs, silenceMs)).unref()
+  }
+
+  isOpen(node: string): boolean {
+    return this.#sessions.has(node)
+  }
+
+  /** Called when a stream opens or closes. */
+  subscribe(listener: FleetListener): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** The node's agent said something. */
+  seen(node: string): void {
+    const session = this.#sessions.get(node)
+    if (session) session.seenMs = performance.now()
+  }
+
+  wish(node: string, vm: WantedVm): void {
+    const session = this.#sessions.get(node)
+    session?.wishes.set(vm.uid, vm)
+    session?.wake()
+  }
+
+  wishCache(node: string, cache: WantedCache): void {
+    const session = this.#sessions.get(node)
+    if (!session) return
+    session.cache = cache
+    session.wake()
+  }
+
+  /** Whether there was somebody to tell. */
+  tell(node: string, message: AgentMessage): boolean {
+    const session = this.#sessions.get(node)
+    if (!session || session.others.length >= 1_000) return false
+    session.others.push(message)
+    session.wake()
+    return true
+  }
+
+  /** Ends the stream of a node, if there is one. */
+  drop(node: string): void {
+    const session = this.#sessions.get(node)
+    if (session) this.#end(session)
+  }
+
+  close(): void {
+    clearInterval(this.#ticker)
+    for (const session of this.#sessions.values()) this.#end(session)
+  }
+
+  /** One line a message, until the agent goes, another stream of the same node opens, or `signal` aborts. */
+  async *open(node: string, hello: () => AgentMessage, signal: AbortSignal): AsyncGenerator<string> {
+    this.drop(node)
+    const session: Session = {
+      node,
+      wishes: new Map(),
+      others: [hello()],
+      cache: undefined,
+      seenMs: performance.now(),
+      isClosed: false,
+      wake: () => undefined,
+    }
+    this.#sessions.set(node, session)
+    this.#announce(node, true)
+    const end = (): void => this.#end(session)
+    signal.addEventListener('abort', end, { once: true })
+    try {
+      while (!session.isClosed && !signal.aborted) {
+        const lines = session.others.splice(0).map(lineOf)
+        for (const vm of session.wishes.values()) lines.push(lineOf({ type: 'VM', vm }))
+        session.wishes.clear()
+        if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
+        session.cache = undefined
+        if (lines.length > 0) yield lines.join('')
+        else
+          await new Promise<void>((resolve) => {
+            session.wake = resolve
+          })
+        session.wake = () => undefined
+      }
+    } finally {
+      signal.removeEventListener('abort', end)
+      this.#end(session)
+    }
+  }
+
+  #end(session: Session, isSilent = false): void {
+    if (session.isClosed) return
+    session.isClosed = true
+    session.wake()
+    if (this.#sessions.get(session.node) !== session) return
+    this.#sessions.delete(session.node)
+    this.#announce(session.node, false, isSilent)
+  }
+
+  #announce(node: string, isOpen: boolean, isSilent = false): void {
+    for (const listener of this.#listeners) listener(node, isOpen, isSilent)
+  }
+
+  #tick(): void {
+    const nowMs = performance.now()
+    for (const session of this.#sessions.values()) {
+      if (nowMs - session.seenMs > this.#silenceMs) this.#end(session, true)
+      else if (session.others.length === 0) this.tell(session.node, { type: 'PING' })
+    }
+  }
+}
+
+const lineOf = (message: AgentMessage): string => `${JSON.stringify(message)}\n`

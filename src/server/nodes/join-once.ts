@@ -1,0 +1,44 @@
+// A join token for one host is good for one node: the first key that comes with it takes it, in the store, whichever
+// server it comes to. The same key may come again, as after a crash, until its node was made.
+import { createHash } from 'node:crypto'
+import { ApiError } from '../../api/errors.ts'
+import type { JoinGrant } from '../../auth/node-keys.ts'
+import { timestamp } from '../../platform/clock.ts'
+import type { UsedRecord } from '../../store/records/server-records.ts'
+import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
+import type { Services } from '../services.ts'
+
+export const badJoinToken = (what: string): ApiError =>
+  new ApiError('Unauthorized', `Unauthorized: the join token ${what}`, { hint: 'svc3 node join-token makes a new one' })
+
+/** Returns what to call when the node is there. Refuses who comes second. */
+export async function joinOnce(
+  { collections, clock }: Pick<Services, 'collections' | 'clock'>,
+  { onceId, expiresAt }: JoinGrant,
+  { name, publicKey }: { readonly name: string; readonly publicKey: string },
+): Promise<() => Promise<void>> {
+  const { used, nodes } = collections
+  if (onceId === undefined) return async () => undefined
+  const id = createHash('sha256').update(`join ${onceId}`).digest('base64url')
+  const record: UsedRecord = {
+    firstAt: timestamp(clock.now()),
+    // With some patience for clocks that differ.
+    expiresAt: timestamp(new Date(expiresAt.getTime() + 10 * 60_000)),
+    publicKey,
+  }
+  let entry: Entry<UsedRecord> | undefined
+  try {
+    entry = await used.create('', id, record)
+  } catch (error) {
+    if (!isFault(error, 'AlreadyExists')) throw error
+    entry = used.get('', id)
+  }
+  const isOurs = entry?.value.publicKey === publicKey
+  const isThere = nodes.get('', name)?.value.publicKey === publicKey
+  // A node that was removed does not come back by what it came by.
+  if (!entry || !isOurs || (entry.value.isDone && !isThere)) throw badJoinToken('has been used')
+  const taken = entry
+  return async () => {
+    if (!taken.value.isDone) await used.update(taken, { ...taken.value, isDone: true }).catch(ignoreLost)
+  }
+}

@@ -1,0 +1,127 @@
+// Nodes whose stream another server holds: what is for them goes to that server, in one step and never on from there.
+
+import { ApiError } from '../../api/errors.ts'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
+import { noteSeenNodes, passGrowth, tellNode } from '../../api/nodes/servers.ts'
+import type { Log } from '../../platform/log.ts'
+import { startLoop } from '../../platform/loop.ts'
+import { type ServerCalls, ServerRefused, ServerUnreachable } from '../cluster/server-calls.ts'
+import type { Growth } from './desired.ts'
+import type { Fleet } from './fleet.ts'
+import type { Presence } from './presence.ts'
+
+export interface FarNodes {
+  /** Names of tunnels that end at this server begin with it. */
+  readonly prefix: string
+  /** Whether there was somebody to tell, here or elsewhere. */
+  tell(node: string, message: AgentMessage): Promise<boolean>
+  /** It said something here: who has its stream is to know, by and by. */
+  seen(node: string): void
+  /** By what a file system may be grown: to whoever will send the wish. True: it is with another server now. */
+  grow(node: string, uid: string, growth: GrowthEntry): Promise<boolean>
+  stop(): Promise<void>
+}
+
+type GrowthEntry = Growth extends Map<string, infer Entry> ? Entry : never
+
+export interface FarNodesOptions {
+  readonly id: string
+  readonly fleet: Pick<Fleet, 'tell' | 'isOpen'>
+  readonly presence: Presence
+  readonly calls: Pick<ServerCalls, 'call'>
+  readonly log: Log
+  /** How long a node may take to come back when its server is gone. */
+  readonly returnMs?: number
+}
+
+/** Well within the time after which a silent node counts as gone. */
+const seenEveryMs = 5_000
+const defaultReturnMs = 4_000
+
+export function createFarNodes(options: FarNodesOptions): FarNodes {
+  const { id, fleet, presence, calls, log, returnMs = defaultReturnMs } = options
+  const seen = new Set<string>()
+
+  const tellOnce = async (node: string, message: AgentMessage): Promise<boolean | 'gone'> => {
+    if (fleet.tell(node, message)) return true
+    const holder = presence.holderOf(node)
+    if (!holder) return 'gone'
+    try {
+      return (await calls.call(holder, tellNode, { node, message })).isTold || 'gone'
+    } catch (error) {
+      if (!(error instanceof ServerUnreachable || error instanceof ServerRefused)) throw error
+      log.warn('a server that holds the stream of a node does not answer', { node, problem: error.message })
+      return 'gone'
+    }
+  }
+
+  /** Until its stream is somewhere else than it was. */
+  const moved = (node: string): Promise<void> => {
+    const place = (): string => (fleet.isOpen(node) ? id : (presence.holderOf(node)?.run ?? ''))
+    const before = place()
+    return new Promise((resolve) => {
+      const look = (): void => {
+        if (place() === before || place() === '') return
+        done()
+      }
+      const done = (): void => {
+        clearTimeout(timer)
+        unsubscribe()
+        resolve()
+      }
+      const timer = setTimeout(done, returnMs)
+      const unsubscribe = presence.subscribe(look)
+    })
+  }
+
+  const loop = startLoop({
+    everyMs: seenEveryMs,
+    isFirstLater: true,
+    run: async () => {
+      const byServer = Map.groupBy(seen, (node) => presence.holderOf(node))
+      seen.clear()
+      for (const [holder, nodes] of byServer)
+        if (holder) await calls.call(holder, noteSeenNodes, { nodes }).catch(notTold)
+    },
+    failed: (error) => log.error('what was heard of nodes could not be passed on', {}, error),
+  })
+  // The next time will do: a node speaks every ten seconds, and is waited for four times as long.
+  const notTold = (error: unknown): void => log.debug('a server was not told of nodes', { problem: String(error) })
+
+  return {
+    prefix: `${id}.`,
+    async tell(node, message) {
+      const told = await tellOnce(node, message)
+      if (told !== 'gone') return told
+      await moved(node)
+      return (await tellOnce(node, message)) === true
+    },
+    seen(node) {
+      if (!fleet.isOpen(node)) seen.add(node)
+    },
+    async grow(node, uid, growth) {
+      const holder = fleet.isOpen(node) ? undefined : presence.holderOf(node)
+      if (!holder) return false
+      await calls.call(holder, passGrowth, { uid, ...growth }).catch((cause: unknown) => {
+        throw new ApiError('ServiceUnavailable', `the server that node "${node}" is connected to does not answer`, {
+          kind: 'nodes',
+          name: node,
+          retryAfterSeconds: 5,
+          hint: 'try again: the node comes to another server by itself',
+          cause,
+        })
+      })
+      return true
+    },
+    stop: () => loop.stop(),
+  }
+}
+
+/** Of a server that has its store to itself. */
+export const noFarNodes = (fleet: Pick<Fleet, 'tell'>): FarNodes => ({
+  prefix: '',
+  tell: async (node, message) => fleet.tell(node, message),
+  seen: () => undefined,
+  grow: async () => false,
+  stop: async () => undefined,
+})

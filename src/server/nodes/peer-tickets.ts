@@ -1,0 +1,38 @@
+// By what nodes serve each other content, besides their certificates, which only say who they are. A node that serves has a
+// secret for every epoch; one that fetches gets the key that this secret makes of its own uid. Nothing is stored: keys
+// follow from one secret and the time, and a node that was removed gets no new ones.
+import { createHmac } from 'node:crypto'
+import type { Clock } from '../../platform/clock.ts'
+
+export interface PeerTicket {
+  /** The epoch and the uid of the node that comes. */
+  readonly identity: string
+  /** Known to the two of them and to the server, in base64. */
+  readonly key: string
+}
+
+export interface PeerTickets {
+  /** For the node that serves, by epoch, in base64: the last, this and the next one. */
+  secretsFor(nodeUid: string): Record<string, string>
+  /** For a node that fetches from another one. */
+  issue(servingUid: string, fetchingUid: string): PeerTicket
+}
+
+const epochMs = 10 * 60_000
+
+export function createPeerTickets(secret: () => Buffer, clock: Clock): PeerTickets {
+  const epoch = (): number => Math.floor(clock.now().getTime() / epochMs)
+  const secretOf = (uid: string, at: number): Buffer => createHmac('sha256', secret()).update(`${at}\n${uid}`).digest()
+  return {
+    secretsFor(uid) {
+      const now = epoch()
+      return Object.fromEntries([now - 1, now, now + 1].map((at) => [at, secretOf(uid, at).toString('base64')]))
+    },
+    issue(servingUid, fetchingUid) {
+      const now = epoch()
+      const identity = `${now}.${fetchingUid}`
+      const key = createHmac('sha256', secretOf(servingUid, now)).update(identity).digest('base64')
+      return { identity, key }
+    },
+  }
+}

@@ -1,0 +1,181 @@
+// Which nodes are there, by whichever server holds their stream. A stream is written down when it opens and when it ends;
+// in between its server's own record vouches for it, so that a thousand nodes at rest cost what their servers cost.
+import { randomUUID } from 'node:crypto'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import { caughtUp } from '../../store/records/caught-up.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { PresenceRecord, ServerRecord } from '../../store/records/server-records.ts'
+import { type Entry, ignoreLost, isFault, type Rev, type Store } from '../../store/store.ts'
+import type { Servers } from '../cluster/servers.ts'
+import type { Fleet } from './fleet.ts'
+
+export interface Presence {
+  isOpen(node: string): boolean
+  /** The other server that has its stream; undefined when it is here, or nowhere. */
+  holderOf(node: string): ServerRecord | undefined
+  /** Called when a stream opened or ended somewhere. */
+  subscribe(listener: () => void): () => void
+  /** Before a stream opens here: from now on it is this server's. */
+  claim(node: string): Promise<Claim>
+}
+
+export interface Claim {
+  /** Everything up to here is in what the node is told; undefined: whatever the views have. */
+  readonly rev: Rev | undefined
+  /** False when the node has come to another server since. */
+  isCurrent(): boolean
+}
+
+/** Of a server that has its store to itself. */
+export const ownPresence = (fleet: Fleet): Presence => ({
+  isOpen: (node) => fleet.isOpen(node),
+  holderOf: () => undefined,
+  subscribe: (listener) => fleet.subscribe(listener),
+  claim: async () => ({ rev: undefined, isCurrent: () => true }),
+})
+
+export interface SharedPresenceOptions {
+  readonly store: Pick<Store, 'watch'>
+  readonly collections: Collections
+  readonly fleet: Fleet
+  readonly servers: Servers
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const patienceMs = 10_000
+/** A stream that was announced opens at once, or never. */
+const claimMs = 30_000
+
+export class SharedPresence implements Presence {
+  readonly #options: SharedPresenceOptions
+  /** By node: the stream that is open here. */
+  readonly #open = new Map<string, string>()
+  /** By node: the one that is about to open here. */
+  readonly #claims = new Map<string, { readonly session: string; readonly atMs: number }>()
+  readonly #listeners = new Set<() => void>()
+  readonly #unsubscribes: readonly (() => void)[]
+
+  constructor(options: SharedPresenceOptions) {
+    const { collections, fleet, servers } = options
+    this.#options = options
+    const announce = (): void => {
+      for (const listener of this.#listeners) listener()
+    }
+    this.#unsubscribes = [
+      fleet.subscribe((node, isOpen) => {
+        if (isOpen) this.#opened(node)
+        else this.#ended(node)
+        announce()
+      }),
+      collections.presence.view.subscribe((changes) => {
+        // A stream of the same node that opened elsewhere: whatever this one looks like, nobody reads it.
+        for (const change of changes)
+          if (change.type === 'put' && this.#isLost(change.entry.value)) fleet.drop(change.entry.value.node)
+        announce()
+      }),
+      servers.subscribe(announce),
+    ]
+  }
+
+  isOpen(node: string): boolean {
+    return this.#options.fleet.isOpen(node) || this.holderOf(node) !== undefined
+  }
+
+  holderOf(node: string): ServerRecord | undefined {
+    const { collections, servers } = this.#options
+    const record = collections.presence.get('', node)?.value
+    return record === undefined || record.server === servers.id ? undefined : servers.find(record.server, record.run)
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  async claim(node: string): Promise<Claim> {
+    const { store, collections, servers, clock } = this.#options
+    const { presence, vms, nodes, images, isos, cluster, vmSecrets } = collections
+    const session = randomUUID()
+    this.#claims.set(node, { session, atMs: performance.now() })
+    const record: PresenceRecord = {
+      node,
+      server: servers.id,
+      run: servers.run,
+      session,
+      since: timestamp(clock.now()),
+    }
+    const { rev } = await this.#put(record)
+    // A node removes what it is not told of: what it is told has to be as new as anything that any server ever told it.
+    const signal = AbortSignal.timeout(patienceMs)
+    const views = [vms, nodes, images, isos, cluster, vmSecrets].map(({ view }) => view)
+    await Promise.all(views.map((view) => caughtUp(store, view, rev, signal)))
+    return { rev, isCurrent: () => presence.get('', node)?.value.session === session }
+  }
+
+  /** Removes what this server wrote down and does not have: streams that ended while the store did not answer. */
+  async settle(): Promise<void> {
+    const { collections, servers } = this.#options
+    for (const [node, { atMs }] of this.#claims) if (performance.now() - atMs > claimMs) this.#claims.delete(node)
+    for (const entry of collections.presence.list()) {
+      const { server } = entry.value
+      const isOver = server === servers.id ? !this.#has(entry.value) : !collections.servers.get('', server)
+      if (isOver) await this.#remove(entry)
+    }
+  }
+
+  stop(): void {
+    for (const unsubscribe of this.#unsubscribes) unsubscribe()
+  }
+
+  /** Ends what is written down about the streams of this server, for others to know at once. */
+  async leave(): Promise<void> {
+    this.#open.clear()
+    this.#claims.clear()
+    await this.settle().catch(() => undefined)
+  }
+
+  #has({ node, run, session }: PresenceRecord): boolean {
+    const isOurs = this.#open.get(node) === session || this.#claims.get(node)?.session === session
+    return isOurs && run === this.#options.servers.run
+  }
+
+  #isLost({ node, server }: PresenceRecord): boolean {
+    return this.#open.has(node) && server !== this.#options.servers.id
+  }
+
+  #opened(node: string): void {
+    const claim = this.#claims.get(node)
+    if (claim) this.#open.set(node, claim.session)
+    this.#claims.delete(node)
+  }
+
+  async #put(record: PresenceRecord): Promise<Entry<PresenceRecord>> {
+    const { presence } = this.#options.collections
+    for (;;) {
+      const entry = presence.get('', record.node)
+      try {
+        return entry ? await presence.update(entry, record) : await presence.create('', record.node, record)
+      } catch (error) {
+        if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
+      }
+    }
+  }
+
+  #ended(node: string): void {
+    const session = this.#open.get(node)
+    if (session === undefined) return
+    this.#open.delete(node)
+    const entry = this.#options.collections.presence.get('', node)
+    if (entry?.value.session !== session) return
+    // One that cannot be removed now is found by `settle`.
+    void this.#remove(entry).catch((error: unknown) =>
+      this.#options.log.debug('a stream that ended is still written down', { node, problem: String(error) }),
+    )
+  }
+
+  async #remove(entry: Entry<PresenceRecord>): Promise<void> {
+    await this.#options.collections.presence.delete(entry).catch(ignoreLost)
+  }
+}

@@ -1,0 +1,51 @@
+// What an agent says about a VM comes into its record. Pure but for the time: the same report again changes nothing.
+import type { VmReport } from '../../api/nodes/agent.ts'
+import { timestamp } from '../../platform/clock.ts'
+import type { VmObserved, VmRecord } from '../../store/records/fleet-records.ts'
+import { isDeleted, withWish } from '../../store/records/vms.ts'
+
+/** Undefined when it says nothing new. */
+export function mergeReport(record: VmRecord, report: VmReport, now: Date): VmRecord | undefined {
+  const merged = withObserved(record, report, now)
+  if (JSON.stringify(merged) === JSON.stringify(record)) return undefined
+  return settleDeployment(merged)
+}
+
+function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
+  const { power, problem, warning, diskGb, operation, portsTaken } = report
+  if (power === 'removed') return record
+  const generation = Math.max(record.observed.generation, Math.min(report.generation, record.wish.generation))
+  const isDone = generation >= record.wish.generation
+  const knownDiskGb = diskGb ?? record.observed.diskGb
+  const observed: VmObserved = {
+    generation,
+    power,
+    hasRun: record.observed.hasRun || power === 'running',
+    ...(problem !== undefined && { problem }),
+    ...(warning !== undefined && { warning }),
+    ...(knownDiskGb !== undefined && { diskGb: knownDiskGb }),
+    ...(operation && !isDone && { operation }),
+  }
+  // A disk that could not grow is not grown by the next wish.
+  const { diskGb: wantedGb, ...wish } = record.wish
+  const hasGivenUp = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
+  const kept = hasGivenUp ? { ...record, wish } : record
+  const next = { ...kept, observed, conditions: record.conditions.filter(({ type }) => type !== 'NodeReady') }
+  if (!portsTaken || portsTaken.length === 0) return next
+  const message = `port ${portsTaken.join(', ')} is taken by another program on node "${record.place?.node ?? ''}"`
+  const others = next.conditions.filter(({ type }) => type !== 'PortsFree')
+  const known = record.conditions.find((each) => each.type === 'PortsFree' && each.message === message)
+  const condition = { type: 'PortsFree', status: 'False', reason: 'PortTaken', message, at: timestamp(now) } as const
+  return { ...next, conditions: [...others, known ?? condition] }
+}
+
+/** A deployment that failed while somebody waits for it leaves nothing behind: the same write begins its end. */
+function settleDeployment(record: VmRecord): VmRecord {
+  const { observed, wish, awaitedUntil } = record
+  const isFailed = observed.power === 'failed' && !observed.hasRun && observed.generation >= wish.generation
+  if (!isFailed || awaitedUntil === undefined || isDeleted(record)) return record
+  return {
+    ...withWish(record, { power: 'deleted', action: 'delete' }),
+    failure: observed.problem ?? 'it could not be started',
+  }
+}

@@ -1,0 +1,192 @@
+// What goes on after the answer, over real connections: the agent's stream, tunnels by WebSocket, logs.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import WebSocket, { createWebSocketStream } from 'ws'
+import { startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../test/support/stand-ins/node.ts'
+import { ApiError } from '../../api/errors.ts'
+import { dialTunnel } from '../../client/tunnel.ts'
+import { heartbeatSeconds } from './fleet.ts'
+
+let service: TestService
+let scheduler: AsyncDisposable
+let node: NodeStandIn
+let url: string
+
+beforeEach(async () => {
+  service = await startService()
+  scheduler = startScheduler(service)
+  await addImage(service, 'intel', 'amd64')
+  node = await startNode(service)
+  url = await service.listen()
+  await service.call('POST', `${vms}`, { body: { image: 'intel', name: 'demo' } })
+})
+afterEach(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const vms = '/api/v1/namespaces/svc-default/vms'
+// For all tests of this file together, also on a machine that is busy otherwise.
+const signal = AbortSignal.timeout(170_000)
+const connect = (path: string, token: string | undefined = service.adminToken) =>
+  dialTunnel({ baseUrl: url, path, token, signal })
+
+/** What the stand-in is told next of that type; it is there at once or soon. */
+async function dialled(): Promise<{ tunnel: string; to: string; follow?: boolean; tail?: number }> {
+  for (;;) {
+    const found = node.told.findIndex(({ type }) => type === 'DIAL')
+    if (found >= 0) return node.told.splice(found, 1)[0] as never
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {
+  let text = ''
+  for await (const chunk of stream) text += chunk
+  return text
+}
+
+describe('a tunnel', () => {
+  it('carries bytes both ways, as they are, and ends on both sides', async () => {
+    const opening = connect(`${vms}/demo/connect?port=ssh`)
+    const { tunnel, to } = await dialled()
+    assert.equal(to, 'ssh')
+    const agentSide = await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
+    const callerSide = await opening
+    const bytes = Buffer.from(Array.from({ length: 300_000 }, (_, index) => index % 256))
+    const received: Buffer[] = []
+    agentSide.on('data', (chunk: Buffer) => {
+      received.push(chunk)
+      if (Buffer.concat(received).length === bytes.length) agentSide.end('bye')
+    })
+    callerSide.write(bytes)
+    assert.equal(await readAll(callerSide as AsyncIterable<Buffer>), 'bye')
+    assert.ok(Buffer.concat(received).equals(bytes))
+  })
+
+  it('has one use, and is for the node that was told', async () => {
+    const other = await startNode(service, { name: 'other' })
+    const opening = connect(`${vms}/demo/connect`)
+    const { tunnel } = await dialled()
+    await assert.rejects(connect(`/api/v1/agent/tunnels/${tunnel}`, other.token), isRefusal(404))
+    const agentSide = await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
+    await assert.rejects(connect(`/api/v1/agent/tunnels/${tunnel}`, node.token), isRefusal(404))
+    agentSide.destroy()
+    await readAll((await opening) as AsyncIterable<Buffer>)
+  })
+
+  it('is refused like every request, before the connection changes', async () => {
+    await assert.rejects(connect(`${vms}/demo/connect`, 'nonsense'), isRefusal(401))
+    await assert.rejects(connect(`${vms}/nothing/connect`), isRefusal(404))
+    await assert.rejects(connect(`${vms}/demo/connect?port=25`), isRefusal(422))
+    await assert.rejects(connect('/api/v1/agent/tunnels/x'), isRefusal(403))
+    await assert.rejects(connect(vms), isRefusal(400))
+    const plain = await service.call('GET', `${vms}/demo/connect`)
+    assert.equal(plain.status, 400)
+    node.disconnect()
+    await assert.rejects(connect(`${vms}/demo/connect`), isRefusal(503))
+  })
+
+  it('is not dialled for a handshake that is none, and is closed when the caller has left', async () => {
+    const { request } = await import('node:http')
+    const headers = { connection: 'Upgrade', upgrade: 'websocket', authorization: `Bearer ${service.adminToken}` }
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const asking = request(`${url}${vms}/demo/connect`, { headers })
+      asking
+        .on('response', (answer) => resolve(answer.statusCode))
+        .on('error', reject)
+        .end()
+    })
+    assert.equal(status, 400)
+    assert.equal(node.told.filter(({ type }) => type === 'DIAL').length, 0)
+
+    const leaving = new AbortController()
+    const opening = dialTunnel({
+      baseUrl: url,
+      path: `${vms}/demo/connect`,
+      token: service.adminToken,
+      signal: leaving.signal,
+    }).catch(() => undefined)
+    const { tunnel } = await dialled()
+    leaving.abort()
+    await opening
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const agentSide = await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
+    assert.equal(await readAll(agentSide as AsyncIterable<Buffer>), '')
+  })
+
+  it('ends with the token that opened it', async () => {
+    await service.call('POST', '/api/v1/namespaces/svc-default/serviceaccounts/robot')
+    const made = await service.call('POST', '/api/v1/namespaces/svc-default/serviceaccounts/robot/token')
+    const opening = connect(`${vms}/demo/connect`, made.body.token)
+    const { tunnel } = await dialled()
+    await connect(`/api/v1/agent/tunnels/${tunnel}`, node.token)
+    const callerSide = await opening
+    await service.call('DELETE', '/api/v1/namespaces/svc-default/serviceaccounts/robot')
+    await readAll(callerSide as AsyncIterable<Buffer>).catch(() => '')
+  })
+
+  it('does not let an offer of another protocol get in the way of a request', async () => {
+    const response = await fetch(`${url}${vms}`, {
+      headers: { authorization: `Bearer ${service.adminToken}` },
+    })
+    assert.equal(response.status, 200)
+    const { request } = await import('node:http')
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      const headers = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'x' }
+      const authorization = `Bearer ${service.adminToken}`
+      request(`${url}${vms}`, { headers: { ...headers, authorization } }, (answer) => {
+        answer.resume()
+        resolve(answer.statusCode)
+      })
+        .on('error', reject)
+        .end()
+    })
+    assert.equal(status, 200)
+  })
+})
+
+describe('logs', () => {
+  it('are read from the node, and end with it', async () => {
+    const reading = fetch(`${url}${vms}/demo/logs?follow=true&tail=5`, {
+      headers: { authorization: `Bearer ${service.adminToken}` },
+      signal,
+    })
+    const { tunnel, to, follow, tail } = await dialled()
+    assert.deepEqual([to, follow, tail], ['log', true, 5])
+    const socket = new WebSocket(`${url.replace('http', 'ws')}/api/v1/agent/tunnels/${tunnel}`, {
+      headers: { authorization: `Bearer ${node.token}` },
+    })
+    createWebSocketStream(socket).end('login: ')
+    const response = await reading
+    assert.equal(response.status, 200)
+    assert.match(response.headers.get('content-type') ?? '', /^text\/plain/)
+    assert.equal(await response.text(), 'login: ')
+  })
+})
+
+describe("an agent's stream", () => {
+  it('begins with all that is wanted, and ends with the node', async () => {
+    const real = await startNode(service, { name: 'real' })
+    const response = await fetch(`${url}/api/v1/agent/stream`, {
+      headers: { authorization: `Bearer ${real.token}` },
+      signal,
+    })
+    assert.equal(response.status, 200)
+    const reader = response.body?.getReader()
+    let text = ''
+    while (!text.includes('\n')) text += new TextDecoder().decode((await reader?.read())?.value)
+    const first = JSON.parse(text.split('\n')[0] ?? '')
+    assert.deepEqual([first.type, first.vms, first.kept, first.heartbeatSeconds], ['HELLO', [], [], heartbeatSeconds])
+    assert.ok(first.store.uid && first.store.revision)
+    await service.call('DELETE', '/api/v1/namespaces/svc-default/nodes/real')
+    for (;;) if ((await reader?.read())?.done) break
+  })
+})
+
+const isRefusal = (code: number) => (error: unknown) => {
+  assert.ok(error instanceof ApiError, String(error))
+  assert.equal(error.code, code, error.message)
+  return true
+}

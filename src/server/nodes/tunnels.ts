@@ -1,0 +1,127 @@
+// Connections to VMs through the service. A node is never dialled: its agent is told over its stream to come, and its
+// WebSocket and the caller's are joined here. A tunnel has a name that cannot be guessed and one use.
+import { randomBytes } from 'node:crypto'
+import type { Duplex, Readable } from 'node:stream'
+import { pipeline } from 'node:stream'
+import { ApiError, notFound } from '../../api/errors.ts'
+import type { AgentMessage } from '../../api/nodes/agent.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import type { FarNodes } from './node-relay.ts'
+
+type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
+const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
+
+/** An agent that is there answers at once. */
+const answerMs = 10_000
+const maxWaiting = 1_000
+
+/** What to do with a connection once it is open, or when it never will be. */
+export interface Accept {
+  /** The stream is of messages: text as strings, bytes as buffers. */
+  readonly isFramed?: true
+  take(stream: Duplex): void
+  drop(): void
+}
+
+const mute: ReadonlySet<VmRecord['observed']['power']> = new Set(['pending', 'stopped', 'failed'])
+
+interface Waiting {
+  readonly node: string
+  readonly take: Accept['take']
+}
+
+export class Tunnels {
+  readonly #nodes: Pick<FarNodes, 'tell' | 'prefix'>
+  readonly #waiting = new Map<string, Waiting>()
+
+  constructor(nodes: Pick<FarNodes, 'tell' | 'prefix'>) {
+    this.#nodes = nodes
+  }
+
+  /** What to do with the caller's connection once it is open. Refuses before that what cannot work. */
+  async connect(vm: VmRecord, port = 'ssh'): Promise<Accept> {
+    const agentSide = await this.dial(vm, port)
+    return { take: (callerSide) => splice(callerSide, agentSide), drop: () => agentSide.destroy() }
+  }
+
+  /** A port of a VM as a stream of bytes. */
+  async dial(vm: VmRecord, port: string): Promise<Duplex> {
+    const to = targets.find((each) => each === port)
+    if (!to)
+      throw new ApiError('Invalid', `port "${port}" is not ${targets.join(', ')}`, { kind: 'vms', name: vm.name })
+    if (to === 'vnc' && vm.place && vm.place.vnc === undefined)
+      throw new ApiError('Conflict', `vm "${vm.name}" was deployed without a screen (vncConsole: false)`, {
+        kind: 'vms',
+        name: vm.name,
+        hint: 'deploy it with one',
+      })
+    if (vm.place && mute.has(vm.observed.power))
+      throw new ApiError('Conflict', `vm "${vm.name}" is ${vm.observed.power}: nobody answers there`, {
+        kind: 'vms',
+        name: vm.name,
+        hint: 'svc3 vm list shows it',
+      })
+    return this.#dial(vm, { to })
+  }
+
+  /** The console of a VM as a stream of bytes. */
+  async read(vm: VmRecord, options: { follow: boolean; tail: number | undefined }): Promise<Readable> {
+    const { follow, tail } = options
+    return this.#dial(vm, { to: 'log', follow, ...(tail !== undefined && { tail }) })
+  }
+
+  /** The id of the server where a tunnel ends, when that is another one. */
+  elsewhere(tunnel: string): string | undefined {
+    const { prefix } = this.#nodes
+    const at = tunnel.indexOf('.')
+    return prefix === '' || at < 0 || tunnel.startsWith(prefix) ? undefined : tunnel.slice(0, at)
+  }
+
+  /** The agent comes for a tunnel that it was told about. */
+  answer(node: string, tunnel: string): Accept {
+    const waiting = this.#waiting.get(tunnel)
+    if (waiting?.node !== node) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')
+    this.#waiting.delete(tunnel)
+    // One that is not opened after all is waited for no longer than one that does not come.
+    return { take: waiting.take, drop: () => undefined }
+  }
+
+  #dial(vm: VmRecord, how: { to: Target; follow?: boolean; tail?: number }): Promise<Duplex> {
+    const node = vm.place?.node
+    const about = { kind: 'vms', name: vm.name }
+    if (!node)
+      throw new ApiError('Conflict', `vm "${vm.name}" is on no node yet`, { ...about, hint: 'wait until it runs' })
+    if (this.#waiting.size >= maxWaiting)
+      throw new ApiError('TooManyRequests', 'too many connections are being opened', { retryAfterSeconds: 2 })
+    const tunnel = this.#nodes.prefix + randomBytes(16).toString('hex')
+    return new Promise((resolve, reject) => {
+      const give = (error: ApiError): void => {
+        clearTimeout(timer)
+        this.#waiting.delete(tunnel)
+        reject(error)
+      }
+      const unavailable = (): ApiError =>
+        new ApiError('ServiceUnavailable', `node "${node}" of vm "${vm.name}" does not answer`, {
+          ...about,
+          retryAfterSeconds: 5,
+          hint: 'svc3 node list shows how it is',
+        })
+      const timer = setTimeout(() => give(unavailable()), answerMs)
+      const take: Accept['take'] = (stream) => {
+        clearTimeout(timer)
+        resolve(stream)
+      }
+      this.#waiting.set(tunnel, { node, take })
+      this.#nodes.tell(node, { type: 'DIAL', tunnel, uid: vm.uid, ...how }).then(
+        (isTold) => isTold || give(unavailable()),
+        () => give(unavailable()),
+      )
+    })
+  }
+}
+
+/** Bytes both ways; the end of one side is the end of the other. */
+export function splice(a: Duplex, b: Duplex): void {
+  pipeline(a, b, () => b.destroy())
+  pipeline(b, a, () => a.destroy())
+}

@@ -1,0 +1,108 @@
+// The file of a remote item comes to the disk: by ranges, going on where it was, after a restart too, and checked in the
+// end. The size of the file says how far it is; that is all there is to remember.
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { writeSparse } from '../../images/sparse-write.ts'
+import { DiskFullError, explainFull } from '../../images/temporary-files.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { RemoteError } from './http.ts'
+
+export interface Wanted {
+  readonly bytes: number
+  /** 64 digits. */
+  readonly sha256: string
+}
+
+export interface Opened {
+  /** Where the bytes begin: as asked, or 0 where the remote knows no ranges. */
+  readonly start: number
+  readonly pieces: AsyncIterable<Buffer>
+}
+
+export interface DownloadOptions {
+  readonly signal: AbortSignal
+  open(start: number, signal: AbortSignal): Promise<Opened>
+  progress(bytes: number): void
+  readonly firstDelayMs: number
+}
+
+/** Tries in a row that bring nothing. */
+const mostTries = 6
+const longestDelayMs = 30_000
+
+export async function downloadTo(file: string, wanted: Wanted, options: DownloadOptions): Promise<void> {
+  await using handle = await fs.open(file, 'a+', 0o600).then(async (made) => {
+    await made.close()
+    return fs.open(file, 'r+')
+  })
+  // What is there may be of a crash, or of another file of the same name: it gets one more chance, from the start.
+  for (let isLast = ((await handle.stat()).size === 0) as boolean; ; isLast = true) {
+    await complete(handle, file, wanted, options)
+    if ((await digestOf(file, options.signal)) === wanted.sha256) break
+    await handle.truncate(0)
+    if (isLast) throw new RemoteError('what came is not what the remote says it is: its sha256 is another', false)
+  }
+  await handle.sync()
+}
+
+async function complete(
+  handle: fs.FileHandle,
+  file: string,
+  { bytes }: Wanted,
+  { signal, open, progress, firstDelayMs }: DownloadOptions,
+): Promise<void> {
+  if ((await handle.stat()).size > bytes) await handle.truncate(bytes)
+  for (let tries = 0; ; ) {
+    const { size } = await handle.stat()
+    if (size === bytes) return
+    try {
+      await checkRoom(path.dirname(file), bytes - size)
+      await append(handle, await open(size, signal), bytes, progress)
+      if ((await handle.stat()).size < bytes) throw new RemoteError('the remote ended before the file did', true)
+    } catch (error) {
+      signal.throwIfAborted()
+      tries = (await handle.stat()).size > size ? 1 : tries + 1
+      const failure = explainFull(error, 'the server')
+      const isPassing = failure instanceof RemoteError ? failure.isPassing : !(failure instanceof DiskFullError)
+      if (tries >= mostTries || !isPassing) throw failure
+      await sleep(Math.min(longestDelayMs, firstDelayMs * 2 ** (tries - 1)) * (0.5 + Math.random() / 2), undefined, {
+        signal,
+      })
+    }
+  }
+}
+
+async function append(
+  handle: fs.FileHandle,
+  { start, pieces }: Opened,
+  bytes: number,
+  progress: (bytes: number) => void,
+): Promise<void> {
+  let at = start
+  await handle.truncate(start)
+  try {
+    for await (const piece of pieces) {
+      if (at + piece.length > bytes) throw new RemoteError('the file is longer than the remote says', false)
+      await writeSparse(handle, piece, at)
+      at += piece.length
+      progress(at)
+      if (at > bytes / 2) failpoint('pull.half')
+    }
+  } finally {
+    await handle.truncate(at)
+  }
+}
+
+async function checkRoom(folder: string, bytes: number): Promise<void> {
+  const { bavail, bsize } = await fs.statfs(folder)
+  if (bytes > bavail * bsize) throw new DiskFullError('the server', undefined)
+}
+
+async function digestOf(file: string, signal: AbortSignal): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const piece of createReadStream(file, { highWaterMark: 2 ** 20, signal })) hash.update(piece as Buffer)
+  return hash.digest('hex')
+}

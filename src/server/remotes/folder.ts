@@ -1,0 +1,122 @@
+// A remote that is a folder of a web server: `index.json` says what is there, and the files lie beside it.
+import * as t from 'typebox'
+import { Compile } from 'typebox/compile'
+import { isImageName } from '../../rules/image-names.ts'
+import { largestDiskBytes } from '../../rules/sizes.ts'
+import { downloadTo } from './download.ts'
+import { getFrom, type Place, RemoteError, reasonOf } from './http.ts'
+import type { RemoteItem, RemoteSource } from './remotes.ts'
+
+const Index = t.Object({
+  version: t.Literal(1),
+  items: t.Array(
+    t.Object({
+      kind: t.Enum(['image', 'iso']),
+      name: t.String({ maxLength: 63 }),
+      type: t.Enum(['arm64', 'amd64']),
+      /** Of the file, in bytes. */
+      size: t.Integer({ minimum: 1, maximum: largestDiskBytes }),
+      sha256: t.String({ pattern: '^[0-9a-f]{64}$' }),
+      file: t.String({ minLength: 1, maxLength: 1_024 }),
+      description: t.Optional(t.String({ maxLength: 1_024 })),
+      firmware: t.Optional(t.Enum(['bios', 'uefi'])),
+      os: t.Optional(t.Enum(['macos', 'linux', 'other'])),
+    }),
+    { maxItems: 10_000 },
+  ),
+})
+type Listed = t.Static<typeof Index>['items'][number]
+const shape = Compile(Index)
+
+const largestIndexBytes = 4 * 2 ** 20
+const indexMs = 10_000
+
+export function openFolder(place: Place): RemoteSource {
+  const read = async (signal: AbortSignal): Promise<readonly Listed[]> => {
+    const url = new URL('index.json', place.url)
+    const limit = AbortSignal.timeout(indexMs)
+    try {
+      const answer = await getFrom(place, url, { signal: AbortSignal.any([signal, limit]) })
+      return parseIndex(await textOf(answer), place)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (limit.aborted) throw new RemoteError(`remote "${place.name}" took more than ${indexMs / 1_000} s`, true)
+      throw reasonOf(error, place.name, url)
+    }
+  }
+
+  return {
+    list: async (signal) => (await read(signal)).map(itemOf),
+
+    async fetch({ kind, name, bytes, sha256 }, work) {
+      const urlOfFile = async (signal: AbortSignal): Promise<URL> => {
+        const listed = (await read(signal)).find((each) => each.kind === kind && each.name === name)
+        if (listed?.sha256 === sha256 && listed.size === bytes) return new URL(listed.file, place.url)
+        throw new RemoteError(`${kind} "${name}" of remote "${place.name}" is not what it was: pull it again`, false)
+      }
+      await downloadTo(work.file, { bytes, sha256 }, {
+        signal: work.signal,
+        firstDelayMs: place.firstDelayMs,
+        progress: (done) => work.progress({ percent: Math.floor((done / bytes) * 70), bytes: done }),
+        async open(start, signal) {
+          const headers = start === 0 ? {} : { range: `bytes=${start}-` }
+          const answer = await getFrom(place, await urlOfFile(signal), { headers, signal })
+          const from = Number(/^bytes (\d+)-/.exec(answer.headers['content-range'] ?? '')?.[1])
+          if (answer.statusCode === 206 && from !== start)
+            throw new RemoteError(`remote "${place.name}" answers with other bytes than were asked for`, false)
+          return { start: answer.statusCode === 206 ? start : 0, pieces: answer }
+        },
+      }) // biome-ignore format: what, then how
+      return work.take()
+    },
+  }
+}
+
+const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: Listed): RemoteItem => ({
+  kind,
+  name,
+  type,
+  bytes: size,
+  sha256,
+  ...(description !== undefined && { description }),
+  ...(firmware !== undefined && { firmware }),
+  ...(os !== undefined && { os }),
+})
+
+/** A wrong entry spoils the whole: whoever made it should be told, not guessed at. */
+export function parseIndex(text: string, { name, url }: Pick<Place, 'name' | 'url'>): readonly Listed[] {
+  const refuse = (what: string): never => {
+    throw new RemoteError(`index.json of remote "${name}" ${what}`, false)
+  }
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    return refuse('is not JSON')
+  }
+  if (!shape.Check(value)) {
+    const [first] = shape.Errors(value)
+    return refuse(`is not an index: ${first?.instancePath || 'the whole'} ${first?.message ?? ''}`)
+  }
+  const seen = new Set<string>()
+  for (const { kind, name: item, file } of value.items) {
+    if (!isImageName(item)) refuse(`has an ${kind} with a name that is none: "${item}"`)
+    if (seen.has(`${kind} ${item}`)) refuse(`has ${kind} "${item}" twice`)
+    seen.add(`${kind} ${item}`)
+    const place = URL.canParse(file, url.href) ? new URL(file, url) : undefined
+    if (place?.origin !== url.origin || !place.pathname.startsWith(url.pathname) || place.username !== '')
+      refuse(`has ${kind} "${item}" with a file outside of its folder`)
+  }
+  return value.items
+}
+
+async function textOf(pieces: AsyncIterable<Buffer>): Promise<string> {
+  const kept: Buffer[] = []
+  let bytes = 0
+  for await (const piece of pieces) {
+    bytes += piece.length
+    if (bytes > largestIndexBytes) throw new RemoteError('its index.json is larger than 4 MiB', false)
+    kept.push(piece)
+  }
+  return Buffer.concat(kept).toString('utf8')
+}

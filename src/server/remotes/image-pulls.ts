@@ -1,0 +1,212 @@
+// A pull: what a record wants of a remote is fetched, made into content, and the record is Ready, or Failed with the
+// reason. Whoever asked has had the record already; a restart goes on with what is there.
+import { createHash } from 'node:crypto'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type * as t from 'typebox'
+import { ApiError, badRequest } from '../../api/errors.ts'
+import type { RemoteItems } from '../../api/images/image-operations.ts'
+import type { Image } from '../../api/images/images.ts'
+import { displayName, type Principal } from '../../auth/principal.ts'
+import { WrongContentError } from '../../images/content.ts'
+import { BadDiskError } from '../../images/qcow2/header.ts'
+import { DiskFullError, temporaryName } from '../../images/temporary-files.ts'
+import { RegistryError } from '../../oci/errors.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { isImageName } from '../../rules/image-names.ts'
+import { diskSize } from '../../rules/sizes.ts'
+import type { ImageRecord, PullRecord, RegistryPull, RemotePull } from '../../store/records/fleet-records.ts'
+import type { Entry } from '../../store/store.ts'
+import { Answer } from '../handlers.ts'
+import type { ImportOptions } from '../images/contents.ts'
+import { type Intake, takeIn } from '../images/intake.ts'
+import { imageKinds, type Kind } from '../images/kinds.ts'
+import type { NewImage } from '../images/store.ts'
+import type { Services } from '../services.ts'
+import { RemoteError } from './http.ts'
+import { isFromRegistry, registryPullOf, takeFrom, takeFromRegistry } from './registry-pulls.ts'
+import type { RemoteItem, RemoteKind } from './remotes.ts'
+
+export interface PullRequest {
+  readonly kind: RemoteKind
+  /** As the list of remote ones has it. */
+  readonly wanted: string
+  readonly name: string | undefined
+  readonly description: string | undefined
+  readonly namespace: string
+  readonly principal: Principal
+  readonly now: Date
+  readonly requestKey: string | undefined
+}
+
+export async function listOffers(services: Services, kind: RemoteKind): Promise<t.Static<typeof RemoteItems>> {
+  const { offers, unavailable } = await services.remotes.offers(kind, services.ending)
+  const [first] = unavailable
+  if (first && offers.length === 0)
+    throw new ApiError('ServiceUnavailable', first.message, {
+      hint: 'try again later, or ask whoever runs the server',
+      retryAfterSeconds: 10,
+    })
+  const items = offers.map(({ name, item: { bytes, type } }) => ({ name, size: diskSize(bytes), type }))
+  return { items, ...(unavailable.length > 0 && { unavailable: [...unavailable] }) }
+}
+
+/** Writes the wish down. The controller sees it at once. */
+export async function beginPull(services: Services, { store }: Kind, request: PullRequest): Promise<Answer<Image>> {
+  const { kind, wanted, namespace, principal, now, requestKey } = request
+  if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, requestKey)
+  const isReference = kind === 'image' && isFromRegistry(services, wanted)
+  const found = isReference
+    ? await registryPullOf(services, wanted, namespace)
+    : await remotePullOf(services, kind, wanted)
+  const { name = found.name, description = found.description } = request
+  if (!isImageName(name)) throw nameless(name)
+  const { entry, isRepeated } = await store.create(
+    { ...found, name, description },
+    { namespace, owner: displayName(principal), now, requestKey },
+  )
+  return new Answer(202, store.shown(entry), isRepeated)
+}
+
+async function remotePullOf({ remotes, ending }: Services, kind: RemoteKind, wanted: string): Promise<NewImage> {
+  const { remote, item } = await remotes.find(kind, wanted, ending)
+  const { firmware, os } = item
+  return {
+    name: item.name,
+    description: item.description ?? '',
+    architecture: item.type,
+    ...(os && { os }),
+    sizeBytes: item.bytes,
+    state: 'Updating',
+    progress: { percent: 0, bytes: 0 },
+    source: `${remote}/${item.name}`,
+    sourceType: 'remote',
+    pull: { remote, item: item.name, bytes: item.bytes, sha256: item.sha256, ...(firmware && { firmware }) },
+  }
+}
+
+const nameless = (name: string): ApiError => {
+  const message = `"${name.slice(0, 100)}" can be no name here: say what it is to be called`
+  return badRequest([{ field: 'name', reason: 'FieldValueRequired', message }], 'send {"name": "NAME"}')
+}
+
+const prefix = 'pull-'
+
+/** Made when it is not there. */
+export async function openPartialFolder(folder: string): Promise<string> {
+  await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+  return folder
+}
+
+/** Of the record, not of its name: one made again under the same name begins anew. */
+const fileOf = (folder: string, kind: RemoteKind, { name, createdAt, pull }: ImageRecord): string => {
+  const stamp = createHash('sha256')
+    .update(JSON.stringify([kind, name, createdAt, pull?.sha256]))
+    .digest('hex')
+  return path.join(folder, `${prefix}${stamp.slice(0, 32)}`)
+}
+
+/** What the controller works with. */
+export interface ImagePulls {
+  pull(kind: RemoteKind, entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
+  clean(wanted: readonly { readonly kind: RemoteKind; readonly entry: Entry<ImageRecord> }[]): Promise<void>
+}
+
+export function createPulls(services: Services): ImagePulls {
+  const { uploads, clock, log, remotes, partialFolder } = services
+  const kinds = imageKinds(services)
+
+  async function pullOnce(kind: RemoteKind, entry: Entry<ImageRecord>, pull: PullRecord, signal: AbortSignal) {
+    const { store, take } = kinds[kind]
+    const file = fileOf(partialFolder, kind, entry.value)
+    // What comes into the store is left alone by the collector from then on.
+    using held = new DisposableStack()
+    const from = 'reference' in pull ? fromRegistry(pull) : fromRemote(pull)
+    const firmware = 'firmware' in pull ? pull.firmware : undefined
+    failpoint('pull.began')
+    await takeIn(services, { store, entry, signal, firmware, stored: () => failpoint('pull.stored'), take: from })
+
+    function fromRegistry(registry: RegistryPull): Intake['take'] {
+      held.use(uploads.hold())
+      return (options) => takeFromRegistry(services, registry, options)
+    }
+
+    function fromRemote({ remote, item: name, bytes, sha256 }: RemotePull): Intake['take'] {
+      const source = remotes.source(remote)
+      if (!source) throw new RemoteError(`remote "${remote}" is not in the configuration any more`, false)
+      const item: RemoteItem = { kind, name, type: entry.value.architecture, bytes, sha256 }
+      return (options) =>
+        source.fetch(item, {
+          file,
+          signal,
+          progress: options.progress,
+          take: () => taken(options),
+          takeFrom(registry, digest) {
+            held.use(uploads.hold())
+            return takeFrom(registry, digest, services, options)
+          },
+        })
+    }
+
+    /** From a second name of the file: should this be cut off, all that was fetched is still there. */
+    async function taken(options: ImportOptions) {
+      failpoint('pull.fetched')
+      held.use(uploads.hold())
+      const second = await temporaryName(uploads.folder)
+      await fs.link(file, second)
+      const progress: ImportOptions['progress'] = ({ percent, bytes }) =>
+        options.progress({ percent: 70 + Math.floor(percent * 0.3), bytes })
+      try {
+        return await take(second, { ...options, progress })
+      } finally {
+        await fs.rm(second, { force: true })
+      }
+    }
+  }
+
+  return {
+    async pull(kind, entry, signal) {
+      const { name, pull } = entry.value
+      if (!pull) return
+      try {
+        await pullOnce(kind, entry, pull, signal)
+        log.info('pulled', { kind, name })
+      } catch (error) {
+        // The server stops, or nobody wants it any more.
+        if (signal.aborted) return
+        const reason = reasonOf(error)
+        log.warn('a pull failed', { kind, name, problem: reason })
+        // First, for where the disk is full there is no room for the record either.
+        await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
+        const failed = ({ pull: _, progress: __, ...record }: ImageRecord): ImageRecord => ({
+          ...record,
+          state: 'Failed',
+          errorMessage: reason,
+          updatedAt: timestamp(clock.now()),
+        })
+        await kinds[kind].store.change(entry, failed).catch(ifGone)
+      }
+      await fs.rm(fileOf(partialFolder, kind, entry.value), { force: true })
+    },
+
+    async clean(wanted) {
+      const kept = new Set(wanted.map(({ kind, entry }) => path.basename(fileOf(partialFolder, kind, entry.value))))
+      for (const name of await fs.readdir(partialFolder))
+        if (name.startsWith(prefix) && !kept.has(name)) await fs.rm(path.join(partialFolder, name), { force: true })
+    },
+  }
+}
+
+function ifGone(error: unknown): void {
+  if (!(error instanceof ApiError)) throw error
+}
+
+/** For people: what is ours and unexpected is in the log only. */
+function reasonOf(error: unknown): string {
+  const isTheirs = error instanceof RemoteError || error instanceof RegistryError || error instanceof WrongContentError
+  if (isTheirs) return error.message
+  if (error instanceof DiskFullError) return 'the disk of the server is full; nothing was kept'
+  if (error instanceof BadDiskError || error instanceof ApiError) return error.message
+  return 'the server failed while it took it in: its log says more'
+}

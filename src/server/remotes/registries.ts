@@ -1,0 +1,115 @@
+// How the registry of a reference is reached: which stored credentials are used with it, and what is said where there are
+// none.
+import fs from 'node:fs/promises'
+import { ApiError, invalid } from '../../api/errors.ts'
+import type { RegistryLogin } from '../../api/nodes/captures.ts'
+import { RegistryError } from '../../oci/errors.ts'
+import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
+import type { RetryPolicy } from '../../oci/registry/retry.ts'
+import { credentialFor, type ImageReference, noCredentials, parseImageReference } from '../../rules/image-reference.ts'
+import type { Collections, RegistryCredentialRecord } from '../../store/records/collections.ts'
+import type { Entry } from '../../store/store.ts'
+import type { Services } from '../services.ts'
+
+type Stored = Pick<Collections, 'registryCredentials'>
+
+/** What references are wanted for: which form they may have, and which field of which records they are. */
+const uses = {
+  push: { field: 'imageReference', kind: 'pushjobs' },
+  pull: { field: 'image', kind: 'images' },
+} as const
+
+/** Throws what is wrong with it. */
+export function referenceOf(text: string, use: keyof typeof uses = 'push'): ImageReference {
+  const parsed = parseImageReference(text, use)
+  if (parsed.ok) return parsed.reference
+  const { field, kind } = uses[use]
+  throw invalid(kind, [{ field, reason: 'FieldValueInvalid', message: parsed.problem }], parsed.hint)
+}
+
+export function findCredentials(
+  { registryCredentials }: Stored,
+  namespace: string,
+  reference: ImageReference,
+): Entry<RegistryCredentialRecord> | undefined {
+  const all = registryCredentials.list(namespace)
+  const found = credentialFor(
+    reference,
+    all.map(({ value }) => value),
+  )
+  return all.find(({ value }) => value === found)
+}
+
+/** Throws where there are none: true now, and an administrator can change it. */
+export function requireCredentials(
+  stored: Stored,
+  namespace: string,
+  reference: ImageReference,
+): Entry<RegistryCredentialRecord> {
+  const found = findCredentials(stored, namespace, reference)
+  if (found) return found
+  throw missingCredentials(reference, namespace)
+}
+
+/** The same for somebody who waits: the command in the answer is the one that works with this registry. */
+export async function requirePushCredentials(
+  services: Pick<Services, 'collections' | 'secrets' | 'settings' | 'ending'>,
+  namespace: string,
+  reference: ImageReference,
+): Promise<void> {
+  if (findCredentials(services.collections, namespace, reference)) return
+  throw missingCredentials(reference, namespace, { isPlain: await speaksPlainHttp(services, reference) })
+}
+
+function missingCredentials(reference: ImageReference, namespace: string, how?: { isPlain: boolean }): ApiError {
+  const { problem, hint } = noCredentials(reference, namespace, how)
+  return new ApiError('Conflict', problem, { kind: 'registrycredentials', name: reference.registry, hint })
+}
+
+const lookMs = 3_000
+const once: RetryPolicy = { attempts: 1, firstDelayMs: 0, maxDelayMs: 0, maxRetryAfterMs: 0 }
+
+/** Whether it answers, and not in TLS. One that cannot be reached, or must not be, is taken for one that does. */
+async function speaksPlainHttp(
+  services: Pick<Services, 'secrets' | 'settings' | 'ending'>,
+  reference: ImageReference,
+): Promise<boolean> {
+  let registry: Registry | undefined
+  try {
+    registry = openRegistry({ ...(await loginFor(services, reference, undefined)), retry: once, idleMs: lookMs })
+    await registry.ping({ signal: AbortSignal.any([AbortSignal.timeout(lookMs), services.ending]) })
+    return false
+  } catch (error) {
+    return error instanceof RegistryError && error.fault === 'plain'
+  } finally {
+    registry?.close()
+  }
+}
+
+/** With the password: for the program that is about to use it, and for nobody else. */
+export async function loginFor(
+  services: Pick<Services, 'secrets' | 'settings'>,
+  reference: ImageReference,
+  stored: Entry<RegistryCredentialRecord> | undefined,
+): Promise<RegistryLogin> {
+  const { secrets, settings } = services
+  const { allowPrivate = false, allowLoopback = false, ca } = settings.registries
+  const { registry } = reference
+  const file = Object.hasOwn(ca, registry) ? ca[registry] : undefined
+  return {
+    server: stored?.value.server ?? `https://${registry}`,
+    ...(stored && {
+      credentials: { username: stored.value.username, password: secrets.open(stored.key, stored.value) },
+    }),
+    allowInsecure: stored?.value.allowInsecure ?? false,
+    policy: { allowPrivate, allowLoopback },
+    ...(file !== undefined && { ca: await readAuthority(file, registry) }),
+  }
+}
+
+const readAuthority = (file: string, registry: string): Promise<string> =>
+  fs.readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    const message = `the authority for the registry ${registry}, ${file}, cannot be read (${error.code})`
+    const hint = 'correct registries.ca in config.json, or let the service read the file'
+    throw new ApiError('Conflict', message, { kind: 'registrycredentials', name: registry, hint, cause: error })
+  })

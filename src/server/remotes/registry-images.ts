@@ -1,0 +1,127 @@
+// Images in registries, as the server sees them: a reference is looked at once, with the credentials of the namespace, and
+// stands for one manifest from then on. So nobody gets from a node's cache what the registry would not give them.
+import { ApiError, type ErrorOptions, type Reason } from '../../api/errors.ts'
+import type { Architecture } from '../../api/records.ts'
+import { RegistryError, type RegistryFault } from '../../oci/errors.ts'
+import { inspectImage } from '../../oci/inspect.ts'
+import { openRegistry } from '../../oci/registry/registry.ts'
+import type { RetryPolicy } from '../../oci/registry/retry.ts'
+import { type ImageReference, noCredentials } from '../../rules/image-reference.ts'
+import type { ImageRecord } from '../../store/records/fleet-records.ts'
+import type { Services } from '../services.ts'
+import { findCredentials, loginFor } from './registries.ts'
+
+export interface RegistryImage {
+  /** `host/repository@sha256:…`: always the same. */
+  readonly pinned: string
+  readonly digest: string
+  readonly architecture: Architecture
+  readonly os: ImageRecord['os']
+  readonly sizeBytes: number
+  readonly storedBytes: number
+}
+
+/** Somebody waits for the answer. */
+const patienceMs = 15_000
+const retry: RetryPolicy = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
+const retryAfterSeconds = 10
+
+export interface Looking {
+  readonly namespace: string
+  /** Any other is refused. */
+  readonly architecture?: Architecture
+  /** Less than a deployment has. */
+  readonly waitMs?: number
+}
+
+export async function findRegistryImage(
+  services: Services,
+  reference: ImageReference,
+  { namespace, architecture, waitMs = patienceMs }: Looking,
+): Promise<RegistryImage> {
+  const stored = findCredentials(services.collections, namespace, reference)
+  const login = await loginFor(services, reference, stored)
+  const late = AbortSignal.timeout(waitMs)
+  const signal = AbortSignal.any([late, services.ending])
+  const registry = openRegistry({ ...login, retry, idleMs: waitMs })
+  try {
+    const limits = architecture && { architecture }
+    const source = registry.repository(reference.repository)
+    const options = { architecture: architecture ?? 'arm64', signal, ...(limits && { limits }) }
+    const found = await inspectImage(source, reference.target, options)
+    return {
+      pinned: `${reference.registry}/${reference.repository}@${found.raw.digest}`,
+      digest: found.raw.digest,
+      architecture: found.architecture,
+      os: found.os,
+      sizeBytes: found.virtualSizeBytes,
+      storedBytes: found.storedBytes,
+    }
+  } catch (error) {
+    if (error instanceof RegistryError)
+      throw refusalOf(error, reference, { namespace, hasStored: stored !== undefined })
+    if (!late.aborted) throw error
+    throw new ApiError(
+      'ServiceUnavailable',
+      `${about(reference)}: its registry did not answer within ${waitMs / 1_000} s`,
+      {
+        hint: 'try again when the registry can be reached',
+        retryAfterSeconds,
+      },
+    )
+  } finally {
+    registry.close()
+  }
+}
+
+/** What each fault is to whoever asked. */
+const reasons: Readonly<Record<RegistryFault, Reason>> = {
+  address: 'Invalid',
+  insecure: 'Invalid',
+  plain: 'Invalid',
+  invalid: 'Invalid',
+  tooLarge: 'Invalid',
+  notFound: 'NotFound',
+  untrusted: 'Conflict',
+  unauthorized: 'Conflict',
+  forbidden: 'Conflict',
+  refused: 'Conflict',
+  session: 'ServiceUnavailable',
+  rateLimited: 'ServiceUnavailable',
+  unavailable: 'ServiceUnavailable',
+}
+
+const wantsCredentials = new Set<RegistryFault>(['unauthorized', 'forbidden'])
+
+function refusalOf(
+  error: RegistryError,
+  reference: ImageReference,
+  { namespace, hasStored }: { readonly namespace: string; readonly hasStored: boolean },
+): ApiError {
+  const { fault, problem, hint } = error
+  const options = { kind: 'images', name: reference.text.slice(0, 200) }
+  if (!hasStored && wantsCredentials.has(fault)) {
+    const missing = noCredentials(reference, namespace)
+    const message = `${about(reference)}: the registry wants credentials, and ${missing.problem}`
+    return new ApiError('Conflict', message, { ...options, hint: missing.hint })
+  }
+  if (!hasStored && fault === 'plain') return withoutTls(reference, namespace, options)
+  const refused = fault === 'unauthorized' ? ` with the credentials of the namespace "${namespace}"` : ''
+  const message = `${about(reference)}${refused}: ${fault === 'notFound' ? `not found: ${problem}` : problem}`
+  const reason = reasons[fault]
+  return new ApiError(reason, message, {
+    ...options,
+    hint,
+    ...(reason === 'Invalid' && { causes: [{ field: 'image', reason: 'FieldValueInvalid', message }] }),
+    ...(reason === 'ServiceUnavailable' && { retryAfterSeconds }),
+  })
+}
+
+/** Plain HTTP is for registries that an administrator has allowed it for, by the credentials for them. */
+function withoutTls(reference: ImageReference, namespace: string, options: ErrorOptions): ApiError {
+  const { problem, hint } = noCredentials(reference, namespace, { isPlain: true })
+  const message = `${about(reference)}: the registry does not speak https, and ${problem} that allow plain http`
+  return new ApiError('Conflict', message, { ...options, hint })
+}
+
+const about = ({ text }: ImageReference): string => `image "${text}"`

@@ -1,0 +1,89 @@
+// Pulls from registries into the image store of the cluster: beside those from remotes, and like them written down in the
+// record, done in the background, and gone on with after a restart. What has come stays in the store.
+import { putManifest, readManifest } from '../../images/stored-manifests.ts'
+import { copy } from '../../oci/copy.ts'
+import { type ImageLimits, imageDestination } from '../../oci/image-target.ts'
+import { inspectImage } from '../../oci/inspect.ts'
+import { openRegistry } from '../../oci/registry/registry.ts'
+import type { Source } from '../../oci/target.ts'
+import { packTart } from '../../oci/tart/read.ts'
+import { isImageReference } from '../../rules/image-reference.ts'
+import type { RegistryPull } from '../../store/records/fleet-records.ts'
+import { type Imported, type ImportOptions, storedBytes } from '../images/contents.ts'
+import type { NewImage } from '../images/store.ts'
+import type { Services } from '../services.ts'
+import { findCredentials, loginFor, referenceOf } from './registries.ts'
+import { findRegistryImage } from './registry-images.ts'
+
+/** `remote/name` is an offer of a remote, where there is one of that name. */
+export function isFromRegistry({ remotes }: Pick<Services, 'remotes'>, wanted: string): boolean {
+  const [first = '', ...rest] = wanted.split('/')
+  const isHost = /^[a-z0-9[]/i.test(first)
+  return isImageReference(wanted) && isHost && !(rest.length === 1 && remotes.source(first) !== undefined)
+}
+
+/** What the record of a pull says; the name is the last part of the repository, unless somebody chose another. */
+export async function registryPullOf(services: Services, wanted: string, namespace: string): Promise<NewImage> {
+  const reference = referenceOf(wanted, 'pull')
+  const {
+    pinned,
+    digest,
+    architecture,
+    sizeBytes,
+    storedBytes: bytes,
+  } = await findRegistryImage(services, reference, {
+    namespace,
+  })
+  return {
+    name: reference.repository.slice(reference.repository.lastIndexOf('/') + 1),
+    description: '',
+    architecture,
+    sizeBytes,
+    state: 'Updating',
+    progress: { percent: 0, bytes: 0 },
+    source: reference.text,
+    sourceType: 'remote',
+    pull: { reference: pinned, namespace, bytes, sha256: digest.slice('sha256:'.length) },
+  }
+}
+
+/** The caller holds the collector back. */
+export async function takeFromRegistry(
+  services: Services,
+  { reference: text, namespace }: RegistryPull,
+  options: ImportOptions,
+): Promise<Imported> {
+  const reference = referenceOf(text, 'pull')
+  const login = await loginFor(services, reference, findCredentials(services.collections, namespace, reference))
+  const registry = openRegistry(login)
+  try {
+    return await takeFrom(registry.repository(reference.repository), reference.target, services, options)
+  } finally {
+    registry.close()
+  }
+}
+
+export async function takeFrom(
+  source: Source,
+  digest: string,
+  { content: store }: Pick<Services, 'content'>,
+  { architecture, signal, progress }: ImportOptions,
+): Promise<Imported> {
+  const limits: ImageLimits = { architecture }
+  const tell = (bytes: number, of: number): void =>
+    progress({ percent: Math.min(99, Math.floor((100 * bytes) / Math.max(1, of))), bytes })
+  const { raw, ours } = await inspectImage(source, digest, { signal, limits })
+  const content = ours
+    ? await copy(
+        { target: source, reference: raw.digest },
+        { target: imageDestination(store, limits) },
+        { signal, onProgress: ({ bytesDone, bytesTotal }) => tell(bytesDone, bytesTotal) },
+      ).then((copied) => copied.digest)
+    : await packTart(source, raw, store, { signal, limits, onProgress: ({ bytes, of }) => tell(bytes, of) }).then(
+        (manifest) => putManifest(store, manifest, signal),
+      )
+  const manifest = await readManifest(store, content, signal)
+  const spaceUsedBytes = ((await store.size(content)) ?? 0) + storedBytes(manifest)
+  const { virtualSizeBytes: sizeBytes, os } = manifest
+  return { content, sizeBytes, spaceUsedBytes, ...(os && { os }) }
+}

@@ -1,0 +1,152 @@
+// Where images and ISOs can be pulled from: what the configuration names, each behind the same seam.
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import tls from 'node:tls'
+import { ApiError, notFound } from '../../api/errors.ts'
+import type { Architecture } from '../../api/records.ts'
+import type { Source } from '../../oci/target.ts'
+import type { Firmware, GuestSystem, Imported } from '../images/contents.ts'
+import type { Progress } from '../images/intake.ts'
+import { type Settings, SettingsError } from '../settings.ts'
+import { openFolder } from './folder.ts'
+import { type Place, RemoteError } from './http.ts'
+import { openRepository } from './repository.ts'
+
+export type RemoteKind = 'image' | 'iso'
+
+export interface RemoteItem {
+  readonly kind: RemoteKind
+  readonly name: string
+  readonly type: Architecture
+  /** Of what is fetched. */
+  readonly bytes: number
+  /** Of what is fetched, 64 digits: the same to the end, or the pull fails. */
+  readonly sha256: string
+  readonly description?: string
+  readonly firmware?: Firmware
+  readonly os?: GuestSystem
+}
+
+export interface FetchWork {
+  /** A place of its own on the disk, which is still there after a restart. */
+  readonly file: string
+  readonly signal: AbortSignal
+  progress(progress: Progress): void
+  /** Makes content of the file. */
+  take(): Promise<Imported>
+  /** Makes content of an image in a registry, by the digest of its manifest there. */
+  takeFrom(source: Source, digest: string): Promise<Imported>
+}
+
+/** One kind of remote. MUST throw RemoteError for what is the remote's fault, and stop when the signal aborts. */
+export interface RemoteSource {
+  list(signal: AbortSignal): Promise<readonly RemoteItem[]>
+  /** MUST go on where an earlier call was cut off, and return content that is exactly what the item says. */
+  fetch(item: RemoteItem, work: FetchWork): Promise<Imported>
+}
+
+/** The beginning of its address → what a remote is. */
+const sources: Readonly<Record<string, (place: Place) => RemoteSource>> = {
+  'https:': openFolder,
+  'http:': openFolder,
+  'oci:': openRepository,
+}
+
+export interface Offer {
+  /** By which it is pulled: that of the item, with the remote before it where an earlier remote has one of that name. */
+  readonly name: string
+  readonly remote: string
+  readonly item: RemoteItem
+}
+
+export interface Offers {
+  readonly offers: readonly Offer[]
+  /** Those that could not tell what they have. */
+  readonly unavailable: readonly { readonly remote: string; readonly message: string }[]
+}
+
+export class Remotes {
+  readonly #sources: ReadonlyMap<string, RemoteSource>
+  readonly #listing = new Map<string, Promise<readonly RemoteItem[]>>()
+
+  constructor(named: ReadonlyMap<string, RemoteSource>) {
+    this.#sources = named
+  }
+
+  /** `folder`: where files that the configuration names are looked for. */
+  static async open(settings: Settings['remotes'], folder: string, firstDelayMs = 1_000): Promise<Remotes> {
+    const named = new Map<string, RemoteSource>()
+    for (const { name, url, allowInsecure, caFile } of settings) {
+      const place = new URL(url.endsWith('/') ? url : `${url}/`)
+      const authorities = caFile === undefined ? undefined : await readAuthorities(name, path.resolve(folder, caFile))
+      const source = sources[place.protocol]?.({ name, url: place, allowInsecure, authorities, firstDelayMs })
+      if (source) named.set(name, source)
+    }
+    return new Remotes(named)
+  }
+
+  source(remote: string): RemoteSource | undefined {
+    return this.#sources.get(remote)
+  }
+
+  async offers(kind: RemoteKind, signal: AbortSignal): Promise<Offers> {
+    const unavailable: { remote: string; message: string }[] = []
+    const lists = await Promise.all(
+      [...this.#sources.keys()].map(async (remote) => {
+        try {
+          return { remote, items: await this.#list(remote, signal) }
+        } catch (error) {
+          if (!(error instanceof RemoteError)) throw error
+          unavailable.push({ remote, message: error.message })
+          return { remote, items: [] }
+        }
+      }),
+    )
+    const taken = new Set<string>()
+    const offers = lists.flatMap(({ remote, items }) =>
+      items
+        .filter((item) => item.kind === kind)
+        .map((item) => {
+          const name = taken.has(item.name) ? `${remote}/${item.name}` : item.name
+          taken.add(item.name)
+          return { name, remote, item }
+        }),
+    )
+    return { offers, unavailable }
+  }
+
+  /** By the name of an offer, or by `remote/name`. */
+  async find(kind: RemoteKind, name: string, signal: AbortSignal): Promise<Offer> {
+    const { offers, unavailable } = await this.offers(kind, signal)
+    const found = offers.find((offer) => offer.name === name || `${offer.remote}/${offer.item.name}` === name)
+    if (found) return found
+    const [first] = unavailable
+    const hint = `svc3 remote-${kind} list shows what there is`
+    if (!first) throw notFound(`remote-${kind}s`, name.slice(0, 200), hint)
+    throw new ApiError('ServiceUnavailable', `${first.message}: whether it has "${name.slice(0, 200)}" is not known`, {
+      hint: 'try again later, or ask whoever runs the server',
+      retryAfterSeconds: 10,
+    })
+  }
+
+  /** One at a time for each remote, whoever asks. */
+  #list(remote: string, signal: AbortSignal): Promise<readonly RemoteItem[]> {
+    const running = this.#listing.get(remote)
+    if (running) return running
+    const started = (this.#sources.get(remote)?.list(signal) ?? Promise.resolve([])).finally(() =>
+      this.#listing.delete(remote),
+    )
+    this.#listing.set(remote, started)
+    return started
+  }
+}
+
+async function readAuthorities(remote: string, file: string): Promise<readonly string[]> {
+  try {
+    return [...tls.getCACertificates('default'), await fs.readFile(file, 'utf8')]
+  } catch (error) {
+    throw new SettingsError(
+      `config.json cannot be used: caFile of remote "${remote}" cannot be read: ${(error as Error).message}`,
+    )
+  }
+}

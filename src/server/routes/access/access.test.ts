@@ -1,0 +1,395 @@
+// Namespaces, service accounts, role bindings and events together: let somebody in, and take it away again.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import { collectNamespaces } from '../../../controllers/collect-namespaces.ts'
+import { expireEvents } from '../../../controllers/expire-events.ts'
+
+let service: TestService
+beforeEach(async () => {
+  service = await startService()
+})
+afterEach(() => service[Symbol.asyncDispose]())
+
+const at = (namespace: string): string => `/api/v1/namespaces/${namespace}`
+const subjects = (namespace: string): string => `${at(namespace)}/rolebindings/svc-dev/subjects`
+const create = (name: string) => service.call('POST', '/api/v1/namespaces', { body: { name } })
+const addUser = (namespace: string, ...users: string[]) =>
+  service.call('POST', `${subjects(namespace)}/add`, { body: { users } })
+const removeUser = (namespace: string, ...users: string[]) =>
+  service.call('DELETE', `${subjects(namespace)}/remove`, { body: { users } })
+const credential = { server: 'https://ghcr.io', username: 'a', password: 'b' }
+
+describe('namespaces', () => {
+  it('are made with 201, once, under names that are allowed', async () => {
+    const made = await create('svc-ios')
+    assert.equal(made.status, 201)
+    assert.deepEqual(made.body, {
+      name: 'svc-ios',
+      customPods: false,
+      createdAt: '2026-11-15T09:00:00Z',
+      resourceVersion: made.body.resourceVersion,
+    })
+    assert.equal((await create('svc-ios')).body.reason, 'AlreadyExists')
+    assert.equal((await create('orka-ios')).body.reason, 'AlreadyExists')
+    assert.equal((await create('orka-tv')).body.name, 'svc-tv')
+    const pods = await service.call('POST', '/api/v1/namespaces', {
+      body: { name: 'svc-pods', enableCustomPods: true },
+    })
+    assert.equal(pods.body.customPods, true)
+    for (const name of [
+      'ios',
+      'svc-',
+      'svc--',
+      'svc-A',
+      'svc-a_b',
+      'svc-a-',
+      `svc-${'a'.repeat(60)}`,
+      'svc-a/b',
+      '',
+      'svc-ü',
+    ]) {
+      const refused = await create(name)
+      assert.equal(refused.status, 422, name)
+      assert.match(refused.body.hint, /begin with svc-/)
+    }
+  })
+
+  it('go with all that is in them, and leave nothing to a namesake', async () => {
+    await create('svc-ios')
+    await service.call('POST', `${at('svc-ios')}/secrets/registrycredentials/add`, { body: credential })
+    await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
+    await addUser('svc-ios', 'ana@example.com')
+    assert.equal((await service.call('DELETE', at('svc-ios'))).status, 200)
+    assert.equal((await service.call('GET', at('svc-ios'))).status, 404)
+    const { entries } = await service.services.store.list('/')
+    assert.deepEqual(
+      entries.filter(({ key }) => key.includes('svc-ios')),
+      [],
+    )
+    await create('svc-ios')
+    assert.deepEqual((await service.call('GET', `${at('svc-ios')}/secrets/registrycredentials`)).body, { items: [] })
+    assert.deepEqual((await service.call('GET', subjects('svc-ios'))).body, { items: [] })
+  })
+
+  it('but never the default one', async () => {
+    const refused = await service.call('DELETE', at('orka-default'))
+    assert.equal(refused.status, 422)
+    assert.match(refused.body.message, /always there/)
+  })
+
+  it('take nothing in while they end, and an end that was cut off is finished', async () => {
+    await create('svc-ios')
+    const { collections } = service.services
+    await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
+    const entry = collections.namespaces.get('', 'svc-ios')
+    assert.ok(entry)
+    await collections.namespaces.update(entry, { ...entry.value, isTerminating: true })
+    const refused = await service.call('POST', `${at('svc-ios')}/secrets/registrycredentials/add`, { body: credential })
+    assert.equal(refused.status, 409)
+    assert.match(refused.body.message, /being deleted/)
+    await collections.registryCredentials.create('svc-never', 'stray', { ...credential, sealed: '' } as never)
+    const loop = collectNamespaces(service.services)
+    while (collections.namespaces.get('', 'svc-ios') || collections.registryCredentials.list('svc-never').length > 0) {
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    await loop.stop()
+    assert.deepEqual(collections.serviceAccounts.list('svc-ios'), [])
+  })
+
+  it('lose nothing to a race between adding and deleting', async () => {
+    for (let round = 0; round < 20; round++) {
+      await create('svc-race')
+      const adds = Array.from({ length: 5 }, (_, index) =>
+        service.call('POST', `${at('svc-race')}/serviceaccounts/a${index}`),
+      )
+      const [deleted, ...answers] = await Promise.all([service.call('DELETE', at('svc-race')), ...adds])
+      assert.equal(deleted?.status, 200)
+      for (const { status } of answers) assert.ok([201, 404, 409].includes(status))
+      assert.deepEqual(service.services.collections.serviceAccounts.list('svc-race'), [])
+    }
+  })
+
+  it('are listed to those who may use them', async () => {
+    await create('svc-ios')
+    await create('svc-tv')
+    await addUser('svc-tv', 'dev@example.com')
+    const list = async (token: string): Promise<string[]> =>
+      (await service.call('GET', '/api/v1/namespaces', { token })).body.items.map(({ name }: { name: string }) => name)
+    assert.deepEqual(await list(service.adminToken), ['svc-default', 'svc-ios', 'svc-tv'])
+    assert.deepEqual(await list(service.devToken), ['svc-default', 'svc-tv'])
+  })
+})
+
+describe('service accounts', () => {
+  const accounts = `${at('svc-default')}/serviceaccounts`
+  const token = async (name: string, body?: object) =>
+    service.call('POST', `${accounts}/${name}/token`, body ? { body } : {})
+
+  it('are made, listed and deleted', async () => {
+    const made = await service.call('POST', `${accounts}/jenkins`)
+    assert.equal(made.status, 201)
+    assert.deepEqual((await service.call('GET', accounts)).body.items, [made.body])
+    assert.equal((await service.call('POST', `${accounts}/jenkins`)).status, 409)
+    assert.equal((await service.call('DELETE', `${accounts}/jenkins`)).status, 200)
+    assert.equal((await service.call('DELETE', `${accounts}/jenkins`)).status, 404)
+    for (const name of ['Jenkins', 'a_b', '-a', 'a.', 'x'.repeat(254), 'ü']) {
+      assert.equal((await service.call('POST', `${accounts}/${encodeURIComponent(name)}`)).status, 422, name)
+    }
+  })
+
+  it('have tokens of a year by default, of the asked length, or without end', async () => {
+    await service.call('POST', `${accounts}/jenkins`)
+    assert.equal((await token('jenkins')).body.expiresAt, '2027-11-15T09:00:00Z')
+    assert.equal((await token('jenkins', {})).status, 201)
+    assert.equal((await token('jenkins', { duration: '30d' })).body.expiresAt, '2026-12-15T09:00:00Z')
+    assert.equal((await token('jenkins', { duration: '8760h0m0s' })).body.expiresAt, '2027-11-15T09:00:00Z')
+    const endless = await token('jenkins', { noExpiration: true })
+    assert.equal(endless.body.expiresAt, null)
+    for (const duration of ['', 'soon', '-1h', '1s', '10', '99999999h'])
+      assert.equal((await token('jenkins', { duration })).status, 422, duration)
+    assert.equal((await token('nobody')).status, 404)
+    service.clock.nowMs += 40 * 365 * 86_400_000
+    assert.equal((await service.call('GET', '/api/v1/namespaces', { token: endless.body.token })).status, 200)
+  })
+
+  it('lose every token when they are deleted, and do not get it back under the same name', async () => {
+    await service.call('POST', `${accounts}/jenkins`)
+    const { body } = await token('jenkins')
+    const use = async (): Promise<number> =>
+      (await service.call('GET', '/api/v1/namespaces', { token: body.token })).status
+    assert.equal(await use(), 200)
+    await service.call('DELETE', `${accounts}/jenkins`)
+    assert.equal(await use(), 401)
+    await service.call('POST', `${accounts}/jenkins`)
+    assert.equal(await use(), 401)
+  })
+
+  it('show a token once: it is stored nowhere, and no Idempotency-Key brings it back', async () => {
+    await service.call('POST', `${accounts}/jenkins`)
+    const headers = { 'idempotency-key': 'k' }
+    const first = await service.call('POST', `${accounts}/jenkins/token`, { headers })
+    const second = await service.call('POST', `${accounts}/jenkins/token`, { headers })
+    assert.notEqual(first.body.token, second.body.token)
+    const dump = JSON.stringify(await service.services.store.list('/')) + service.logLines.join('')
+    assert.ok(!dump.includes(first.body.token) && !dump.includes(first.body.token.split('.')[2]))
+  })
+
+  it('are developers in their own namespace, and elsewhere when let in, until made again', async () => {
+    await create('svc-ios')
+    await service.call('POST', `${accounts}/jenkins`)
+    const { body } = await token('jenkins')
+    const see = async (namespace: string): Promise<number> =>
+      (await service.call('GET', `${at(namespace)}/events`, { token: body.token })).status
+    assert.deepEqual([await see('svc-default'), await see('svc-ios')], [200, 403])
+    const serviceaccounts = [{ name: 'jenkins', namespace: 'orka-default' }]
+    const added = await service.call('POST', `${subjects('svc-ios')}/add`, { body: { serviceaccounts } })
+    assert.deepEqual(added.body.items, [{ kind: 'ServiceAccount', name: 'jenkins', namespace: 'svc-default' }])
+    assert.equal(await see('svc-ios'), 200)
+    await service.call('DELETE', `${accounts}/jenkins`)
+    await service.call('POST', `${accounts}/jenkins`)
+    const again = await token('jenkins')
+    assert.equal((await service.call('GET', `${at('svc-ios')}/events`, { token: again.body.token })).status, 403)
+  })
+})
+
+describe('role bindings', () => {
+  const see = async (namespace: string): Promise<number> =>
+    (await service.call('GET', `${at(namespace)}/events`, { token: service.devToken })).status
+
+  it('let a user in and out again; twice changes nothing', async () => {
+    await create('svc-ios')
+    assert.equal(await see('svc-ios'), 403)
+    for (let time = 0; time < 2; time++) {
+      const { status, body } = await addUser('svc-ios', 'Dev@Example.com')
+      assert.equal(status, 200)
+      assert.deepEqual(body.items, [{ kind: 'User', name: 'dev@example.com' }])
+    }
+    assert.equal(await see('svc-ios'), 200)
+    for (let time = 0; time < 2; time++)
+      assert.deepEqual((await removeUser('svc-ios', 'dev@example.com')).body, { items: [] })
+    assert.equal(await see('svc-ios'), 403)
+  })
+
+  it('give every user the default namespace until it is taken away', async () => {
+    assert.equal(await see('svc-default'), 200)
+    await removeUser('svc-default', 'dev@example.com')
+    assert.equal(await see('svc-default'), 403)
+    await addUser('svc-default', 'dev@example.com')
+    assert.equal(await see('svc-default'), 200)
+  })
+
+  it('know one role, by either name', async () => {
+    assert.equal((await service.call('GET', subjects('svc-default').replace('svc-dev', 'orka-dev'))).status, 200)
+    const other = await service.call('GET', subjects('svc-default').replace('svc-dev', 'svc-admin'))
+    assert.equal(other.status, 404)
+    assert.match(other.body.hint, /svc-dev/)
+  })
+
+  it('refuse subjects that cannot exist, all at once, and change nothing', async () => {
+    const body = {
+      users: ['ok@example.com', 'no-mail'],
+      serviceaccounts: [
+        { name: 'Bad Name', namespace: 'svc-default' },
+        { name: 'missing', namespace: 'svc-default' },
+      ],
+    }
+    const refused = await service.call('POST', `${subjects('svc-default')}/add`, { body })
+    assert.equal(refused.status, 422)
+    assert.deepEqual(
+      refused.body.details.causes.map(({ field }: { field: string }) => field),
+      ['users.1', 'serviceaccounts.0', 'serviceaccounts.1'],
+    )
+    assert.deepEqual(
+      refused.body.details.causes.map(({ reason }: { reason: string }) => reason),
+      ['FieldValueInvalid', 'FieldValueInvalid', 'FieldValueNotFound'],
+    )
+    assert.deepEqual((await service.call('GET', subjects('svc-default'))).body, { items: [] })
+    assert.equal((await service.call('POST', `${subjects('svc-default')}/add`, { body: {} })).status, 422)
+  })
+
+  it('show no account that is gone, and do not pretend to take away what an account has by itself', async () => {
+    await create('svc-ios')
+    await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins`)
+    const serviceaccounts = [{ name: 'jenkins', namespace: 'svc-default' }]
+    await service.call('POST', `${subjects('svc-ios')}/add`, { body: { serviceaccounts } })
+    const own = await service.call('DELETE', `${subjects('svc-default')}/remove`, { body: { serviceaccounts } })
+    assert.equal(own.status, 422)
+    assert.match(own.body.message, /in its own namespace/)
+    await service.call('DELETE', `${at('svc-default')}/serviceaccounts/jenkins`)
+    await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins`)
+    assert.deepEqual((await service.call('GET', subjects('svc-ios'))).body, { items: [] })
+  })
+
+  it('of many at once lose none', async () => {
+    await create('svc-ios')
+    await Promise.all(Array.from({ length: 30 }, (_, index) => addUser('svc-ios', `u${index}@example.com`)))
+    assert.equal((await service.call('GET', subjects('svc-ios'))).body.items.length, 30)
+  })
+})
+
+describe('an open watch', () => {
+  const open = async (path: string, token: string): Promise<Response> => {
+    const response = await fetch(`${service.services.apiUrl}${path}?watch=true`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    assert.equal(response.status, 200)
+    return response
+  }
+  beforeEach(() => service.listen())
+
+  it('ends when its service account is deleted', async () => {
+    await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins`)
+    const { body } = await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins/token`)
+    const stream = await open(`${at('svc-default')}/events`, body.token)
+    await service.call('DELETE', `${at('svc-default')}/serviceaccounts/jenkins`)
+    await stream.text()
+  })
+
+  it('ends when the role is taken away, and one of namespaces when another is given', async () => {
+    const events = await open(`${at('svc-default')}/events`, service.devToken)
+    await removeUser('svc-default', 'dev@example.com')
+    await events.text()
+    await create('svc-ios')
+    const namespaces = await open('/api/v1/namespaces', service.devToken)
+    await addUser('svc-ios', 'dev@example.com')
+    await namespaces.text()
+  })
+})
+
+describe('events', () => {
+  const events = async (namespace: string, query = ''): Promise<{ [key: string]: unknown }[]> =>
+    (await service.call('GET', `${at(namespace)}/events${query}`)).body.items
+
+  it('tell every change, with the actor and the request', async () => {
+    const path = `${at('svc-default')}/secrets/registrycredentials`
+    await service.call('POST', `${path}/add`, { body: credential, headers: { 'x-request-id': 'req-1' } })
+    await service.call('POST', `${path}/add`, { body: credential })
+    await service.call('POST', `${path}/add`, { body: credential, token: service.devToken })
+    service.clock.nowMs += 1_000
+    await service.call('DELETE', `${path}/remove`, { body: { server: credential.server } })
+    const [added, removed, ...more] = await events('svc-default')
+    assert.deepEqual(more, [])
+    assert.deepEqual(
+      { ...added, name: '', resourceVersion: '' },
+      {
+        name: '',
+        type: 'Normal',
+        reason: 'AddRegistryCredential',
+        message: 'admin@example.com: store credentials for a registry: https://ghcr.io (username a)',
+        involved: { kind: 'registry-credentials', name: 'https://ghcr.io' },
+        actor: 'admin@example.com',
+        requestId: 'req-1',
+        outcome: 'Succeeded',
+        at: '2026-11-15T09:00:00Z',
+        resourceVersion: '',
+      },
+    )
+    assert.equal(removed?.reason, 'RemoveRegistryCredential')
+    const chosen = await events(
+      'svc-default',
+      `?fieldSelector=${encodeURIComponent('involved.kind=registry-credentials,reason=RemoveRegistryCredential')}`,
+    )
+    assert.equal(chosen.length, 1)
+  })
+
+  it('of the cluster stand in the default namespace', async () => {
+    await create('svc-ios')
+    await service.call('DELETE', at('svc-ios'))
+    assert.deepEqual(
+      (await events('svc-default')).map(({ reason }) => reason),
+      ['CreateNamespace', 'DeleteNamespace'],
+    )
+  })
+
+  it('tell whom a role was given, and nothing of what changed nothing', async () => {
+    await addUser('svc-default', 'ana@example.com')
+    await addUser('svc-default', 'ana@example.com')
+    const [only, ...more] = await events('svc-default')
+    assert.deepEqual(more, [])
+    assert.match(String(only?.message), /: svc-dev \(users ana@example\.com\)$/)
+  })
+
+  it('of what only administrators do are for administrators', async () => {
+    await create('svc-secret')
+    await service.call('POST', `${at('svc-default')}/secrets/registrycredentials/add`, { body: credential })
+    assert.deepEqual((await service.call('GET', `${at('svc-default')}/events`, { token: service.devToken })).body, {
+      items: [],
+    })
+    assert.equal((await events('svc-default')).length, 2)
+  })
+
+  it('of a namespace outlive it, with those of the cluster', async () => {
+    await create('svc-ios')
+    await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
+    await service.call('DELETE', at('svc-ios'))
+    assert.deepEqual(
+      (await events('svc-default')).map(({ reason }) => reason),
+      ['CreateNamespace', 'CreateServiceAccount', 'DeleteNamespace'],
+    )
+    await create('svc-ios')
+    assert.deepEqual(await events('svc-ios'), [])
+  })
+
+  it('that cannot be written do not take the answer away, and are in the log', async () => {
+    Object.defineProperty(service.services.collections.events, 'create', {
+      value: () => Promise.reject(new Error('disk full')),
+    })
+    assert.equal((await create('svc-ios')).status, 201)
+    assert.ok(
+      service.logLines.some((line) => line.includes('could not be recorded') && line.includes('createNamespace')),
+    )
+  })
+
+  it('are bounded: the newest stay', async () => {
+    for (let index = 0; index < 12; index++) {
+      service.clock.nowMs += 1_000
+      await create(`svc-n${index}`)
+    }
+    const loop = expireEvents(service.services, 5)
+    while ((await events('svc-default')).length > 5) await new Promise((resolve) => setImmediate(resolve))
+    await loop.stop()
+    const left = (await events('svc-default')).map(({ involved }) => (involved as { name: string }).name)
+    assert.deepEqual(left, ['svc-n7', 'svc-n8', 'svc-n9', 'svc-n10', 'svc-n11'])
+  })
+})

@@ -1,0 +1,83 @@
+// Namespaces: which there are, new ones, and the end of one with all that is in it.
+
+import type * as api from '../../../api/access/namespaces.ts'
+import type { Namespace } from '../../../api/access/namespaces.ts'
+import { ApiError, invalid, success } from '../../../api/errors.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { defaultNamespace, isNamespaceName, realNamespace } from '../../../rules/names.ts'
+import { mayCall } from '../../../rules/permissions.ts'
+import type { NamespaceRecord } from '../../../store/records/collections.ts'
+import { removeNamespace } from '../../../store/records/namespaces.ts'
+import { type Entry, isFault } from '../../../store/store.ts'
+import { missingNamespace } from '../../gate/namespace.ts'
+import { type HandlersOf, listing } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+
+const kind = 'namespaces'
+
+export function namespaces(services: Services): HandlersOf<typeof api> {
+  const { collections, roles, settings } = services
+  const shown = ({ value, rev }: Entry<NamespaceRecord>): Namespace => {
+    const { name, customPods, createdAt } = value
+    return { name, customPods, createdAt, resourceVersion: rev }
+  }
+  const existing = (name: string): Entry<NamespaceRecord> => {
+    const entry = collections.namespaces.get('', name)
+    if (!entry) throw missingNamespace(name)
+    return entry
+  }
+
+  return {
+    listNamespaces: ({ principal }) =>
+      roles.roleOf(principal, undefined) === 'admin'
+        ? listing(collections.namespaces, '', shown)
+        : listing(
+            collections.namespaces,
+            '',
+            shown,
+            ({ name }) => mayCall(roles.roleOf(principal, name), 'dev'),
+            () => collections.roleBindings.view.revOf(),
+          ),
+
+    getNamespace: ({ params }) => shown(existing(params.namespace)),
+
+    async createNamespace({ body, now, requestKey }) {
+      const name = realNamespace(body.name, settings.compat.namespaceAliases)
+      if (!isNamespaceName(name)) throw badName(body.name)
+      const customPods = body.enableCustomPods ?? false
+      const record = { name, customPods, createdAt: timestamp(now), ...(requestKey !== undefined && { requestKey }) }
+      try {
+        return shown(await collections.namespaces.create('', name, record))
+      } catch (error) {
+        const found = collections.namespaces.get('', name)
+        if (!isFault(error, 'AlreadyExists') || !found) throw error
+        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
+        throw new ApiError('AlreadyExists', `namespace "${name}" exists already`, {
+          kind,
+          name,
+          hint: 'use it, or choose another name',
+        })
+      }
+    },
+
+    async deleteNamespace({ params: { namespace: name } }) {
+      if (name === defaultNamespace) {
+        const message = `namespace "${name}" is always there and cannot be deleted`
+        throw invalid(kind, [{ field: 'namespace', reason: 'FieldValueInvalid', message }], 'delete what is in it')
+      }
+      const blockers = await removeNamespace(collections, existing(name))
+      if (blockers.length > 0) {
+        const hint = 'delete or move them first'
+        throw new ApiError('Conflict', `namespace "${name}" is not empty: ${blockers.join(', ')}`, { kind, name, hint })
+      }
+      return success(`namespace "${name}" deleted`, { kind, name })
+    },
+  }
+}
+
+const badName = (name: string): ApiError =>
+  invalid(
+    kind,
+    [{ field: 'name', reason: 'FieldValueInvalid', message: `"${name.slice(0, 100)}" is not a name for a namespace` }],
+    'begin with svc-, then lowercase letters, digits and dashes, at most 63 in all, the last one a letter or digit',
+  )

@@ -1,0 +1,163 @@
+// Registry credentials: intent in, sealed record out (founding document 2.1, 4.1, 7). A password goes one way only.
+
+import type * as api from '../../../api/access/registry-credentials.ts'
+import type { RegistryCredential, RegistryCredentialInput } from '../../../api/access/registry-credentials.ts'
+import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import { displayName } from '../../../auth/principal.ts'
+import { SealError } from '../../../auth/seal.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { parseRegistryServer } from '../../../rules/registry-server.ts'
+import { hasExpired } from '../../../rules/retention.ts'
+import type { RegistryCredentialRecord } from '../../../store/records/collections.ts'
+import { type Entry, isFault } from '../../../store/store.ts'
+import { createInside } from '../../gate/namespace.ts'
+import { Answer, type HandlersOf, listing } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+
+const kind = 'registrycredentials'
+
+export function registryCredentials(services: Services): HandlersOf<typeof api> {
+  const { collections, secrets } = services
+  const credentials = collections.registryCredentials
+
+  /** What a caller sees of a record that was just written. */
+  const written = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
+    const { server, username, allowInsecure, createdAt, updatedAt, updatedBy } = entry.value
+    return { server, username, allowInsecure, createdAt, updatedAt, updatedBy, resourceVersion: entry.rev }
+  }
+
+  /** And of others: one that was altered outside the service is not shown as if it were good. */
+  const shown = (entry: Entry<RegistryCredentialRecord>): RegistryCredential => {
+    try {
+      secrets.open(entry.key, entry.value)
+    } catch (error) {
+      if (error instanceof SealError) throw altered(serverOf(entry.key), error)
+      throw error
+    }
+    return written(entry)
+  }
+
+  return {
+    listRegistryCredentials: ({ params }) => listing(credentials, params.namespace, shown),
+
+    async addRegistryCredential({ params, body, principal, now, requestKey }) {
+      const { namespace } = params
+      const server = checkedServer(body)
+      const key = credentials.key(namespace, server)
+      for (;;) {
+        const existing = credentials.at(key)
+        if (existing && isOwnWork(existing.value, requestKey, now)) {
+          return existing.value.isReplacement ? new Answer(200, shown(existing)) : shown(existing)
+        }
+        if (existing && !body.replace) throw exists(server, namespace)
+        if (body.resourceVersion !== undefined && existing?.rev !== body.resourceVersion) throw changed(server)
+        const updatedAt = timestamp(now)
+        const fields = {
+          server,
+          username: body.username,
+          allowInsecure: body.allowInsecure ?? false,
+          createdAt: existing?.value.createdAt ?? updatedAt,
+          updatedAt,
+          updatedBy: displayName(principal),
+          ...(requestKey !== undefined && { requestKey, isReplacement: existing !== undefined }),
+        }
+        try {
+          return await secrets.sealing(async (protect) => {
+            const record = protect(key, fields, body.password)
+            if (!existing) return written(await createInside(services, namespace, credentials, server, record))
+            return new Answer(200, written(await credentials.update(existing, record)))
+          })
+        } catch (error) {
+          // Somebody was faster: look again, and judge by what is there now.
+          if (!isFault(error, 'AlreadyExists') && !isFault(error, 'Conflict') && !isFault(error, 'NotFound'))
+            throw error
+        }
+      }
+    },
+
+    async removeRegistryCredential({ params, body }) {
+      const { namespace } = params
+      const parsed = parseRegistryServer(body.server)
+      if (!parsed.ok) throw invalid(kind, [serverCause(parsed.problem)], parsed.hint)
+      for (;;) {
+        const existing = credentials.get(namespace, parsed.server)
+        if (!existing) throw notFound(kind, parsed.server, `svc3 regcred list -n ${namespace} shows what is there`)
+        try {
+          await credentials.delete(existing)
+          const message = `registry credentials for "${parsed.server}" removed from namespace "${namespace}"`
+          return success(message, { kind, name: parsed.server })
+        } catch (error) {
+          if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
+        }
+      }
+    },
+  }
+}
+
+/** By the key it stands under: what a record says of itself is what may have been altered. */
+const serverOf = (key: string): string => decodeURIComponent(key.split('/').at(-1) ?? '')
+
+/** The work of the same request, whose answer was lost in a crash. */
+const isOwnWork = (record: RegistryCredentialRecord, requestKey: string | undefined, now: Date): boolean =>
+  requestKey !== undefined &&
+  record.requestKey === requestKey &&
+  !hasExpired('answer', record.updatedAt, timestamp(now))
+
+/** The normal form of the address. What else may be wrong, `checkCredential` has told. */
+function checkedServer(body: RegistryCredentialInput): string {
+  const parsed = parseRegistryServer(body.server)
+  const causes = checkCredential(body, parsed)
+  if (parsed.ok && causes.length === 0) return parsed.server
+  throw invalid(kind, causes, parsed.ok ? hintFor(causes) : parsed.hint)
+}
+
+/** Everything that is wrong with the fields that are there, also when others are missing or of a wrong type. */
+export function checkCredential(
+  body: { readonly [Name in keyof RegistryCredentialInput]?: unknown },
+  parsed = typeof body.server === 'string' ? parseRegistryServer(body.server) : undefined,
+): Cause[] {
+  const causes: Cause[] = []
+  const fault = (field: string, message: string): void =>
+    void causes.push({ field, reason: 'FieldValueInvalid', message })
+  if (parsed && !parsed.ok) fault('server', parsed.problem)
+  if (parsed?.ok && parsed.scheme === 'http' && body.allowInsecure !== true) {
+    fault('allowInsecure', `${parsed.server} uses HTTP, which sends the password in clear`)
+  }
+  if (typeof body.username === 'string' && /[:\p{Cc}]/u.test(body.username)) {
+    fault('username', 'a user name has no colon and no control characters')
+  }
+  return causes
+}
+
+const serverCause = (message: string): Cause => ({ field: 'server', reason: 'FieldValueInvalid', message })
+
+const hintFor = (causes: readonly Cause[]): string =>
+  causes.some((cause) => cause.field === 'allowInsecure')
+    ? 'use https, or allow it with "allowInsecure": true (--allow-insecure)'
+    : 'correct the fields named in details.causes'
+
+const exists = (server: string, namespace: string): ApiError =>
+  new ApiError('AlreadyExists', `registry credentials for "${server}" exist already in namespace "${namespace}"`, {
+    kind,
+    name: server,
+    hint: 'to overwrite them, send "replace": true (--replace)',
+  })
+
+const changed = (server: string): ApiError =>
+  new ApiError('Conflict', `registry credentials for "${server}" are not at that resourceVersion any more`, {
+    kind,
+    name: server,
+    hint: 'list them again and decide on what is there now',
+  })
+
+const altered = (server: string, cause: SealError): ApiError =>
+  new ApiError(
+    'InternalError',
+    `the stored credentials for "${server}" do not open: they were altered or moved outside the service`,
+    {
+      kind,
+      name: server,
+      hint: 'remove them and add them again, and find out who changed the data',
+      cause,
+    },
+  )

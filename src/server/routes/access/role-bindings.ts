@@ -1,0 +1,137 @@
+// Role bindings: one record per namespace and role; adding twice and removing what is not there change nothing.
+
+import type * as api from '../../../api/access/role-bindings.ts'
+import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.ts'
+import { type ApiError, type Cause, invalid, notFound } from '../../../api/errors.ts'
+import { defaultNamespace, devRole, isServiceAccountName, isUserName, realNamespace } from '../../../rules/names.ts'
+import type { RoleBindingRecord } from '../../../store/records/collections.ts'
+import { isFault } from '../../../store/store.ts'
+import { createInside } from '../../gate/namespace.ts'
+import { Answer, type HandlersOf, listing } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+
+const kind = 'rolebindings'
+const empty: RoleBindingRecord = { users: [], serviceAccounts: [], excludedUsers: [] }
+type ServiceAccounts = RoleBindingRecord['serviceAccounts']
+
+export function roleBindings(services: Services): HandlersOf<typeof api> {
+  const { collections, settings } = services
+  const bindings = collections.roleBindings
+  const aliases = settings.compat.namespaceAliases
+
+  const checkRole = (role: string): string => {
+    const real = realNamespace(role, aliases)
+    if (real === devRole) return real
+    throw notFound(kind, role, `the role that can be bound is ${devRole}`)
+  }
+
+  /** Decides on what is there now, again when somebody else was faster. Writes nothing when nothing changes. */
+  const change = async (
+    namespace: string,
+    role: string,
+    decide: (now: RoleBindingRecord) => RoleBindingRecord,
+  ): Promise<Answer<{ items: Subject[] }>> => {
+    for (;;) {
+      const entry = bindings.get(namespace, role)
+      const before = entry?.value ?? empty
+      const after = decide(before)
+      if (JSON.stringify(after) === JSON.stringify(before)) return new Answer(200, shown(before), true)
+      try {
+        if (entry) await bindings.update(entry, after)
+        else await createInside(services, namespace, bindings, role, after)
+        return new Answer(200, shown(after))
+      } catch (error) {
+        if (!isFault(error, 'Conflict') && !isFault(error, 'AlreadyExists') && !isFault(error, 'NotFound')) throw error
+      }
+    }
+  }
+
+  /** The subjects of a request, or all that is wrong with them. `mustExist`: also that the accounts are there. */
+  const subjectsOf = (input: SubjectsInput, mustExist: boolean): { users: string[]; accounts: ServiceAccounts } => {
+    const causes: Cause[] = []
+    const fault = (field: string, message: string, reason = 'FieldValueInvalid'): void =>
+      void causes.push({ field, reason, message })
+    const users = (input.users ?? []).map((name) => name.toLowerCase())
+    for (const [index, name] of users.entries()) {
+      if (!isUserName(name)) fault(`users.${index}`, `"${name}" is not an e-mail address`)
+    }
+    const accounts = (input.serviceaccounts ?? []).map((account, index) => {
+      const namespace = realNamespace(account.namespace, aliases)
+      const uid = collections.serviceAccounts.get(namespace, account.name)?.value.uid ?? ''
+      const field = `serviceaccounts.${index}`
+      if (!isServiceAccountName(account.name)) fault(field, `"${account.name}" is not a name for a service account`)
+      else if (mustExist && uid === '')
+        fault(field, `service account "${account.name}" not found in namespace "${namespace}"`, 'FieldValueNotFound')
+      return { name: account.name, namespace, uid }
+    })
+    if (users.length + accounts.length === 0) fault('users', 'neither users nor serviceaccounts are named')
+    if (causes.length > 0) throw invalid(kind, causes, 'correct the subjects named in details.causes')
+    return { users, accounts }
+  }
+
+  /** Without accounts that were deleted: one made again under the same name is another one. */
+  const shown = ({ users, serviceAccounts }: RoleBindingRecord): { items: Subject[] } => ({
+    items: [
+      ...users.map((name) => ({ kind: 'User' as const, name })),
+      ...serviceAccounts
+        .filter(({ name, namespace, uid }) => collections.serviceAccounts.get(namespace, name)?.value.uid === uid)
+        .map(({ name, namespace }) => ({ kind: 'ServiceAccount' as const, name, namespace })),
+    ],
+  })
+
+  return {
+    listRoleBindings: ({ params: { namespace } }) => ({
+      ...listing(bindings, namespace, ({ value, rev }) => ({
+        // The one role that can be bound.
+        name: devRole,
+        namespace,
+        subjects: shown(value).items,
+        resourceVersion: rev,
+      })),
+      isDerived: true,
+      // An account that was deleted has no role any more, and one that was made again under its name has not either.
+      beside: (told) => collections.serviceAccounts.view.subscribe(() => told([bindings.key(namespace, devRole)])),
+    }),
+
+    listSubjects: ({ params }) => shown(bindings.get(params.namespace, checkRole(params.role))?.value ?? empty),
+
+    async addSubjects({ params, body }) {
+      const role = checkRole(params.role)
+      const { users, accounts } = subjectsOf(body, true)
+      return change(params.namespace, role, (now) => ({
+        users: [...new Set([...now.users, ...users])].sort(),
+        serviceAccounts: [...without(now.serviceAccounts, accounts), ...accounts].sort(byPlace),
+        excludedUsers: now.excludedUsers.filter((name) => !users.includes(name)),
+      }))
+    },
+
+    async removeSubjects({ params, body }) {
+      const role = checkRole(params.role)
+      const { users, accounts } = subjectsOf(body, false)
+      const own = accounts.find(({ namespace, uid }) => namespace === params.namespace && uid !== '')
+      if (own) throw ownNamespace(own.name, params.namespace)
+      return change(params.namespace, role, (now) => ({
+        users: now.users.filter((name) => !users.includes(name)),
+        serviceAccounts: without(now.serviceAccounts, accounts),
+        excludedUsers:
+          params.namespace === defaultNamespace ? [...new Set([...now.excludedUsers, ...users])].sort() : [],
+      }))
+    },
+  }
+}
+
+const placeOf = ({ namespace, name }: { namespace: string; name: string }): string => `${namespace}/${name}`
+const byPlace = (a: ServiceAccounts[number], b: ServiceAccounts[number]): number => (placeOf(a) < placeOf(b) ? -1 : 1)
+const without = (from: ServiceAccounts, those: ServiceAccounts): ServiceAccounts => {
+  const places = new Set(those.map(placeOf))
+  return from.filter((each) => !places.has(placeOf(each)))
+}
+
+const ownNamespace = (name: string, namespace: string): ApiError => {
+  const message = `service account "${name}" has the role in its own namespace "${namespace}" as long as it exists`
+  return invalid(
+    kind,
+    [{ field: 'serviceaccounts', reason: 'FieldValueInvalid', message }],
+    'delete the account instead',
+  )
+}

@@ -1,0 +1,31 @@
+// A refused login: one message for the caller, the reason in the log, the token nowhere.
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import { ApiError } from '../../../api/errors.ts'
+import { createLog } from '../../../platform/log.ts'
+import type { Services } from '../../services.ts'
+import { tokens } from './tokens.ts'
+
+it('why a login was refused is logged, without the token', async () => {
+  const lines: string[] = []
+  const refused = new ApiError('Unauthorized', 'Unauthorized', {
+    cause: new Error('the ID token has no claim "email"'),
+  })
+  const given: unknown[] = []
+  const services = {
+    identity: {
+      verify: (...args: unknown[]) => {
+        given.push(...args)
+        return Promise.reject(refused)
+      },
+    },
+    log: createLog('warn', (line) => lines.push(line)),
+  } as unknown as Services
+  const { exchangeToken } = tokens(services)
+  const call = { body: { idToken: 'id-secret', accessToken: 'access-secret' }, now: new Date() }
+  await assert.rejects(async () => exchangeToken(call as Parameters<typeof exchangeToken>[0]), refused)
+  assert.deepEqual(given, ['id-secret', 'access-secret'])
+  assert.equal(lines.length, 1)
+  assert.match(lines[0] ?? '', /"level":"warn".*"reason":"the ID token has no claim \\"email\\""/)
+  assert.doesNotMatch(lines.join(), /secret/)
+})

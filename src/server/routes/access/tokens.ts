@@ -1,0 +1,28 @@
+// Logging in: what the identity provider says becomes a token of ours. Nothing of it is stored.
+
+import type * as api from '../../../api/access/tokens.ts'
+import { ApiError } from '../../../api/errors.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import type { HandlersOf } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+
+export function tokens({ identity, tokens: issuer, log }: Services): HandlersOf<typeof api> {
+  return {
+    async exchangeToken({ body, now }) {
+      const user = await identity.verify(body.idToken, body.accessToken).catch((error: unknown) => {
+        // The caller learns nothing from it; whoever connects a provider finds the cause here.
+        log.warn('a login was refused', { reason: reasonOf(error) })
+        throw error
+      })
+      const { token, expiresAt = now } = await issuer.issue(user)
+      log.info('a user logged in', { actor: user.name })
+      return { token, expiresAt: timestamp(expiresAt), user: { name: user.name, admin: user.admin } }
+    },
+  }
+}
+
+/** Names claims and what is wrong with them; never a token. */
+function reasonOf(error: unknown): string {
+  if (!(error instanceof ApiError)) return 'a fault of the service'
+  return error.cause instanceof Error ? error.cause.message : error.message
+}

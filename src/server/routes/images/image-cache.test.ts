@@ -1,0 +1,202 @@
+// The image cache over HTTP: what is refused for which node, what agents are told, and what their reports settle.
+import assert from 'node:assert/strict'
+import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import { after, before, describe, it } from 'node:test'
+import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../../test/support/tools/eventually.ts'
+import type { NodeCache, WantedCache } from '../../../api/images/image-cache.ts'
+
+const base = '/api/v1/namespaces/svc-default'
+const space = { quotaBytes: 1_000, usedBytes: 0 }
+let service: TestService
+let one: NodeStandIn
+before(async () => {
+  service = await startService()
+  for (const name of ['sonoma', 'ventura']) await addImage(service, name, 'amd64')
+  await addImage(service, 'silicon', 'arm64')
+  one = await startNode(service, { name: 'one', report: { cache: [], imageSpace: space } })
+  await startNode(service, { name: 'old' })
+  await startNode(service, { name: 'arm', report: { architecture: 'arm64', cache: [] } })
+})
+after(() => service[Symbol.asyncDispose]())
+
+const ask = async (image: string, verb: 'add' | 'remove', body: unknown) => {
+  const answer = await service.call('POST', `${base}/cache/images/${image}/${verb}`, { body, token: service.devToken })
+  assert.equal(answer.status, 207, answer.text)
+  return answer.body.items as { node: string; code: number; result: string; message: string }[]
+}
+const copies = async (image: string) => (await service.call('GET', `${base}/cache/images/${image}`)).body.nodes
+const lastTold = (): WantedCache | undefined =>
+  one.told.flatMap((message) => (message.type === 'CACHE' ? [message.cache] : [])).at(-1)
+const told = (wanted: WantedCache) => eventually(async () => assert.deepEqual(lastTold(), wanted))
+/** By node, as a page that stays open sees it. */
+function followCopies(signal: AbortSignal): Record<string, readonly string[]> {
+  const seen: Record<string, readonly string[]> = {}
+  const follow = async (): Promise<void> => {
+    const headers = { authorization: `Bearer ${service.devToken}` }
+    const { body } = await fetch(`${await service.listen()}${base}/cache/nodes?watch=true`, { headers, signal })
+    for await (const line of createInterface(Readable.fromWeb(body as never))) {
+      const { type, object } = JSON.parse(line) as { type: string; object: NodeCache }
+      if (type === 'BOOKMARK') continue
+      seen[object.name] = object.copies.map(({ image, state, progress }) =>
+        [image, state, progress?.percent].join(' ').trim(),
+      )
+    }
+  }
+  follow().catch((error: unknown) => signal.aborted || assert.fail(String(error)))
+  return seen
+}
+const cacheOf = (node = 'one') => service.services.collections.nodes.get('', node)?.value.cache
+const sonoma = { name: 'sonoma', recipe: 'sonoma' }
+
+describe('adding', () => {
+  it('is answered for each node by itself', async () => {
+    const items = await ask('sonoma', 'add', { nodes: ['one', 'old', 'arm', 'none'] })
+    assert.deepEqual(
+      items.map(({ node, code, result }) => [node, code, result]),
+      [
+        ['arm', 422, 'WrongArchitecture'],
+        ['none', 404, 'NotFound'],
+        ['old', 409, 'NotPossible'],
+        ['one', 202, 'Accepted'],
+      ],
+    )
+    await told({ images: [sonoma], drops: [] })
+    assert.deepEqual(await copies('sonoma'), [{ node: 'one', state: 'Pending', pinned: true }])
+    assert.equal((await ask('sonoma', 'add', { nodes: ['one'] }))[0]?.result, 'Unchanged')
+  })
+
+  it('by tag or everywhere means the nodes that it can concern', async () => {
+    assert.deepEqual(
+      (await ask('sonoma', 'add', { all: true })).map(({ node }) => node),
+      ['old', 'one'],
+    )
+    await service.call('POST', `${base}/nodes/arm/tag`, { body: { tag: 'ci' } })
+    for (const body of [{ tags: ['ci'] }, { tags: ['none'] }])
+      assert.equal((await service.call('POST', `${base}/cache/images/sonoma/add`, { body })).status, 404)
+    assert.equal((await service.call('POST', `${base}/cache/images/nothing/add`, { body: { all: true } })).status, 404)
+  })
+
+  it('shows what the agent says, and is written only when that is something else', async () => {
+    const key = 'recipe:sonoma'
+    await one.report({ cache: [{ key, state: 'Fetching', percent: 35 }] })
+    const copy = { node: 'one', pinned: true }
+    assert.deepEqual(await copies('sonoma'), [{ ...copy, state: 'Fetching', progress: { percent: 35 } }])
+    await one.report({ cache: [{ key, state: 'Failed', problem: 'no network' }] })
+    assert.deepEqual(await copies('sonoma'), [{ ...copy, state: 'Failed', errorMessage: 'no network' }])
+    const usedAt = '2026-11-15T09:00:00Z'
+    await one.report({ cache: [{ key, state: 'Ready', bytes: 800, usedAt }] })
+    const ready = { ...copy, state: 'Ready', bytes: 800, spaceUsed: '800', lastUsed: usedAt }
+    assert.deepEqual(await copies('sonoma'), [ready])
+    const rev = service.services.collections.nodes.view.revOf()
+    await one.report({ imageSpace: { quotaBytes: 1_010, usedBytes: 800 } })
+    assert.equal(service.services.collections.nodes.view.revOf(), rev)
+    const { body } = await service.call('GET', `${base}/cache/images`)
+    assert.deepEqual(
+      body.items.map((item: { name: string }) => item.name),
+      ['sonoma'],
+    )
+  })
+
+  it('is refused where what is kept would not fit', async () => {
+    const { images } = service.services.collections
+    const entry = images.get('', 'ventura')
+    assert.ok(entry)
+    await images.update(entry, { ...entry.value, spaceUsedBytes: 300 })
+    const [refused] = await ask('ventura', 'add', { nodes: ['one'] })
+    assert.deepEqual([refused?.code, refused?.result], [409, 'NoSpace'])
+    assert.match(refused?.message ?? '', /would take 1\.1K, more than its quota of 1\.0K/)
+  })
+})
+
+describe('what is kept', () => {
+  it('follows an image that changes, and forgets one that is deleted', async () => {
+    const { images } = service.services.collections
+    const stop = new AbortController()
+    const watched = followCopies(stop.signal)
+    const onOne = (copies: readonly string[]) => eventually(() => assert.deepEqual(watched.one, copies))
+    const entry = await images.create('', 'moving', {
+      ...(images.get('', 'sonoma')?.value as never as object),
+      ...{ name: 'moving', recipe: undefined, content: `sha256:${'a'.repeat(64)}` },
+    } as never)
+    await ask('moving', 'add', { nodes: ['one'] })
+    await told({ images: [sonoma, { name: 'moving', content: `sha256:${'a'.repeat(64)}` }], drops: [] })
+    await onOne(['moving Pending', 'sonoma Ready'])
+    await one.report({
+      cache: [
+        { key: 'recipe:sonoma', state: 'Ready' },
+        { key: `sha256:${'a'.repeat(64)}`, state: 'Fetching', percent: 7 },
+      ],
+    })
+    await onOne(['moving Fetching 7', 'sonoma Ready'])
+    await images.update(entry, { ...entry.value, content: `sha256:${'b'.repeat(64)}` })
+    await told({ images: [sonoma, { name: 'moving', content: `sha256:${'b'.repeat(64)}` }], drops: [] })
+    // The copy is one of what it was.
+    await onOne(['moving Pending', 'sonoma Ready'])
+    assert.equal((await service.call('DELETE', `${base}/images/moving`)).status, 200)
+    await told({ images: [sonoma], drops: [] })
+    await one.report()
+    assert.deepEqual(Object.keys(cacheOf()?.pins ?? {}), ['sonoma'])
+    await onOne(['sonoma Ready'])
+    stop.abort()
+  })
+
+  it('is told anew when an agent connects', async () => {
+    one.disconnect()
+    one.connect()
+    await eventually(async () => {
+      const hello = one.told.findLast((message) => message.type === 'HELLO')
+      assert.deepEqual(hello?.type === 'HELLO' && hello.cache, { images: [sonoma], drops: [] })
+    })
+  })
+})
+
+describe('removing', () => {
+  it('is refused while a VM uses it, also by another name of the same content', async () => {
+    await using _ = startScheduler(service)
+    const body = { image: 'sonoma', name: 'user', node: 'one' }
+    assert.equal((await service.call('POST', `${base}/vms`, { body })).status, 201)
+    const [used] = await ask('sonoma', 'remove', { nodes: ['one'] })
+    assert.deepEqual([used?.code, used?.message], [409, 'VMs on it use the image: svc-default/user'])
+    assert.equal((await service.call('DELETE', `${base}/vms/user`)).status, 200)
+    assert.equal((await service.call('POST', `${base}/images/sonoma/copy`, { body: { name: 'twin' } })).status, 202)
+    const [kept] = await ask('twin', 'remove', { all: true })
+    assert.deepEqual([kept?.code, kept?.message], [409, 'it is kept there for sonoma, which has the same content'])
+  })
+
+  it('is told to the agent until it says that the copy is gone', async () => {
+    assert.deepEqual((await ask('ventura', 'remove', { nodes: ['one'] }))[0]?.result, 'NotFound')
+    assert.deepEqual((await ask('sonoma', 'remove', { all: true }))[0]?.message, 'it is being removed')
+    await told({ images: [], drops: ['recipe:sonoma'] })
+    assert.equal((await copies('sonoma'))[0].state, 'Removing')
+    await one.report({ busyPorts: [99] })
+    assert.deepEqual(cacheOf(), { pins: {}, drops: ['recipe:sonoma'] })
+    await one.report({ cache: [] })
+    assert.deepEqual([cacheOf(), await copies('sonoma')], [{ pins: {}, drops: [] }, []])
+    assert.deepEqual(await ask('sonoma', 'remove', { all: true }), [])
+  })
+})
+
+describe('peers', () => {
+  it('are nodes that serve, have the image and are there; each gets secrets of its own', async () => {
+    const content = `sha256:${'c'.repeat(64)}`
+    const find = async () =>
+      (await service.call('POST', '/api/v1/agent/peers', { token: one.token, body: { content } })).body.peers
+    const serving = { cache: [{ key: content, state: 'Ready' as const }], peerPort: 4_711, ip: '10.0.0.9' }
+    const other = await startNode(service, { name: 'other', report: serving })
+    await one.report(serving)
+    const [peer, ...more] = await find()
+    assert.deepEqual([more, peer.node, peer.ip, peer.port], [[], 'other', '10.0.0.9', 4_711])
+    const uidOf = (name: string) => service.services.collections.nodes.get('', name)?.value.uid
+    assert.equal(peer.uid, uidOf('other'))
+    assert.equal(peer.identity.replace(/^\d+\./, ''), uidOf('one'))
+    other.disconnect()
+    await eventually(async () => assert.deepEqual(await find(), []))
+    const body = { ...service.services.collections.nodes.get('', 'one')?.value.report }
+    const answer = await service.call('POST', '/api/v1/agent/node', { token: one.token, body })
+    assert.equal(Object.keys(answer.body.peerSecrets).length, 3)
+    assert.ok(!service.logLines.join().includes(Object.values(answer.body.peerSecrets)[0] as string))
+  })
+})

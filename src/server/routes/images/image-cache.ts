@@ -1,0 +1,198 @@
+// Copies of images on nodes: what is there, and what somebody wants to be there. A wish stands in the node's record; the
+// agent hears of it, and its reports say what came of it.
+import { ApiError, badRequest, notFound } from '../../../api/errors.ts'
+import type * as api from '../../../api/images/image-cache.ts'
+import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.ts'
+import { displayName } from '../../../auth/principal.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { isImageReference } from '../../../rules/image-reference.ts'
+import { roughSize } from '../../../rules/sizes.ts'
+import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../../store/records/fleet-records.ts'
+import { changeNode } from '../../../store/records/vms.ts'
+import { Answer, type HandlersOf } from '../../handlers.ts'
+import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
+import type { Services } from '../../services.ts'
+
+/** More would make the records of nodes large, and no node holds so many. */
+const mostPins = 100
+
+type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCache }
+
+export function imageCache(services: Services): HandlersOf<typeof api> {
+  const { collections } = services
+  const { images, nodes } = collections
+
+  /** Of one in a registry there is no more than what nodes have of it. */
+  const cached = (namespace: string, name: string): Cacheable => {
+    const pulled = isImageReference(name) && pulledOn(nodesOf(namespace)).find((each) => each.name === name)
+    return pulled || existing(name)
+  }
+  const existing = (name: string): ImageRecord => {
+    const found = images.get('', name)?.value
+    if (found) return found
+    throw notFound('images', name.slice(0, 200), 'svc3 image list shows what is there')
+  }
+  const nodesOf = (namespace: string): NodeRecord[] =>
+    nodes.view
+      .range()
+      .map(({ value }) => value)
+      .filter((node) => node.namespace === namespace)
+
+  /** Names that are no nodes are kept: each gets its own answer. Of tags and all, those nodes that it is about. */
+  const chosen = (
+    namespace: string,
+    { nodes: named = [], tags = [], all = false }: NodeSelection,
+    isMeant: (node: NodeRecord) => boolean,
+  ): string[] => {
+    const found = nodesOf(namespace).filter((node) => all || node.tags.some((tag) => tags.includes(tag)))
+    return [...new Set([...named, ...found.filter(isMeant).map(({ name }) => name)])].toSorted()
+  }
+
+  /** On each of the nodes, by a compare-and-set of its own. */
+  async function onEach(
+    namespace: string,
+    names: readonly string[],
+    judge: (node: NodeRecord) => Verdict,
+  ): Promise<Answer<{ items: NodeResult[] }>> {
+    const items: NodeResult[] = []
+    for (const name of names) {
+      let verdict: Verdict = missing
+      await changeNode(collections, name, (node) => {
+        verdict = node.namespace === namespace ? judge(node) : missing
+        return verdict.cache && { ...node, cache: verdict.cache }
+      })
+      const { code, result, message } = verdict
+      items.push({ node: name, code, result, message })
+    }
+    return new Answer(
+      207,
+      { items },
+      items.every(({ code }) => code !== 202),
+    )
+  }
+
+  /** What the pinned images of a node take: as it has told, or at least what their content takes here. */
+  const pinnedBytes = ({ report }: NodeRecord, names: readonly string[]): number => {
+    const bytes = new Map<string, number>()
+    for (const name of names) {
+      const image = images.get('', name)?.value
+      const key = image && cacheKeyOf(image)
+      if (!image || key === undefined) continue
+      const copy = report?.cache?.find((each) => each.key === key)
+      bytes.set(key, copy?.bytes ?? image.spaceUsedBytes ?? 0)
+    }
+    return [...bytes.values()].reduce((sum, each) => sum + each, 0)
+  }
+
+  return {
+    listCachedImages({ params: { namespace } }) {
+      const there = nodesOf(namespace)
+      const known: Cacheable[] = images.view.range().map(({ value }) => value)
+      const all = [...known, ...pulledOn(there)].map((image) => cachedImage(image, there))
+      return { items: all.filter((image) => image.nodes.length > 0) }
+    },
+
+    listNodeCaches: ({ params: { namespace } }) => listedCaches(collections, namespace),
+
+    getCachedImage: ({ params: { namespace, image } }) => cachedImage(cached(namespace, image), nodesOf(namespace)),
+
+    addCachedImage({ params: { namespace, image: name }, body, principal, now }) {
+      checkSelection(body)
+      const image = existing(name)
+      const key = cacheKeyOf(image)
+      if (key === undefined)
+        throw new ApiError('Conflict', `image "${name}" has no content yet: it is ${image.state ?? 'Ready'}`, {
+          kind: 'images',
+          name,
+          hint: `svc3 image list ${name} shows how far it is`,
+        })
+      const pin = { by: displayName(principal), at: timestamp(now) }
+      const names = chosen(namespace, body, ({ report }) => report?.architecture === image.architecture)
+      if (names.length === 0) throw noNode(namespace, image, body)
+      return onEach(namespace, names, (node) => {
+        const refusal = unfit(node, image)
+        if (refusal) return refusal
+        const { pins, drops } = node.cache ?? noCache
+        const state = copyOn(node, image)?.state
+        if (pins[name]) return unchanged(state === 'Ready' ? 'it is there already' : 'it is being fetched already')
+        const pinned = [...Object.keys(pins), name]
+        if (pinned.length > mostPins)
+          return { code: 409, result: 'NoSpace', message: `${mostPins} images are kept on it already; remove some` }
+        const [quota, needed] = [node.report?.imageSpace?.quotaBytes ?? Infinity, pinnedBytes(node, pinned)]
+        if (needed > quota) {
+          const message = `the images that it keeps would take ${roughSize(needed)}, more than its quota of ${roughSize(quota)}; remove others, or raise --image-quota of its agent`
+          return { code: 409, result: 'NoSpace', message }
+        }
+        const message = state === 'Ready' ? 'it is there, and stays' : fetching(node)
+        const cache = { pins: { ...pins, [name]: pin }, drops: drops.filter((each) => each !== key) }
+        return { code: 202, result: 'Accepted', message, cache }
+      })
+    },
+
+    removeCachedImage({ params: { namespace, image: name }, body }) {
+      checkSelection(body)
+      const image = cached(namespace, name)
+      const key = cacheKeyOf(image)
+      const names = chosen(namespace, body, (node) => copyOn(node, image) !== undefined)
+      return onEach(namespace, names, (node) => {
+        const { pins, drops } = node.cache ?? noCache
+        const copy = copyOn(node, image)
+        if (!copy) return { code: 404, result: 'NotFound', message: 'a copy of it was not found there' }
+        if (copy.state === 'Removing') return unchanged('it is being removed already')
+        const users = vmsOn(collections, node).filter((each) => each.key === key)
+        if (users.length > 0) {
+          const message = `VMs on it use the image: ${users.map(({ vm }) => vm).join(', ')}`
+          return { code: 409, result: 'InUse', message: message.slice(0, 1_000) }
+        }
+        const { [name]: _, ...others } = pins
+        const sharers = Object.keys(others).filter((other) => keyOfName(other) === key)
+        if (sharers.length > 0) {
+          const message = `it is kept there for ${sharers.join(', ')}, which has the same content`
+          return copy.pinned
+            ? { code: 202, result: 'Accepted', message, cache: { pins: others, drops } }
+            : { code: 409, result: 'InUse', message }
+        }
+        const hasCopy = key !== undefined && node.report?.cache?.some((each) => each.key === key)
+        const cache = { pins: others, drops: hasCopy ? [...drops, key] : drops }
+        return { code: 202, result: 'Accepted', message: removing(node), cache }
+      })
+    },
+  }
+
+  function keyOfName(name: string): string | undefined {
+    const image = images.get('', name)?.value
+    return image && cacheKeyOf(image)
+  }
+}
+
+function checkSelection({ nodes = [], tags = [], all = false }: NodeSelection): void {
+  if (all || nodes.length > 0 || tags.length > 0) return
+  const message = 'one of nodes, tags and all says which nodes'
+  const advice = 'send {"nodes": ["NAME"]}, {"tags": ["TAG"]} or {"all": true}'
+  throw badRequest([{ field: 'nodes', reason: 'FieldValueRequired', message }], advice)
+}
+
+function noNode(namespace: string, { architecture }: ImageRecord, { tags = [], all }: NodeSelection): ApiError {
+  const what = all ? '' : ` and tag "${tags.join('" or "').slice(0, 200)}"`
+  return new ApiError('NotFound', `a node of type ${architecture}${what} was not found in namespace "${namespace}"`, {
+    kind: 'nodes',
+    hint: `svc3 node list -n ${namespace} -o wide shows nodes, their types and tags`,
+  })
+}
+
+const missing: Verdict = { code: 404, result: 'NotFound', message: 'the node was not found in the namespace' }
+const unchanged = (message: string): Verdict => ({ code: 200, result: 'Unchanged', message })
+const fetching = ({ isReady }: NodeRecord): string =>
+  isReady ? 'it is being fetched' : 'its agent is not connected; it is fetched when that is back'
+const removing = ({ isReady }: NodeRecord): string =>
+  isReady ? 'it is being removed' : 'its agent is not connected; it is removed when that is back'
+
+function unfit({ report }: NodeRecord, image: ImageRecord): Verdict | undefined {
+  if (!report) return { code: 409, result: 'NotPossible', message: 'its agent has not reported yet; try again' }
+  if (report.architecture !== image.architecture) {
+    const message = `its VMs are ${report.architecture}, and the image is ${image.architecture}`
+    return { code: 422, result: 'WrongArchitecture', message }
+  }
+  if (!report.cache) return { code: 409, result: 'NotPossible', message: 'its agent is too old for this; update it' }
+  return undefined
+}

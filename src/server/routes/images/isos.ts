@@ -1,0 +1,47 @@
+// ISOs: copied, uploaded, described, downloaded, deleted. They belong to the cluster.
+import type * as api from '../../../api/images/isos.ts'
+import { displayName } from '../../../auth/principal.ts'
+import { Answer, type HandlersOf } from '../../handlers.ts'
+import { openImageContents } from '../../images/contents.ts'
+import { ImageStore } from '../../images/store.ts'
+import { receiveImage } from '../../images/uploads.ts'
+import type { Services } from '../../services.ts'
+import { newName } from './images.ts'
+
+const noun = 'isos'
+
+export function isos(services: Services): HandlersOf<typeof api> {
+  const { collections, isoUses, content } = services
+  const contents = openImageContents(content)
+  const parts = { noun, word: 'ISO', command: 'iso', collection: collections.isos, uses: isoUses } as const
+  const store = new ImageStore({ ...parts, contents })
+
+  return {
+    listIsos: () => store.listed(),
+
+    getIso: ({ params: { iso } }) => store.shown(store.existing(iso)),
+
+    async copyIso({ params: { namespace, iso }, body, principal, now, requestKey }) {
+      const to = { name: newName(body), description: body.description }
+      const owner = displayName(principal)
+      const { entry, isRepeated } = await store.copy(iso, to, { namespace, owner, now, requestKey })
+      return new Answer(202, store.shown(entry), isRepeated)
+    },
+
+    describeIso: async ({ params: { iso }, body: { description }, now }) =>
+      store.shown(await store.describe(iso, description, now)),
+
+    deleteIso: ({ params: { iso } }) => store.remove(iso),
+
+    downloadIso: ({ params: { iso } }) => store.download(iso),
+
+    uploadIso: ({ params: { namespace }, upload, principal, now, requestKey }) =>
+      receiveImage(services, {
+        store,
+        upload,
+        noun,
+        asked: { namespace, owner: displayName(principal), now, requestKey },
+        take: contents.importFile,
+      }),
+  }
+}

@@ -1,0 +1,254 @@
+// Images of registries at the server: looked at once with the credentials of the namespace, refused in words that help,
+// pulled into the cluster in the background.
+import assert from 'node:assert/strict'
+import { hash, randomBytes } from 'node:crypto'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type RegistryProcess, registryUser, startRegistry } from '../../../../test/support/processes/registry.ts'
+import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import { makeSmallImage, type SmallImage } from '../../../../test/support/rigs/small-image.ts'
+import { startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
+import { putTart } from '../../../../test/support/stand-ins/tart.ts'
+import { eventually } from '../../../../test/support/tools/eventually.ts'
+import { pullImages } from '../../../controllers/pull-images.ts'
+import { restoreDisk } from '../../../images/restore.ts'
+import { isWhole, putManifest, readManifest } from '../../../images/stored-manifests.ts'
+import { copy } from '../../../oci/copy.ts'
+import { imageSource } from '../../../oci/image-target.ts'
+import { ociConfigType, ociManifestType, rawManifest } from '../../../oci/oci-manifest.ts'
+import { openRegistry, type Registry } from '../../../oci/registry/registry.ts'
+import type { Loop } from '../../../platform/loop.ts'
+import { createPulls } from '../../remotes/image-pulls.ts'
+
+const base = '/api/v1/namespaces/svc-default'
+const mib = 2 ** 20
+const tartDisk = Buffer.concat([randomBytes(mib), Buffer.alloc(mib)])
+let folder: string
+let small: SmallImage
+let process: RegistryProcess
+let service: TestService
+let pulls: Loop
+let connected: Registry
+
+before(async () => {
+  folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-registry-images-'))
+  process = await startRegistry({ folder: path.join(folder, 'registry'), hasPassword: true })
+  small = await makeSmallImage(path.join(folder, 'image'), 2)
+  connected = openRegistry({
+    server: process.server,
+    allowInsecure: true,
+    credentials: registryUser,
+    policy: { allowPrivate: false, allowLoopback: true },
+  })
+  await publish(small.digest, 'v1')
+  await publish(await putManifest(small.store, { ...small.manifest, architecture: 'amd64' }), 'intel')
+  await putTart(connected.repository('team/image'), 'tart', { disk: tartDisk, layerBytes: mib })
+  await putStranger()
+  const ca = { 'lost.example.com': path.join(folder, 'lost.crt') }
+  service = await startService({ settings: { registries: { allowPrivate: true, allowLoopback: true, ca } } })
+  pulls = pullImages(service.services, createPulls(service.services))
+})
+after(async () => {
+  await pulls.stop()
+  await service[Symbol.asyncDispose]()
+  connected.close()
+  await process.kill()
+  await fs.rm(folder, { recursive: true, force: true })
+})
+
+const publish = (digest: string, tag: string) =>
+  copy(
+    { target: imageSource(small.store), reference: digest },
+    { target: connected.repository('team/image'), reference: tag },
+  )
+
+/** What other programs keep in registries. */
+async function putStranger(): Promise<void> {
+  const target = connected.repository('team/image')
+  const bytes = Buffer.from('{}')
+  const digest = `sha256:${hash('sha256', bytes)}`
+  const config = { mediaType: ociConfigType, digest, size: bytes.length }
+  const manifest = rawManifest(
+    ociManifestType,
+    Buffer.from(JSON.stringify({ schemaVersion: 2, mediaType: ociManifestType, config, layers: [config] })),
+  )
+  await target.put(config, {
+    async *open() {
+      yield bytes
+    },
+  })
+  await target.finish(manifest, 'stranger')
+}
+
+const image = (tag: string): string => `${process.host}/team/image:${tag}`
+const deploy = (name: string, more: object = {}, at = service): Promise<Answer> =>
+  at.call('POST', `${base}/vms?wait=false`, { body: { image: name, ...more } })
+const credentials = (password: string, at = service): Promise<Answer> =>
+  at.call('POST', `${base}/secrets/registrycredentials/add`, {
+    body: { server: process.server, username: registryUser.username, password, allowInsecure: true, replace: true },
+  })
+const pull = (name: string, body: object = {}): Promise<Answer> =>
+  service.call('POST', `${base}/remoteimages/${encodeURIComponent(name)}/pull`, { body })
+
+describe('a deployment from a registry', () => {
+  it('is refused with what to do next, and leaves nothing behind', async () => {
+    const refused = async (status: number, words: RegExp, name: string, at = service): Promise<void> => {
+      const { status: actual, body, text } = await deploy(name, {}, at)
+      assert.equal(actual, status, text)
+      assert.match(`${body.message} ${body.hint}`, words)
+      assert.doesNotMatch(text, /canary/)
+    }
+    const plain =
+      /no credentials for the registry .* in the namespace "svc-default".* svc3 regcred add http:.*--allow-insecure/
+    await refused(409, plain, image('v1'))
+    await refused(409, /lost\.crt, cannot be read \(ENOENT\).*registries\.ca/, 'lost.example.com/team/image:v1')
+    await credentials('canary-wrong')
+    await refused(
+      409,
+      /with the credentials of the namespace "svc-default".*does not let us in.*regcred add/,
+      image('v1'),
+    )
+    await credentials(registryUser.password)
+    await refused(404, /not found/, image('none'))
+    await refused(422, /it is for amd64, not arm64/, image('intel'))
+    await refused(422, /it is no image of a virtual machine/, image('stranger'))
+    await refused(422, /has an empty part/, `${process.host}/team//x`)
+    await refused(422, /contains user info/, `user:canary@${process.host}/team/image`)
+    await refused(503, /no registry answers there|can be reached/, '127.0.0.1:9/team/image')
+    await using strict = await startService({ plainHttp: false })
+    await credentials(registryUser.password, strict)
+    await refused(422, /no address that may be connected to/, image('v1'), strict)
+    await refused(422, /no address that may be connected to/, '169.254.169.254/team/image', strict)
+    assert.deepEqual(service.services.collections.vms.list(), [])
+    assert.deepEqual(service.services.collections.vmSecrets.list(), [])
+    assert.doesNotMatch((await service.call('GET', `${base}/events`)).text, /canary/)
+    assert.ok(!service.logLines.some((line) => line.includes('canary')))
+  })
+
+  it('is estimated by what the registry has, refused as it would be, and said to be unknown where nobody answers', async () => {
+    const estimate = (name: string) => service.call('POST', `${base}/vms/estimate`, { body: { image: name } })
+    const { status, body } = await estimate(image('tart'))
+    assert.deepEqual([status, body.architecture, body.os, body.size], [200, 'arm64', 'macos', '2M'])
+    assert.match(body.spaceUsed, /^\d/)
+    assert.deepEqual([(await estimate(image('none'))).status, (await estimate(image('intel'))).status], [404, 422])
+    const away = await estimate('127.0.0.1:9/team/image')
+    assert.deepEqual([away.status, away.body.size], [200, undefined])
+    assert.match(away.body.imageProblem, /127\.0\.0\.1:9/)
+    assert.match(away.body.message, /; but the image is not known: image "127\.0\.0\.1:9\/team\/image/)
+  })
+
+  it('stands for one manifest: its node alone is told how to reach it', async () => {
+    await using _ = startScheduler(service)
+    const { digest } = await publish(small.digest, 'v1')
+    const pinned = `${process.host}/team/image@${digest}`
+    const empty = await startNode(service, { name: 'empty', report: { architecture: 'arm64', cpu: 64 } })
+    const cache = [{ key: small.digest, state: 'Ready', pulled: { reference: pinned, sizeBytes: 2 ** 30 } }] as const
+    const full = await startNode(service, {
+      name: 'full',
+      report: { architecture: 'arm64', images: [pinned], cache: [...cache] },
+    })
+    const config = { name: 'from-registry', image: image('v1'), cpu: 1 }
+    assert.equal((await service.call('POST', `${base}/vmconfigs`, { body: config })).status, 201)
+    const answer = await service.call('POST', `${base}/vms`, { body: { vmConfig: 'from-registry', name: 'one' } })
+    assert.equal(answer.status, 201, answer.text)
+    assert.deepEqual([answer.body.image, answer.body.node], [image('v1'), 'full'])
+    const [told] = full.told.flatMap((message) => (message.type === 'VM' ? [message.vm] : []))
+    assert.deepEqual(told?.image, { name: image('v1'), reference: pinned })
+    const login = (token: string) => service.call('GET', `/api/v1/agent/vms/${answer.body.uid}/registry`, { token })
+    const given = await login(full.token)
+    assert.deepEqual([given.status, given.body.credentials], [200, registryUser])
+    assert.equal((await login(empty.token)).status, 404)
+    const commit = await service.call('POST', `${base}/vms/one/commit`)
+    assert.deepEqual([commit.status, /svc3 vm push one .*svc3 vm save one/.test(commit.body.hint)], [422, true])
+    const shown = await service.call('GET', `${base}/cache/images`)
+    assert.deepEqual(shown.body.items[0].name, pinned)
+    const at = `${base}/cache/images/${encodeURIComponent(pinned)}`
+    const removed = await service.call('POST', `${at}/remove`, { body: { all: true } })
+    assert.deepEqual(removed.body.items[0].message, 'VMs on it use the image: svc-default/one')
+  })
+})
+
+describe('a pull from a registry', () => {
+  const settled = (name: string): Promise<void> =>
+    eventually(async () => {
+      const { state } = (await service.call('GET', `${base}/images/${name}`)).body
+      assert.notEqual(state, 'Updating')
+    })
+
+  it('brings ours and those of tart into the cluster, byte for byte', async () => {
+    assert.equal((await pull(image('v1'), { name: 'ours' })).status, 202)
+    await settled('ours')
+    const { body: ours } = await service.call('GET', `${base}/images/ours`)
+    assert.deepEqual([ours.state, ours.checksum, ours.source, ours.type], ['Ready', small.digest, image('v1'), 'arm64'])
+    assert.ok(await isWhole(service.services.content, small.digest))
+    const begun = await pull(image('tart'))
+    assert.deepEqual([begun.status, begun.body.name], [202, 'image'])
+    await settled('image')
+    const { content } = service.services
+    const { checksum } = (await service.call('GET', `${base}/images/image`)).body
+    const file = path.join(folder, 'tart.raw')
+    await restoreDisk(await readManifest(content, checksum), content, file)
+    assert.ok((await fs.readFile(file)).equals(tartDisk))
+    const { body: intel } = await pull(image('intel'), { name: 'intel' })
+    assert.equal(intel.type, 'amd64')
+    await settled('intel')
+  })
+
+  it('is refused at once like a deployment', async () => {
+    assert.equal((await pull(image('none'))).status, 404)
+    assert.equal((await pull(image('v1'), { name: 'ours' })).status, 409)
+    assert.equal((await pull('nowhere.invalid/image')).status, 404)
+  })
+
+  it('is Failed with the cause, and nothing to deploy, when a byte of it is wrong', async () => {
+    const other = await makeSmallImage(path.join(folder, 'other'), 2)
+    const target = connected.repository('team/broken')
+    await copy({ target: imageSource(other.store), reference: other.digest }, { target, reference: 'v1' })
+    const [{ digest = '' } = {}] = other.manifest.layers[0]?.chunks ?? []
+    const hex = digest.slice('sha256:'.length)
+    const file = path.join(folder, 'registry/data/docker/registry/v2/blobs/sha256', hex.slice(0, 2), hex, 'data')
+    await fs.writeFile(
+      file,
+      (await fs.readFile(file)).map((byte) => byte ^ 1),
+    )
+    await pull(`${process.host}/team/broken:v1`)
+    await settled('broken')
+    const { body } = await service.call('GET', `${base}/images/broken`)
+    assert.deepEqual([body.state, body.checksum], ['Failed', undefined])
+    assert.match(body.errorMessage, /is damaged and must be fetched again/)
+    assert.ok(!(await service.services.content.has(digest)))
+    assert.equal((await deploy('broken')).status, 409)
+  })
+
+  it('may be from a remote that is a repository: its tags are the images', async () => {
+    const open = await startRegistry({ folder: path.join(folder, 'open') })
+    const registry = openRegistry({
+      server: open.server,
+      allowInsecure: true,
+      policy: { allowPrivate: false, allowLoopback: true },
+    })
+    const target = registry.repository('public/macos')
+    await copy({ target: imageSource(small.store), reference: small.digest }, { target, reference: 'sonoma' })
+    registry.close()
+    const url = `oci://${open.host}/public/macos`
+    await using other = await startService({ settings: { remotes: [{ name: 'hub', url, allowInsecure: true }] } })
+    const loop = pullImages(other.services, createPulls(other.services))
+    try {
+      const { body } = await other.call('GET', `${base}/remoteimages`)
+      assert.deepEqual(
+        body.items.map(({ name, type }: Record<string, string>) => [name, type]),
+        [['sonoma', 'arm64']],
+      )
+      assert.equal((await other.call('POST', `${base}/remoteimages/hub%2Fsonoma/pull`, { body: {} })).status, 202)
+      await eventually(async () => {
+        const { body: shown } = await other.call('GET', `${base}/images/sonoma`)
+        assert.deepEqual([shown.state, shown.checksum], ['Ready', small.digest], JSON.stringify(shown))
+      })
+    } finally {
+      await loop.stop()
+      await open.kill()
+    }
+  })
+})

@@ -1,0 +1,175 @@
+// Uploads that can go on: begun, continued, finished into an image or an ISO, or abandoned.
+import fs from 'node:fs/promises'
+import { ApiError, invalid, notFound, success } from '../../../api/errors.ts'
+import type { Image } from '../../../api/images/images.ts'
+import type * as api from '../../../api/images/uploads.ts'
+import { callerKey, displayName, type Principal } from '../../../auth/principal.ts'
+import { BadDiskError } from '../../../images/qcow2/header.ts'
+import { DiskFullError, temporaryName } from '../../../images/temporary-files.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { failpoint } from '../../../platform/failpoint.ts'
+import { expiryOf } from '../../../rules/retention.ts'
+import { isReady } from '../../../store/records/fleet-records.ts'
+import { leavePlace, takePlace } from '../../cluster/forward-request.ts'
+import { Answer, type HandlersOf } from '../../handlers.ts'
+import { refusalOf, takeIn } from '../../images/intake.ts'
+import { imageKinds } from '../../images/kinds.ts'
+import { problemsOf } from '../../images/uploads.ts'
+import type { Services } from '../../services.ts'
+import { type PartialUpload, PartialUploads } from '../../transfer/partial-uploads.ts'
+import { diskFull } from '../../transfer/uploads.ts'
+
+const noun = 'uploads'
+
+export function uploads(services: Services): HandlersOf<typeof api> {
+  const { partialUploads, ending, uploads: temporary } = services
+  const kinds = imageKinds(services)
+  /** One end at a time for each. */
+  const finishing = new Map<string, Promise<Image | Answer<Image>>>()
+
+  async function existing(id: string, namespace: string, principal: Principal): Promise<PartialUpload> {
+    const found = await partialUploads.find(id, callerKey(principal))
+    if (found?.namespace === namespace) return found
+    throw notFound(noun, id.slice(0, 200), 'it ended, or is another one’s: begin again')
+  }
+
+  const shown = async ({ id, kind, name, size, updatedAt }: PartialUpload): Promise<api.Upload> => ({
+    id,
+    kind,
+    name,
+    size,
+    offset: await partialUploads.offset(id),
+    expiresAt: timestamp(expiryOf('upload', updatedAt)),
+  })
+
+  async function finish(upload: PartialUpload, owner: string, now: Date, sha256: string | undefined) {
+    const { id, kind, name, size, type = 'amd64', firmware, os, description = '', namespace } = upload
+    const { store, noun: made, take } = kinds[kind]
+    const requestKey = `upload ${id}`
+    const asked = { namespace, owner, now, requestKey }
+    const before = upload.isDone ? store.existing(name) : undefined
+    if (before?.value.requestKey === requestKey && isReady(before.value))
+      return new Answer(201, store.shown(before), true)
+    const offset = await partialUploads.offset(id)
+    if (offset !== size)
+      throw new ApiError('Conflict', `${offset} of ${size} bytes of the upload are there`, {
+        kind: noun,
+        name: id,
+        hint: 'send the rest first',
+      })
+    if (sha256 !== undefined && (await partialUploads.digest(id, ending)) !== sha256) {
+      await partialUploads.remove(id)
+      const message = 'what arrived is not what was sent: its sha256 is another'
+      throw invalid(noun, [{ field: 'sha256', reason: 'FieldValueInvalid', message }], 'send all of it again')
+    }
+    failpoint('upload.received')
+    const { entry, isRepeated } = await store.create(
+      {
+        name,
+        description,
+        architecture: type,
+        ...(kind === 'image' && os !== undefined && { os }),
+        sizeBytes: size,
+        state: 'Updating',
+        progress: { percent: 0, bytes: 0 },
+        source: 'upload',
+        sourceType: 'userUpload',
+      },
+      asked,
+    )
+    if (isRepeated) return new Answer(201, store.shown(entry), true)
+    // By a second name of the file: cut off here, all that was sent is still there.
+    const file = await temporaryName(temporary.folder)
+    try {
+      failpoint('upload.recorded')
+      using _ = temporary.hold()
+      await fs.link(partialUploads.file(id), file)
+      const stored = (): void => failpoint('upload.stored')
+      const ready = await takeIn(services, {
+        store,
+        entry,
+        firmware,
+        signal: ending,
+        stored,
+        take: (options) => take(file, options),
+      })
+      await partialUploads.finish(upload)
+      return store.shown(ready)
+    } catch (error) {
+      await store.forget(entry)
+      // What was sent is of no use, or in the way: on a full disk nothing else could be written either.
+      if (error instanceof BadDiskError || error instanceof DiskFullError) await partialUploads.remove(id)
+      throw refusalOf(error, made, ending)
+    } finally {
+      await fs.rm(file, { force: true })
+    }
+  }
+
+  return {
+    async beginUpload({ params: { namespace }, body, principal }) {
+      const { store } = kinds[body.kind]
+      const caller = callerKey(principal)
+      const id = PartialUploads.idOf(caller, namespace, body)
+      store.refuse([...store.nameProblems(body.name), ...problemsOf(body)], body.name, undefined)
+      await takePlace(services, id)
+      const found = await partialUploads.find(id, caller)
+      const isNew = !found || found.isDone
+      if (isNew) await partialUploads.begin({ ...body, id, caller, namespace }).catch(noRoom)
+      return new Answer(isNew ? 201 : 200, await shown(await existing(id, namespace, principal)), true)
+    },
+
+    getUpload: async ({ params: { upload, namespace }, principal }) =>
+      shown(await existing(upload, namespace, principal)),
+
+    async continueUpload({ params: { upload: id, namespace }, query: { offset = 0 }, upload: body, principal }) {
+      const upload = await existing(id, namespace, principal)
+      const isEnding = finishing.has(id) || upload.isDone
+      const reached = await body.stream((incoming) =>
+        isEnding
+          ? Promise.resolve('elsewhere' as const)
+          : partialUploads.append(upload, offset, incoming).catch(async (error: unknown) => {
+              if (error instanceof DiskFullError) await partialUploads.remove(id)
+              throw explained(error)
+            }),
+      )
+      if (reached === 'elsewhere')
+        throw new ApiError('Conflict', `upload "${id}" does not go on at ${offset}`, {
+          kind: noun,
+          name: id,
+          hint: 'ask for its offset, and go on from there',
+        })
+      return new Answer(200, await shown(await existing(id, namespace, principal)), true)
+    },
+
+    async finishUpload({ params: { upload: id, namespace }, body: { sha256 }, principal, now }) {
+      const upload = await existing(id, namespace, principal)
+      const running =
+        finishing.get(id) ?? finish(upload, displayName(principal), now, sha256).finally(() => finishing.delete(id))
+      finishing.set(id, running)
+      return running
+    },
+
+    async abandonUpload({ params: { upload: id, namespace }, principal }) {
+      await existing(id, namespace, principal)
+      if (finishing.has(id)) throw notFound(noun, id, 'it is being made into an image, which can be deleted afterwards')
+      await partialUploads.remove(id)
+      await leavePlace(services, id)
+      return success(`upload "${id}" deleted`, { kind: noun, name: id })
+    },
+  }
+}
+
+function noRoom(error: unknown): never {
+  if (!(error instanceof DiskFullError)) throw error
+  throw new ApiError('RequestEntityTooLarge', 'the disk of the server has no room for so much', {
+    hint: 'delete images that nobody needs, or ask whoever runs the server for space',
+  })
+}
+
+function explained(error: unknown): unknown {
+  if (error instanceof DiskFullError) return diskFull(error)
+  if (!(error instanceof RangeError)) return error
+  return new ApiError('RequestEntityTooLarge', `the upload has ${error.message}`, {
+    hint: 'begin again with its true size',
+  })
+}

@@ -1,0 +1,229 @@
+// The server's side of an agent: joining, tokens, the stream of wishes, and what it reports.
+import { randomUUID } from 'node:crypto'
+import { ApiError, invalid, notFound } from '../../../api/errors.ts'
+import type * as api from '../../../api/nodes/agent.ts'
+import type { VmReport } from '../../../api/nodes/agent.ts'
+import type { NodeReport } from '../../../api/nodes/node-report.ts'
+import { openServerTunnel } from '../../../api/nodes/servers.ts'
+import { parseNodeKey } from '../../../auth/node-keys.ts'
+import { digestPattern } from '../../../images/format.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { isNodeName } from '../../../rules/names.ts'
+import type { NodeRecord } from '../../../store/records/fleet-records.ts'
+import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../../../store/records/vms.ts'
+import { ignoreLost, isFault } from '../../../store/store.ts'
+import { checkNamespace } from '../../gate/namespace.ts'
+import { Answer, type HandlersOf } from '../../handlers.ts'
+import { settledCache } from '../../nodes/cache.ts'
+import { wishesFor } from '../../nodes/desired.ts'
+import { heartbeatSeconds } from '../../nodes/fleet.ts'
+import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
+import { mergeReport } from '../../nodes/reports.ts'
+import { splice } from '../../nodes/tunnels.ts'
+import type { Services } from '../../services.ts'
+import type { Download } from '../../transfer/downloads.ts'
+
+const kind = 'nodes'
+
+export function agent(services: Services): HandlersOf<typeof api> {
+  const {
+    collections,
+    content,
+    fleet,
+    farNodes,
+    presence,
+    peers,
+    nodeKeys,
+    nodeAuthority,
+    peerTickets,
+    tokens,
+    tunnels,
+    clock,
+    log,
+  } = services
+
+  /** Nothing new: undefined. `removed` ends the record. */
+  async function take(node: string, report: VmReport): Promise<boolean> {
+    const { namespace, name, uid } = report
+    const entry = collections.vms.get(namespace, name)
+    if (entry?.value.uid !== uid || entry.value.place?.node !== node) return false
+    if (report.power === 'removed') {
+      if (entry.value.wish.power === 'deleted') await forgetVm(collections, entry.key, uid)
+      return true
+    }
+    const merged = await changeVm(collections, entry.key, uid, (record) =>
+      record.place?.node === node ? mergeReport(record, report, clock.now()) : undefined,
+    )
+    // A deployment that failed and that nobody waits for is shown, but has nothing of the node any more.
+    if (merged && isFailedDeployment(merged.value)) await release(collections, node, uid)
+    return merged !== undefined
+  }
+
+  return {
+    async joinCluster({ body: { token, name, publicKey }, now }) {
+      const grant = await nodeKeys.openJoinToken(token)
+      if (!grant) throw badJoinToken('is not valid')
+      const { namespace } = grant
+      checkNamespace(services, namespace)
+      const causes = [
+        ...(isNodeName(name) ? [] : [wrong('name', `"${name.slice(0, 100)}" is not a name for a node`)]),
+        ...(parseNodeKey(publicKey) ? [] : [wrong('publicKey', 'publicKey is not an Ed25519 key')]),
+      ]
+      if (causes.length > 0)
+        throw invalid(kind, causes, 'use lowercase letters, digits, dashes and periods, at most 63')
+      const known = (record: NodeRecord) => ({ name, namespace: record.namespace, uid: record.uid })
+      const record: NodeRecord = {
+        name,
+        namespace,
+        uid: randomUUID(),
+        createdAt: timestamp(now),
+        publicKey,
+        tags: [],
+        isCordoned: false,
+        isReady: false,
+        allocations: {},
+      }
+      const joined = await joinOnce(services, grant, { name, publicKey })
+      try {
+        const entry = await collections.nodes.create('', name, record)
+        await joined()
+        try {
+          checkNamespace(services, namespace)
+        } catch (error) {
+          await collections.nodes.delete(entry).catch(ignoreLost)
+          throw error
+        }
+        return known(entry.value)
+      } catch (error) {
+        const found = collections.nodes.get('', name)?.value
+        if (!isFault(error, 'AlreadyExists') || !found) throw error
+        if (found.publicKey === publicKey) {
+          await joined()
+          return new Answer(200, known(found), true)
+        }
+        throw new ApiError('AlreadyExists', `a node "${name}" exists already, with another key`, {
+          kind,
+          name,
+          hint: 'give this host another name, or remove the old node: svc3 node delete',
+        })
+      }
+    },
+
+    async issueAgentToken({ body: { name, at, signature } }) {
+      const node = collections.nodes.get('', name)?.value
+      if (!node || !nodeKeys.isSignedBy(node.publicKey, { name, at, signature }))
+        throw new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
+          hint: 'was it removed? join again with a new token; is its clock right?',
+        })
+      const { token, expiresAt = clock.now() } = await tokens.issue({ kind: 'agent', name, uid: node.uid })
+      const certificate = await nodeAuthority.certify(node, expiresAt)
+      return { token, expiresAt: timestamp(expiresAt), ...(certificate && { certificate }) }
+    },
+
+    async openAgentStream({ principal: { name }, signal, now }) {
+      if (!collections.nodes.get('', name)?.value.report)
+        throw new ApiError('Conflict', `node "${name}" has not reported yet`, { kind, name, hint: 'report first' })
+      await changeNode(collections, name, (record) =>
+        record.isReady ? undefined : { ...record, isReady: true, lastSeenAt: timestamp(now) },
+      )
+      log.debug('an agent is connected', { node: name })
+      const claim = await presence.claim(name)
+      const hello = () => {
+        // The agent has gone on to another server meanwhile, and reads this no more.
+        if (!claim.isCurrent()) throw new ApiError('Conflict', `node "${name}" is elsewhere`, { kind, name })
+        const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
+        const wishes = wishesFor(services, name, claim.rev)
+        return { type: 'HELLO' as const, ...wishes, heartbeatSeconds, takesNotes: true, ...servers }
+      }
+      return fleet.open(name, hello, signal)
+    },
+
+    async reportNode({ principal: { name }, body, now }) {
+      fleet.seen(name)
+      farNodes.seen(name)
+      const isOpen = presence.isOpen(name)
+      const changed = await changeNode(collections, name, (record) => {
+        const isSame = record.report !== undefined && saysTheSame(record.report, body)
+        const cache = settledCache(collections, record, body)
+        if (isSame && cache === record.cache && (record.isReady || !isOpen)) return undefined
+        const isReady = record.isReady || isOpen
+        return { ...record, report: body, isReady, lastSeenAt: timestamp(now), ...(cache && { cache }) }
+      })
+      if (!changed) throw notFound(kind, name, 'join again')
+      const { namespace, uid } = changed.value
+      return { name, namespace, ...(body.peerPort !== undefined && { peerSecrets: peerTickets.secretsFor(uid) }) }
+    },
+
+    noteAgent({ principal: { name } }) {
+      fleet.seen(name)
+      farNodes.seen(name)
+      const record = collections.nodes.get('', name)?.value
+      if (!record) throw notFound(kind, name, 'join again')
+      const { report, cache, isReady } = record
+      const isSettled = report !== undefined && settledCache(collections, record, report) === cache
+      return { wantsReport: !isSettled || (!isReady && presence.isOpen(name)) }
+    },
+
+    async reportVms({ principal: { name }, body: { vms } }) {
+      fleet.seen(name)
+      farNodes.seen(name)
+      const known = await Promise.all(vms.map((report) => take(name, report)))
+      return { unknown: vms.filter((_, index) => !known[index]).map(({ uid }) => uid) }
+    },
+
+    findPeers({ principal, body }) {
+      const found = collections.nodes.view.range().flatMap(({ value: { name: node, uid, report } }) => {
+        const hasIt = report?.cache?.some(({ key, state }) => key === body.content && state === 'Ready')
+        if (!hasIt || report?.peerPort === undefined || node === principal.name || !presence.isOpen(node)) return []
+        return [{ node, uid, ip: report.ip, port: report.peerPort, ...peerTickets.issue(uid, principal.uid) }]
+      })
+      return { peers: shuffled(found).slice(0, mostPeers) }
+    },
+
+    async getBlob({ params: { digest } }) {
+      const bytes = digestPattern.test(digest) ? await content.size(digest) : undefined
+      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), 'ask again for what is wanted')
+      // The whole is checked while it is read; its parts, by whoever puts them together.
+      const read: Download['read'] = (start, end) =>
+        start === 0 && end === bytes ? content.open(digest) : content.open(digest, { start, end })
+      return { name: digest, bytes, tag: digest, read }
+    },
+
+    async openTunnel({ principal: { name }, params: { tunnel } }) {
+      const server = tunnels.elsewhere(tunnel)
+      const found = server === undefined ? undefined : peers?.servers.find(server)
+      if (!peers || !found) return tunnels.answer(name, tunnel)
+      // Through a load balancer, a node comes to any server.
+      const path = openServerTunnel.path
+        .replace('{node}', encodeURIComponent(name))
+        .replace('{tunnel}', encodeURIComponent(tunnel))
+      const farSide = await peers.calls.dial(found, path).catch(() => undefined)
+      if (!farSide) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')
+      return { take: (nearSide) => splice(nearSide, farSide), drop: () => farSide.destroy() }
+    },
+  }
+}
+
+/** Enough to share the load, and few enough to try. */
+const mostPeers = 4
+
+const shuffled = <T>(items: readonly T[]): T[] =>
+  items
+    .map((item) => ({ item, place: Math.random() }))
+    .toSorted((one, other) => one.place - other.place)
+    .map(({ item }) => item)
+
+const wrong = (field: string, message: string) => ({ field, reason: 'FieldValueInvalid', message })
+
+/** Free space moves all the time: only a real change is worth a write. */
+function saysTheSame(before: NodeReport, after: NodeReport): boolean {
+  const { diskFreeGb: was, imageSpace: had, ...rest } = before
+  const { diskFreeGb: is, imageSpace: has, ...next } = after
+  const isNear = (one = 0, other = 0, least = 0): boolean => Math.abs(one - other) <= Math.max(least, one * 0.02)
+  return (
+    isNear(was, is, 1) &&
+    isNear(had?.quotaBytes, has?.quotaBytes) &&
+    isNear(had?.usedBytes, has?.usedBytes, 64 * 2 ** 20) &&
+    JSON.stringify(rest) === JSON.stringify(next)
+  )
+}

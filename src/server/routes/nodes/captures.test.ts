@@ -1,0 +1,418 @@
+// Save and commit on the server's side, with a node that says what a test lets it say: names, locks, what becomes of
+// records when somebody dies in between, and that no content goes too early or stays too long.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type Answer, startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../../test/support/tools/eventually.ts'
+import { collectOnce } from '../../../controllers/collect-images.ts'
+import { settleOnce } from '../../../controllers/settle-captures.ts'
+import { collect } from '../../../images/collect.ts'
+import type { Manifest } from '../../../images/format.ts'
+import { digestOf, encodeManifest } from '../../../images/manifest.ts'
+import { contentCheckMs, contentGraceMs } from '../../../rules/retention.ts'
+import { openMemory } from '../../../store/memory.ts'
+import type { ImageRecord, VmRecord } from '../../../store/records/fleet-records.ts'
+import type { Store } from '../../../store/store.ts'
+
+const here = '/api/v1/namespaces/svc-default'
+let service: TestService
+let scheduler: AsyncDisposable
+let intel: NodeStandIn
+let arm: NodeStandIn
+/** VMs that the nodes leave as they are: they are told, and say nothing. */
+const frozen = new Set<string>()
+
+/** Every call of the store takes its time, now more, now less: what comes first is chance. */
+const dawdling = (store: Store): Store =>
+  new Proxy(store, {
+    get(target, name) {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      if (!['get', 'list', 'create', 'update'].includes(String(name))) return value.bind(target)
+      return async (...args: unknown[]) => {
+        if (isDawdling) await sleep(Math.random() * (name === 'create' ? 14 : 3))
+        return value.apply(target, args)
+      }
+    },
+  })
+let isDawdling = false
+
+before(async () => {
+  service = await startService({ store: dawdling(openMemory()) })
+  scheduler = startScheduler(service)
+  const answer = (vm: { name: string; power: string; generation: number; captures?: unknown[] }) => {
+    const isWaiting = vm.power === 'deleted' && (vm.captures?.length ?? 0) > 0
+    if (frozen.has(vm.name) || isWaiting) return undefined
+    return { generation: vm.generation, power: vm.power === 'deleted' ? 'removed' : vm.power, diskGb: 1 } as never
+  }
+  const many = { cpu: 1_000, memoryMiB: 2_000_000 }
+  intel = await startNode(service, { name: 'intel', react: answer, report: { architecture: 'amd64', ...many } })
+  arm = await startNode(service, { name: 'arm', react: answer, report: { architecture: 'arm64', ...many } })
+})
+after(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const post = (path: string, body?: unknown, key?: string): Promise<Answer> =>
+  service.call('POST', `${here}/${path}`, {
+    ...(body !== undefined && { body }),
+    ...(key !== undefined && { headers: { 'idempotency-key': key } }),
+  })
+const deploy = (name: string, image: string, extra: object = {}) => post('vms', { name, image, cpu: 1, ...extra })
+const image = (name: string): ImageRecord | undefined => service.services.collections.images.get('', name)?.value
+const vm = (name: string): VmRecord | undefined => service.services.collections.vms.get('svc-default', name)?.value
+const capturing = (name: string): string => image(name)?.capture?.id ?? ''
+const agent = (node: NodeStandIn, path: string, body: unknown) =>
+  service.call('POST', `/api/v1/agent/${path}`, { token: node.token, body })
+const sendBlob = (node: NodeStandIn, bytes: Buffer, digest = digestOf(bytes)) =>
+  service.call('PUT', `/api/v1/agent/blobs/${digest}`, {
+    token: node.token,
+    body: bytes,
+    headers: { 'content-type': 'application/octet-stream', 'content-length': String(bytes.length) },
+  })
+const remove = (name: string, query = '') => service.call('DELETE', `${here}/vms/${name}${query}`)
+
+/** An image of one chunk. */
+function made(architecture: 'arm64' | 'amd64', change: Pick<Manifest, 'os'> = {}) {
+  const chunk = randomBytes(65_536)
+  const stored = {
+    digest: digestOf(chunk),
+    storedBytes: chunk.length,
+    rawBytes: chunk.length,
+    compression: 'none',
+  } as const
+  const manifest: Manifest = {
+    formatVersion: 1,
+    architecture,
+    virtualSizeBytes: 2 ** 21,
+    boot: { kind: 'firmware' },
+    ...change,
+    layers: [{ chunks: [{ ...stored, extents: [[0, chunk.length]] }] }],
+  }
+  const { bytes, digest } = encodeManifest(manifest)
+  return { chunk, manifest: bytes, content: digest }
+}
+
+/** As an agent does that has everything. */
+async function deliver(node: NodeStandIn, id: string, { chunk, manifest, content } = made('amd64')): Promise<string> {
+  const { missing } = (await agent(node, `captures/${id}`, { content })).body
+  assert.deepEqual(missing, [content])
+  await sendBlob(node, manifest)
+  const next = (await agent(node, `captures/${id}`, { content })).body
+  assert.deepEqual(next.missing, [digestOf(chunk)])
+  assert.equal((await sendBlob(node, chunk)).status, 201)
+  const last = await agent(node, `captures/${id}`, { content })
+  assert.deepEqual(last.body, { missing: [] }, last.text)
+  return content
+}
+
+describe('save', () => {
+  before(async () => {
+    await addImage(service, 'base', 'amd64')
+    await deploy('saver', 'base')
+  })
+
+  it('makes an image that is Updating until all of it is there, and Ready by one step', async () => {
+    const answer = await post('vms/saver/save', { imageName: 'saved', description: 'all of it' })
+    assert.deepEqual([answer.status, answer.body.state, answer.body.sourceType], [202, 'Updating', 'vm'], answer.text)
+    assert.deepEqual([answer.body.source, answer.body.sourceNamespace], ['saver', 'svc-default'])
+    const id = capturing('saved')
+    assert.deepEqual(vm('saver')?.captures, [{ id, kind: 'save', withMemory: true, image: 'saved' }])
+    const told = intel.told.findLast((message) => message.type === 'VM')
+    assert.deepEqual(told?.type === 'VM' && told.vm.captures, [{ id, kind: 'save', withMemory: true }])
+    // It is free again as soon as its node has frozen it: here, at once.
+    await eventually(async () => assert.equal(vm('saver')?.observed.generation, vm('saver')?.wish.generation))
+    for (const words of ['images/saved/copy', 'vms'])
+      assert.equal((await post(words, { name: 'early', image: 'saved' })).status, 409, words)
+    await agent(intel, `captures/${id}/progress`, { percent: 40, bytes: 1_000 })
+    const shown = (await service.call('GET', `${here}/images/saved`)).body
+    assert.deepEqual([shown.state, shown.progress], ['Updating', { percent: 40, bytes: 1_000 }])
+    await agent(intel, `captures/${id}/progress`, { percent: 40, bytes: 1_000, phase: 'waiting: not now' })
+    const waiting = (await service.call('GET', `${here}/images/saved`)).body
+    assert.deepEqual([waiting.state, waiting.errorMessage], ['Updating', 'waiting: not now'])
+    const content = await deliver(intel, id)
+    const ready = (await service.call('GET', `${here}/images/saved`)).body
+    assert.deepEqual([ready.state, ready.checksum, ready.size, ready.progress], ['Ready', content, '2M', undefined])
+    assert.equal(ready.description, 'all of it')
+    assert.deepEqual(ready.parent, { image: 'base', version: 1, vm: 'svc-default/saver' })
+    const created = { version: 1, createdAt: ready.lastUpdatedTimestamp, checksum: content, vm: 'svc-default/saver' }
+    assert.deepEqual([ready.version, ready.versions], [1, [created]])
+    assert.equal(vm('saver')?.captures, undefined)
+    assert.deepEqual([image('base')?.recipe, image('base')?.content], ['base', undefined])
+    const again = await agent(intel, `captures/${id}`, { content })
+    assert.equal(again.status, 404)
+  })
+
+  it('is of the guest that the image holds, or that its node packed', async () => {
+    const { images } = service.services.collections
+    const base = images.get('', 'base')
+    assert.ok(base)
+    await images.update(base, { ...base.value, os: 'linux' })
+    assert.equal((await post('vms/saver/save', { imageName: 'same-guest' })).body.os, 'linux')
+    await deliver(intel, capturing('same-guest'))
+    assert.equal(image('same-guest')?.os, 'linux')
+    await post('vms/saver/save', { imageName: 'packed-guest' })
+    await deliver(intel, capturing('packed-guest'), made('amd64', { os: 'macos' }))
+    assert.equal(image('packed-guest')?.os, 'macos')
+  })
+
+  it('is for names that can be, of VMs that run, and for one VM at a time', async () => {
+    for (const imageName of ['', '.', '..', '.x', 'A', 'a/b', 'x'.repeat(64)])
+      assert.ok([400, 422].includes((await post('vms/saver/save', { imageName })).status), imageName)
+    assert.equal((await post('vms/saver/save', { imageName: 'saved' })).body.reason, 'AlreadyExists')
+    assert.equal((await post('vms/none/save', { imageName: 'x' })).status, 404)
+    await post('vms/saver/exec', { command: 'stop' })
+    const stopped = await post('vms/saver/save', { imageName: 'x' })
+    assert.deepEqual([stopped.status, image('x')], [409, undefined], stopped.text)
+    await post('vms/saver/exec', { command: 'start' })
+    frozen.add('saver')
+    assert.equal((await post('vms/saver/save', { imageName: 'one' })).status, 202)
+    const busy = await post('vms/saver/save', { imageName: 'two' })
+    assert.deepEqual([busy.status, image('two')], [409, undefined])
+    assert.match(busy.body.message, /save is under way/)
+    frozen.delete('saver')
+    await intel.say(vm('saver') as VmRecord, { generation: vm('saver')?.wish.generation ?? 0, diskGb: 1 })
+    assert.equal((await post('vms/saver/save', { imageName: 'two' })).status, 202)
+    assert.equal(vm('saver')?.captures?.length, 2)
+    for (const name of ['one', 'two']) await deliver(intel, capturing(name))
+  })
+
+  it('asked for again by the same request is the same one, also where a server died between its two records', async () => {
+    const first = await post('vms/saver/save', { imageName: 'keyed' }, 'key-1')
+    const again = await post('vms/saver/save', { imageName: 'keyed' }, 'key-1')
+    assert.deepEqual([first.status, again.status, again.body.name], [202, 202, 'keyed'])
+    assert.equal(vm('saver')?.captures?.length, 1)
+    // As it is when the answer and the VM's record were never written.
+    const { vms, answers } = service.services.collections
+    for (const entry of answers.list()) await answers.delete(entry)
+    const entry = vms.get('svc-default', 'saver')
+    assert.ok(entry)
+    const { captures: _, ...rest } = entry.value
+    await vms.update(entry, { ...rest, wish: { ...rest.wish, requestKey: undefined } })
+    const third = await post('vms/saver/save', { imageName: 'keyed' }, 'key-1')
+    assert.deepEqual([third.status, third.body.state], [202, 'Updating'], third.text)
+    assert.equal(vm('saver')?.captures?.[0]?.id, capturing('keyed'))
+    await deliver(intel, capturing('keyed'))
+  })
+
+  it('that fails leaves an image that says why, and can be deleted', async () => {
+    await post('vms/saver/save', { imageName: 'broken' })
+    const problem = 'the disk of node "intel" is full'
+    await agent(intel, `captures/${capturing('broken')}/progress`, { percent: 0, bytes: 0, problem })
+    const { body } = await service.call('GET', `${here}/images/broken`)
+    assert.deepEqual([body.state, body.errorMessage, vm('saver')?.captures], ['Failed', problem, undefined])
+    assert.equal((await deploy('x', 'broken')).status, 409)
+    assert.equal((await service.call('DELETE', `${here}/images/broken`)).status, 200)
+  })
+
+  it('takes content that is what its digest says, and an image for that architecture', async () => {
+    await post('vms/saver/save', { imageName: 'strict' })
+    const id = capturing('strict')
+    assert.equal((await sendBlob(intel, Buffer.from('other'), digestOf('what was said'))).status, 400)
+    assert.equal((await sendBlob(intel, Buffer.from('x'), 'sha256:../../x')).status, 422)
+    const bytes = Buffer.from('{"not":"a manifest"}')
+    await sendBlob(intel, bytes)
+    assert.equal((await agent(intel, `captures/${id}`, { content: digestOf(bytes) })).status, 422)
+    const foreign = made('arm64')
+    await sendBlob(intel, foreign.manifest)
+    assert.equal((await agent(intel, `captures/${id}`, { content: foreign.content })).status, 422)
+    // Of another node's VM nobody can say anything.
+    assert.equal((await agent(arm, `captures/${id}`, { content: foreign.content })).status, 404)
+    assert.equal(image('strict')?.state, 'Updating')
+    await deliver(intel, id)
+  })
+})
+
+describe('a VM that goes while it is being saved', () => {
+  it('goes when its image is there; until then its deletion waits', async () => {
+    await addImage(service, 'waiting', 'arm64')
+    await deploy('leaver', 'waiting')
+    await post('vms/leaver/save', { imageName: 'left' })
+    const id = capturing('left')
+    const gone = remove('leaver')
+    await eventually(async () => assert.equal(vm('leaver')?.wish.power, 'deleted'))
+    assert.equal(vm('leaver')?.captures?.length, 1)
+    await deliver(arm, id, made('arm64'))
+    await arm.say(vm('leaver') as VmRecord, { power: 'removed' })
+    assert.equal((await gone).status, 200)
+    assert.deepEqual([image('left')?.state, await settleOnce(service.services)], [undefined, 0])
+  })
+
+  it('by force leaves an image that has failed, and gives a commit its old content back', async () => {
+    await deploy('forced', 'waiting')
+    await post('vms/forced/save', { imageName: 'given-up' })
+    await eventually(async () => assert.equal(vm('forced')?.observed.generation, vm('forced')?.wish.generation))
+    await post('vms/forced/commit', { description: 'never' })
+    assert.equal((await remove('forced', '?force=true')).status, 200)
+    assert.equal(await settleOnce(service.services), 2)
+    assert.deepEqual([image('given-up')?.state, image('given-up')?.capture], ['Failed', undefined])
+    assert.match(image('given-up')?.errorMessage ?? '', /vm "forced" was removed/)
+    assert.deepEqual([image('waiting')?.state, image('waiting')?.recipe], [undefined, 'waiting'])
+    assert.match(image('waiting')?.errorMessage ?? '', /removed/)
+  })
+})
+
+describe('commit', () => {
+  it('is a new version under the same name: the next VM has it, the old ones keep theirs, a revert takes it', async () => {
+    await addImage(service, 'tool', 'arm64')
+    for (const name of ['author', 'reader']) await deploy(name, 'tool')
+    const answer = await post('vms/author/commit')
+    assert.deepEqual([answer.status, answer.body.state, answer.body.name], [202, 'Updating', 'tool'], answer.text)
+    const second = await post('vms/reader/commit', {})
+    assert.deepEqual([second.status, second.body.reason], [409, 'Conflict'])
+    assert.match(second.body.message, /vm "author" is being committed/)
+    // Apple silicon: deployments meanwhile get what was there before.
+    assert.equal((await deploy('during', 'tool')).status, 201)
+    const content = await deliver(arm, capturing('tool'), made('arm64'))
+    const { recipe, version, state } = image('tool') ?? {}
+    assert.deepEqual([recipe, version, state, image('tool')?.content], [undefined, 2, undefined, content])
+    assert.equal((await deploy('after', 'tool')).status, 201)
+    const told = (name: string) =>
+      arm.told
+        .flatMap((message) => (message.type === 'VM' && message.vm.name === name ? [message.vm.image] : []))
+        .at(-1)
+    assert.deepEqual(told('after'), { name: 'tool', content })
+    for (const name of ['author', 'reader', 'during'])
+      assert.deepEqual([vm(name)?.imageContent, vm(name)?.imageRecipe], [undefined, 'tool'], name)
+    await post('vms/reader/resize', { size: 3 })
+    assert.deepEqual(told('reader'), { name: 'tool', recipe: 'tool' })
+    const { body } = await service.call('GET', `${here}/images/tool`)
+    assert.deepEqual(body.usedBy.length, 4)
+    const versions = body.versions as { version: number; checksum?: string; vm?: string }[]
+    assert.deepEqual(
+      versions.map(({ version, checksum, vm }) => [version, checksum, vm]),
+      [
+        [1, undefined, undefined],
+        [2, content, 'svc-default/author'],
+      ],
+    )
+    // Each names what it was made from, not what that is now.
+    for (const [name, version] of [
+      ['reader', 1],
+      ['after', 2],
+    ] as const) {
+      const { parent } = (await post(`vms/${name}/save`, { imageName: `of-${name}` })).body
+      assert.deepEqual(parent, { image: 'tool', version, vm: `svc-default/${name}` })
+      await deliver(arm, capturing(`of-${name}`), made('arm64'))
+    }
+    const copied = await post('images/tool/copy', { name: 'tool-copy' })
+    assert.deepEqual([copied.body.parent, copied.body.version], [{ image: 'tool', version: 2 }, 1])
+  })
+
+  it('changes the description only when there is a new one, and not before the content', async () => {
+    await service.call('POST', `${here}/images/tool/description`, { body: { description: 'first' } })
+    await post('vms/author/commit', {})
+    await deliver(arm, capturing('tool'), made('arm64'))
+    assert.equal(image('tool')?.description, 'first')
+    await post('vms/author/commit', { description: 'second' })
+    assert.equal(image('tool')?.description, 'first')
+    await deliver(arm, capturing('tool'), made('arm64'))
+    assert.deepEqual([image('tool')?.description, image('tool')?.version], ['second', 4])
+  })
+
+  it('that fails leaves the image as it was, Ready, with the reason', async () => {
+    const before = image('tool')?.content
+    await post('vms/author/commit', { description: 'third' })
+    await agent(arm, `captures/${capturing('tool')}/progress`, { percent: 1, bytes: 1, problem: 'no space' })
+    const { body } = await service.call('GET', `${here}/images/tool`)
+    assert.deepEqual([body.state, body.checksum, body.description], ['Ready', before, 'second'])
+    assert.equal(body.errorMessage, 'no space')
+  })
+
+  it('of an Intel-based VM is refused while another uses the image, and revert takes the new content', async () => {
+    await addImage(service, 'solo', 'amd64')
+    await deploy('first', 'solo')
+    await deploy('other', 'solo')
+    const refused = await post('vms/first/commit', {})
+    assert.deepEqual([refused.status, image('solo')?.capture], [409, undefined], refused.text)
+    assert.match(refused.body.message, /used by svc-default\/other/)
+    await remove('other')
+    assert.equal((await post('vms/first/commit', {})).status, 202)
+    const during = await deploy('late', 'solo')
+    assert.deepEqual([during.status, vm('late')], [409, undefined])
+    const content = await deliver(intel, capturing('solo'))
+    assert.equal(vm('first')?.imageRecipe, 'solo')
+    assert.equal((await post('vms/first/exec', { command: 'revert' })).status, 200)
+    assert.deepEqual([vm('first')?.imageContent, vm('first')?.imageRecipe], [content, undefined])
+  })
+
+  it('of an Intel-based VM and a deployment at the same time: 50 tries, never both', async () => {
+    await addImage(service, 'raced', 'amd64')
+    await deploy('racer', 'raced')
+    isDawdling = true
+    const outcomes = { committed: 0, deployed: 0, neither: 0 }
+    for (let attempt = 0; attempt < 50; attempt++) {
+      const [commit, ...deployed] = await Promise.all([
+        sleep(attempt % 4).then(() => post('vms/racer/commit', {})),
+        ...['a', 'b'].map((name) => sleep(attempt % 3).then(() => deploy(`${name}-${attempt}`, 'raced'))),
+      ])
+      const isDeployed = deployed.some(({ status }) => status === 201)
+      assert.ok(!(commit.status === 202 && isDeployed), `both, at attempt ${attempt}`)
+      for (const { status, text } of [commit, ...deployed]) assert.ok([201, 202, 409].includes(status), text)
+      outcomes[commit.status === 202 ? 'committed' : isDeployed ? 'deployed' : 'neither']++
+      if (commit.status === 202) await deliver(intel, capturing('raced'))
+      for (const name of ['a', 'b']) if (vm(`${name}-${attempt}`)) await remove(`${name}-${attempt}`)
+      assert.equal(image('raced')?.capture, undefined)
+    }
+    isDawdling = false
+    assert.ok(outcomes.committed > 0 && outcomes.deployed > 0, JSON.stringify(outcomes))
+  })
+})
+
+describe('records that a dead server left', () => {
+  it('are settled: an image that no VM knows of, and a VM that names what is over', async () => {
+    const { images, vms } = service.services.collections
+    const capture = {
+      id: 'lost',
+      kind: 'save',
+      requestedAt: '2026-11-15T09:00:00Z',
+      vm: { namespace: 'svc-default', name: 'author', uid: vm('author')?.uid ?? '' },
+    } as const
+    const at = { owner: 'x', createdAt: capture.requestedAt, updatedAt: capture.requestedAt }
+    await images.create('', 'lost', { name: 'lost', description: '', architecture: 'arm64', sizeBytes: 1, ...at, state: 'Updating', capture }) // biome-ignore format: one record
+    assert.equal(await settleOnce(service.services), 0, 'its request may be under way')
+    const entry = vms.get('svc-default', 'author')
+    assert.ok(entry)
+    await vms.update(entry, {
+      ...entry.value,
+      captures: [{ id: 'over', kind: 'commit', withMemory: true, image: 'tool' }],
+    })
+    service.clock.nowMs += 60_000
+    assert.equal(await settleOnce(service.services), 1)
+    assert.deepEqual([image('lost')?.state, vm('author')?.captures], ['Failed', undefined])
+    service.clock.nowMs -= 60_000
+  })
+})
+
+describe('the collector', () => {
+  it('leaves alone what is on its way, and is done with the rest within ten minutes', async () => {
+    assert.ok(contentGraceMs + 1.1 * contentCheckMs < 10 * 60_000)
+    const { content, deliveries } = service.services
+    await post('vms/author/save', { imageName: 'slow' })
+    const { chunk, manifest, content: digest } = made('arm64')
+    await agent(arm, `captures/${capturing('slow')}/progress`, { percent: 1, bytes: 1 })
+    await sendBlob(arm, chunk)
+    const run = (aheadMs: number) =>
+      collectOnce(
+        service.services,
+        {
+          content: { collect: (manifests, options) => collect(content, manifests, options) },
+          // So much later, and still under way.
+          sinceMs: () => (aheadMs === 0 ? deliveries.oldestStartMs() : Date.now() + aheadMs),
+        },
+        AbortSignal.timeout(120_000),
+      )
+    await run(0)
+    assert.ok(await content.has(digestOf(chunk)))
+    await sendBlob(arm, manifest)
+    assert.deepEqual((await agent(arm, `captures/${capturing('slow')}`, { content: digest })).body, { missing: [] })
+    const stray = await content.put(randomBytes(1_000))
+    await run(contentGraceMs + 1_000)
+    assert.deepEqual([await content.has(stray.digest), await content.has(digestOf(chunk))], [false, true])
+    assert.ok(await content.has(digest))
+  })
+})

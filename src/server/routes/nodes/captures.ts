@@ -1,0 +1,204 @@
+// The server's side of what nodes have frozen of VMs: it takes the content, and makes it visible when all of it is there.
+
+import { ApiError, badRequest, invalid, notFound } from '../../../api/errors.ts'
+import type * as api from '../../../api/nodes/captures.ts'
+import { type ContentStore, NoContentError, WrongContentError } from '../../../images/content.ts'
+import { digestPattern, largestManifestBytes, type Manifest } from '../../../images/format.ts'
+import { BadManifestError, chunksOf } from '../../../images/manifest.ts'
+import { eachAtOnce } from '../../../images/pack/parallel.ts'
+import { readManifest } from '../../../images/stored-manifests.ts'
+import { DiskFullError } from '../../../images/temporary-files.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { failpoint } from '../../../platform/failpoint.ts'
+import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../../store/records/captures.ts'
+import type {
+  CaptureForImage,
+  CaptureForPush,
+  ImageRecord,
+  VmCapture,
+  VmRecord,
+} from '../../../store/records/fleet-records.ts'
+import { versionsOf, vmName, withVersion } from '../../../store/records/image-versions.ts'
+import { changePushJob, sent } from '../../../store/records/push-jobs.ts'
+import type { Entry } from '../../../store/store.ts'
+import type { HandlersOf } from '../../handlers.ts'
+import { storedBytes } from '../../images/contents.ts'
+import { findCredentials, loginFor, referenceOf, requireCredentials } from '../../remotes/registries.ts'
+import type { Services } from '../../services.ts'
+
+const kind = 'captures'
+const touchesAtOnce = 16
+/** Agents ask about so many at once, and are told of so many. */
+const mostTold = 5_000
+
+export function captures(services: Services): HandlersOf<typeof api> {
+  const { collections, content, deliveries, clock } = services
+  const { pushJobs } = collections
+
+  /** What the record of a VM on this node names. */
+  function existing(node: string, id: string): { readonly vm: Entry<VmRecord>; readonly capture: VmCapture } {
+    const allocations = Object.entries(collections.nodes.get('', node)?.value.allocations ?? {})
+    for (const [uid, { namespace, name }] of allocations) {
+      const vm = collections.vms.get(namespace, name)
+      const capture = vm?.value.uid === uid ? vm.value.captures?.find((each) => each.id === id) : undefined
+      if (vm && capture) return { vm, capture }
+    }
+    throw notFound(kind, id.slice(0, 128), 'nobody wants it any more: release it')
+  }
+
+  async function succeeded({ namespace }: VmRecord, { job }: CaptureForPush, digest: string): Promise<void> {
+    await changePushJob(pushJobs, pushJobs.key(namespace, job), ({ progress }) => ({
+      status: 'Succeeded',
+      phase: 'done',
+      progress: { ...progress, bytesDone: progress.bytesTotal, percent: 100 },
+      digest,
+      finishedAt: timestamp(clock.now()),
+    }))
+  }
+
+  async function over(vm: Entry<VmRecord>, id: string): Promise<void> {
+    await dropCapture(collections, vm, id)
+    deliveries.over(id)
+  }
+
+  return {
+    async findMissingBlobs({ body: { digests } }) {
+      return { missing: await lacking(content, digests) }
+    },
+
+    async putBlob({ params: { digest }, upload }) {
+      if (!digestPattern.test(digest)) throw wrong('digest', `"${digest.slice(0, 80)}" is not a digest`)
+      await upload
+        .pass(largestManifestBytes, ({ bytes, pieces }) => content.putExpected({ digest, bytes }, pieces))
+        .catch((error: unknown) => {
+          throw refusalOf(error)
+        })
+      return { digest }
+    },
+
+    async reportCapture({ principal: { name: node }, params: { capture: id }, body }) {
+      const { vm, capture } = existing(node, id)
+      const { percent, bytes, problem } = body
+      if (problem !== undefined) {
+        await failCapture(collections, vm.value.namespace, capture, problem, timestamp(clock.now()))
+        failpoint('captures.failed')
+        await over(vm, id)
+      } else if (capture.kind === 'push') {
+        const { phase, bytesTotal = 0, bytesSkipped = 0 } = body
+        const progress = { percent, bytesDone: bytes, bytesTotal, bytesSkipped }
+        const running = { status: 'Running', ...(phase !== undefined && { phase }) } as const
+        await changePushJob(pushJobs, pushJobs.key(vm.value.namespace, capture.job), (record) => ({
+          ...running,
+          ...(bytesTotal === 0 && bytes === 0 ? { progress } : sent(record, progress, clock.now().getTime())),
+        }))
+      } else {
+        deliveries.heard(id)
+        await changeCaptured(collections, capture, ({ errorMessage: _, ...record }) => ({
+          ...record,
+          progress: { percent, bytes, ...(body.phase !== undefined && { phase: body.phase }) },
+        }))
+      }
+      return {}
+    },
+
+    async finishCapture({ principal: { name: node }, params: { capture: id }, body }) {
+      const { vm, capture } = existing(node, id)
+      if (capture.kind === 'push') {
+        await succeeded(vm.value, capture, body.content)
+        await over(vm, id)
+        return { missing: [] }
+      }
+      deliveries.heard(id)
+      const manifest = await manifestOf(content, body.content)
+      if (!manifest) return { missing: [body.content] }
+      if (manifest.architecture !== vm.value.shape.architecture)
+        throw wrong('content', `it is an image for ${manifest.architecture}, and the VM is not`)
+      const digests = new Set([...chunksOf(manifest)].map(({ digest }) => digest))
+      const missing = await lacking(content, [body.content, ...digests])
+      if (missing.length > 0) return { missing: missing.slice(0, mostTold) }
+      const made = {
+        content: body.content,
+        ...(manifest.os && { os: manifest.os }),
+        sizeBytes: manifest.virtualSizeBytes,
+        spaceUsedBytes: ((await content.size(body.content)) ?? 0) + storedBytes(manifest),
+        updatedAt: timestamp(clock.now()),
+      }
+      await content.hold(body.content, manifest)
+      failpoint('captures.finish')
+      await changeCaptured(collections, capture, (record) => fulfilled(record, capture, made))
+      failpoint('captures.finished')
+      await over(vm, id)
+      return { missing: [] }
+    },
+
+    async getCaptureCredentials({ principal: { name: node }, params: { capture: id } }) {
+      const { vm, capture } = existing(node, id)
+      if (capture.kind !== 'push') throw notFound(kind, id.slice(0, 128), 'only a push needs credentials')
+      const reference = referenceOf(capture.reference)
+      return loginFor(services, reference, requireCredentials(collections, vm.value.namespace, reference))
+    },
+
+    async getVmRegistry({ principal: { name: node }, params: { vm: uid } }) {
+      const { namespace, name = '' } = collections.nodes.get('', node)?.value.allocations[uid] ?? {}
+      const vm = namespace === undefined ? undefined : collections.vms.get(namespace, name)?.value
+      if (vm?.uid !== uid || vm.imageReference === undefined)
+        throw notFound('vms', uid.slice(0, 128), 'only a VM of this node whose image is in a registry needs it')
+      const reference = referenceOf(vm.imageReference, 'pull')
+      return loginFor(services, reference, findCredentials(collections, vm.namespace, reference))
+    },
+  }
+}
+
+/** How an image changes when what was on its way into it has come. */
+const nextVersion: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
+  save: (before) => before,
+  commit: (before) => before + 1,
+}
+
+function fulfilled(
+  record: ImageRecord,
+  { kind, description }: CaptureForImage,
+  made: Pick<ImageRecord, 'content' | 'os' | 'sizeBytes' | 'spaceUsedBytes' | 'updatedAt'> & { content: string },
+): ImageRecord {
+  const { recipe: _, ...rest } = withoutCapture(record)
+  const version = nextVersion[kind](record.version ?? 1)
+  const { content, updatedAt: at } = made
+  const vm = record.capture && vmName(record.capture.vm)
+  const versions = withVersion(versionsOf(record), { version, at, content, ...(vm !== undefined && { vm }) })
+  return { ...rest, ...made, version, versions, ...(description !== undefined && { description }) }
+}
+
+/** What is there counts as new from now on. */
+async function lacking(content: ContentStore, digests: readonly string[]): Promise<string[]> {
+  const missing: string[] = []
+  await eachAtOnce(digests, touchesAtOnce, async (digest) => {
+    if (!(await content.touch(digest))) missing.push(digest)
+  })
+  return missing
+}
+
+/** Undefined: it has to be sent, or sent again. */
+async function manifestOf(content: ContentStore, digest: string): Promise<Manifest | undefined> {
+  try {
+    return await readManifest(content, digest)
+  } catch (error) {
+    if (error instanceof NoContentError || error instanceof WrongContentError) return undefined
+    throw error instanceof BadManifestError ? wrong('content', error.message) : error
+  }
+}
+
+const wrong = (field: string, message: string): ApiError =>
+  invalid(kind, [{ field, reason: 'FieldValueInvalid', message }], 'update the agent, or the server')
+
+function refusalOf(error: unknown): unknown {
+  if (error instanceof WrongContentError)
+    return badRequest([{ field: 'body', reason: 'FieldValueInvalid', message: error.message }], 'send it again')
+  const isFull =
+    error instanceof DiskFullError || (error instanceof ApiError && error.options.cause instanceof DiskFullError)
+  if (!isFull) return error
+  // Not "later": whoever waits for the image is told, and can do something about it.
+  return new ApiError('RequestEntityTooLarge', 'the disk of the server is full', {
+    hint: 'delete images that nobody needs, or ask whoever runs the server for space',
+    cause: error,
+  })
+}

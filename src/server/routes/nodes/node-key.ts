@@ -1,0 +1,36 @@
+// A node gets another key by the word of the one that it has. Tokens stay good: they are bound to the node, and end within
+// the hour.
+import { ApiError, invalid } from '../../../api/errors.ts'
+import type * as api from '../../../api/nodes/node-key.ts'
+import { parseNodeKey } from '../../../auth/node-keys.ts'
+import { changeNode } from '../../../store/records/vms.ts'
+import { Answer, type HandlersOf } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+
+const kind = 'nodes'
+
+export function nodeKey({ collections, nodeKeys }: Services): HandlersOf<typeof api> {
+  return {
+    async replaceNodeKey({ body: { name, at, publicKey, signature } }) {
+      if (!parseNodeKey(publicKey))
+        throw invalid(
+          kind,
+          [{ field: 'publicKey', reason: 'FieldValueInvalid', message: 'publicKey is not an Ed25519 key' }],
+          'send it as SPKI in base64',
+        )
+      // It came before, and the answer was lost.
+      if (collections.nodes.get('', name)?.value.publicKey === publicKey) return new Answer(200, { name }, true)
+      const changed = await changeNode(collections, name, (record) => {
+        if (!nodeKeys.isSignedBy(record.publicKey, { name, at, signature, newKey: publicKey })) throw refused(name)
+        return { ...record, publicKey }
+      })
+      if (!changed) throw refused(name)
+      return { name }
+    },
+  }
+}
+
+const refused = (name: string): ApiError =>
+  new ApiError('Unauthorized', `Unauthorized: "${name.slice(0, 100)}" is not a node with that key`, {
+    hint: 'was it removed? join again with a new token; is its clock right?',
+  })

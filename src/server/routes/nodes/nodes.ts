@@ -1,0 +1,201 @@
+// Nodes: what there is, what it has left, and what an administrator decides about it.
+import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import type * as api from '../../../api/nodes/nodes.ts'
+import type { Node } from '../../../api/nodes/nodes.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { parseDuration } from '../../../rules/durations.ts'
+import { encodeJoinString } from '../../../rules/join-string.ts'
+import { isTag, realNamespace } from '../../../rules/names.ts'
+import { nodeMemory } from '../../../rules/sizes.ts'
+import type { NodeRecord } from '../../../store/records/fleet-records.ts'
+import { changeNode, removeVm } from '../../../store/records/vms.ts'
+import { type Entry, isFault } from '../../../store/store.ts'
+import { checkNamespace } from '../../gate/namespace.ts'
+import { type HandlersOf, listing } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+
+const kind = 'nodes'
+const joinTokenSeconds = 3_600
+const longestJoinSeconds = 30 * 86_400
+
+export function nodes(services: Services): HandlersOf<typeof api> {
+  const { collections, nodeKeys, settings } = services
+  const missing = (namespace: string, name: string): ApiError =>
+    notFound(kind, name, `svc3 node list -n ${namespace} shows what is there`)
+  const existing = (namespace: string, name: string): Entry<NodeRecord> => {
+    const entry = collections.nodes.get('', name)
+    if (entry?.value.namespace !== namespace) throw missing(namespace, name)
+    return entry
+  }
+
+  async function change(
+    { namespace, name }: { namespace: string; name: string },
+    next: (record: NodeRecord) => NodeRecord,
+  ): Promise<Node> {
+    existing(namespace, name)
+    const changed = await changeNode(collections, name, (record) => {
+      if (record.namespace !== namespace) throw missing(namespace, name)
+      return next(record)
+    })
+    if (!changed) throw missing(namespace, name)
+    return shownNode(changed)
+  }
+
+  return {
+    listNodes: ({ params }) => ({
+      ...listing(collections.nodes, '', shownNode, ({ namespace }) => namespace === params.namespace),
+      isCutByPath: true,
+    }),
+
+    async tagNode({ params, body: { tag } }) {
+      if (!isTag(tag)) throw badTag(tag)
+      return change(params, (record) => ({ ...record, tags: [...new Set([...record.tags, tag])].toSorted() }))
+    },
+
+    untagNode: ({ params, body: { tag } }) =>
+      change(params, (record) => {
+        if (!record.tags.includes(tag))
+          throw notFound('tags', tag, `node "${record.name}" has ${record.tags.join(', ') || 'no tags'}`)
+        return { ...record, tags: record.tags.filter((each) => each !== tag) }
+      }),
+
+    async moveNode({ params, body }) {
+      const namespace = realNamespace(body.namespace, settings.compat.namespaceAliases)
+      checkNamespace(services, namespace)
+      const moved = await change(params, (record) => {
+        const vms = vmsOn(record)
+        if (vms.length > 0 && namespace !== record.namespace) throw occupied(record.name, vms, 'moved')
+        return { ...record, namespace }
+      })
+      try {
+        checkNamespace(services, namespace)
+        return moved
+      } catch (error) {
+        // It ended meanwhile: back to where the node was.
+        await changeNode(collections, params.name, (record) => ({ ...record, namespace: params.namespace }))
+        throw error
+      }
+    },
+
+    cordonNode: ({ params }) => change(params, (record) => ({ ...record, isCordoned: true })),
+    uncordonNode: ({ params }) => change(params, (record) => ({ ...record, isCordoned: false })),
+
+    async drainNode({ params, body }) {
+      const node = await change(params, (record) => ({ ...record, isCordoned: true }))
+      if (body?.deleteVms !== true) return node
+      for (const [uid, { namespace, name }] of allocationsOf(existing(params.namespace, params.name).value)) {
+        const entry = collections.vms.get(namespace, name)
+        if (entry?.value.uid === uid) await removeVm(collections, entry, undefined)
+      }
+      return shownNode(existing(params.namespace, params.name))
+    },
+
+    async deleteNode({ params: { namespace, name } }) {
+      for (;;) {
+        const entry = existing(namespace, name)
+        const vms = vmsOn(entry.value)
+        if (vms.length > 0) throw occupied(name, vms, 'removed')
+        try {
+          await collections.nodes.delete(entry)
+          break
+        } catch (error) {
+          if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
+        }
+      }
+      return success(`node "${name}" removed`, { kind, name })
+    },
+
+    async createJoinToken({ params: { namespace }, body }) {
+      checkNamespace(services, namespace)
+      const seconds = body?.duration === undefined ? joinTokenSeconds : parseDuration(body.duration)
+      if (seconds === undefined || seconds < 60 || seconds > longestJoinSeconds) throw badDuration(body?.duration ?? '')
+      const once = body?.reusable ? undefined : 'once'
+      const { token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds, once)
+      const urls = services.peers?.servers.alive().map(({ apiUrl }) => apiUrl) ?? []
+      const pin = await pinOf(services)
+      const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl])], pin, token })
+      return { token, expiresAt: timestamp(expiresAt), join }
+    },
+  }
+}
+
+/** An authority's certificate gets another key with the next one: what is pinned is what nobody else vouches for. */
+async function pinOf({ apiUrl, certificates }: Services): Promise<string | undefined> {
+  if (!apiUrl.startsWith('https:')) return undefined
+  const { selfSigned, publicKeyFingerprint } = (await certificates.current()).facts
+  return selfSigned ? publicKeyFingerprint : undefined
+}
+
+const allocationsOf = ({ allocations }: NodeRecord) => Object.entries(allocations)
+const vmsOn = (record: NodeRecord): string[] =>
+  allocationsOf(record)
+    .map(([, { namespace, name }]) => `${namespace}/${name}`)
+    .toSorted()
+
+export function shownNode({ value, rev }: Entry<NodeRecord>): Node {
+  const { report, allocations } = value
+  const used = { cpu: 0, memoryMiB: 0, gpus: 0 }
+  for (const each of Object.values(allocations)) {
+    used.cpu += each.cpu
+    used.memoryMiB += each.memoryMiB
+    used.gpus += each.gpus
+  }
+  const has = { cpu: report?.cpu ?? 0, memoryMiB: report?.memoryMiB ?? 0, gpus: report?.gpus ?? 0 }
+  const reason = unfitness(value)
+  return {
+    name: value.name,
+    namespace: value.namespace,
+    uid: value.uid,
+    nodeIP: report?.ip ?? '',
+    architecture: report?.architecture ?? 'amd64',
+    availableCpu: Math.max(0, has.cpu - used.cpu),
+    availableMemory: nodeMemory(Math.max(0, has.memoryMiB - used.memoryMiB)),
+    availableGpu: Math.max(0, has.gpus - used.gpus),
+    allocatableCpu: has.cpu,
+    allocatableMemory: nodeMemory(has.memoryMiB),
+    allocatableGpu: has.gpus,
+    nodeType: 'WORKER',
+    phase: value.isReady && report !== undefined && report.problem === undefined ? 'READY' : 'NOT READY',
+    ...(reason !== undefined && { reason }),
+    cordoned: value.isCordoned,
+    orkaTags: [...value.tags],
+    vms: vmsOn(value),
+    ...(report?.maxVms !== undefined && { maxVms: report.maxVms }),
+    ...(report?.maxMacosVms !== undefined && { maxMacosVms: report.maxMacosVms }),
+    ...(report?.noMacos !== undefined && { noMacos: report.noMacos }),
+    images: report ? [...report.images] : [],
+    driver: report ? `${report.driver} (${report.driverVersion})` : '',
+    version: report?.version ?? '',
+    os: report?.os ?? '',
+    createdAt: value.createdAt,
+    ...(value.lastSeenAt !== undefined && { lastSeenAt: value.lastSeenAt }),
+    resourceVersion: rev,
+  }
+}
+
+/** Why a node takes no VMs, as its record has it. */
+function unfitness({ isReady, report, isCordoned }: NodeRecord): string | undefined {
+  if (!report) return 'its agent has not reported yet'
+  if (!isReady) return 'its agent is not connected'
+  if (report.problem !== undefined) return report.problem
+  return isCordoned ? 'it is cordoned' : undefined
+}
+
+const occupied = (name: string, vms: readonly string[], what: string): ApiError =>
+  new ApiError('Conflict', `node "${name}" cannot be ${what} while VMs are on it: ${vms.join(', ')}`, {
+    kind,
+    name,
+    hint: 'delete them, or empty it first: svc3 node drain',
+  })
+
+function badTag(tag: string): ApiError {
+  const message = `"${tag.slice(0, 100)}" is not a tag`
+  const problem: Cause = { field: 'tag', reason: 'FieldValueInvalid', message }
+  const hint = 'use at most 63 letters, digits and - _ . beginning and ending with a letter or digit'
+  return invalid(kind, [problem], hint)
+}
+
+function badDuration(duration: string): ApiError {
+  const message = `the duration "${duration}" is not from 1m to 30d`
+  return invalid(kind, [{ field: 'duration', reason: 'FieldValueInvalid', message }], 'write for example 1h')
+}

@@ -1,0 +1,56 @@
+// What other servers of the cluster ask of this one: to tell nodes whose streams it holds, and for content that it has.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { notFound } from '../../../api/errors.ts'
+import type * as api from '../../../api/nodes/servers.ts'
+import { digestPattern } from '../../../images/format.ts'
+import { currentRev } from '../../../store/records/caught-up.ts'
+import type { HandlersOf } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+
+/** A wish that nobody fulfilled by then has been given up. */
+const growthMs = 15 * 60_000
+/** A store that answers at all does so sooner. */
+const storeMs = 1_000
+
+export function servers(services: Services): HandlersOf<typeof api> {
+  const { fleet, growth, ownContent, store, tunnels } = services
+  return {
+    tellNode: ({ body: { node, message } }) => ({ isTold: fleet.tell(node, message) }),
+
+    noteSeenNodes({ body: { nodes } }) {
+      for (const node of nodes) fleet.seen(node)
+      return {}
+    },
+
+    passGrowth({ body: { uid, ...entry } }) {
+      growth.set(uid, entry)
+      setTimeout(() => growth.get(uid) === entry && growth.delete(uid), growthMs).unref()
+      return {}
+    },
+
+    async tellRevision() {
+      const late = sleep(storeMs, undefined, { ref: false })
+      const rev = await Promise.race([currentRev(store), late]).catch(() => undefined)
+      return rev === undefined ? {} : { rev }
+    },
+
+    openServerTunnel: ({ params: { node, tunnel } }) => tunnels.answer(node, tunnel),
+
+    async findServerBlobs({ body: { digests } }) {
+      const found: { digest: string; bytes: number }[] = []
+      for (const digest of digests) {
+        const bytes = digestPattern.test(digest) ? await ownContent.size(digest) : undefined
+        if (bytes !== undefined) found.push({ digest, bytes })
+      }
+      return { found }
+    },
+
+    async getServerBlob({ params: { digest } }) {
+      const bytes = digestPattern.test(digest) ? await ownContent.size(digest) : undefined
+      if (bytes === undefined) throw notFound('blobs', digest.slice(0, 80), 'ask another server')
+      const read = (start: number, end: number) =>
+        start === 0 && end === bytes ? ownContent.open(digest) : ownContent.open(digest, { start, end })
+      return { name: digest, bytes, tag: digest, read }
+    },
+  }
+}

@@ -1,0 +1,89 @@
+// Where a deployment would go: the rules of placement on what nodes have free now. Nothing is written.
+import type * as api from '../../../api/vms/estimates.ts'
+import { displayName } from '../../../auth/principal.ts'
+import { isImageReference } from '../../../rules/image-reference.ts'
+import { demandOf, nowhere, place, verdictsOn } from '../../../rules/placement.ts'
+import { diskSize, gibibytes, roughSize } from '../../../rules/sizes.ts'
+import type { VmRecord } from '../../../store/records/fleet-records.ts'
+import { Answer, type HandlersOf } from '../../handlers.ts'
+import { createEstimatedImages } from '../../remotes/estimated-images.ts'
+import type { Services } from '../../services.ts'
+import { exists, planVm } from '../../vms/deployment.ts'
+
+const shownNodes = 100
+
+export function estimates(services: Services): HandlersOf<typeof api> {
+  const inRegistry = createEstimatedImages(services)
+
+  /** What is known of the image, for whoever asked and for the placement. */
+  async function imageOf(
+    namespace: string,
+    { image, architecture }: VmRecord['shape'],
+  ): Promise<{
+    readonly shown: Pick<api.VmEstimate, 'os' | 'size' | 'spaceUsed' | 'imageProblem'>
+    readonly placed: Pick<VmRecord, 'imageReference' | 'os'>
+  }> {
+    if (!isImageReference(image)) {
+      const record = services.collections.images.get('', image)?.value
+      return { shown: record ? shownImage(record.os, record.sizeBytes, record.spaceUsedBytes) : {}, placed: {} }
+    }
+    const answer = await inRegistry({ namespace, image, architecture })
+    if ('problem' in answer) return { shown: { imageProblem: answer.problem }, placed: {} }
+    const { os, sizeBytes, storedBytes, pinned } = answer.found
+    return {
+      shown: shownImage(os, sizeBytes, storedBytes),
+      placed: { imageReference: pinned, ...(os !== undefined && { os }) },
+    }
+  }
+
+  return {
+    async estimateVm({ params: { namespace }, body, principal, now }) {
+      const request = { namespace, body, now, owner: displayName(principal), requestKey: undefined, isAwaited: false }
+      const { record } = planVm(services, request)
+      const { name } = body
+      if (name && !body.shouldGenerateName && services.collections.vms.get(namespace, name))
+        throw exists(name, namespace)
+      const { shown, placed } = await imageOf(namespace, record.shape)
+      const demand = demandOf({ ...record, ...placed })
+      const rooms = services.roomsIn(namespace)
+      const found = place(demand, rooms)
+      const { cpu, memoryMiB, image, architecture } = record.shape
+      const hasImage = found.ok && rooms.some((room) => room.name === found.node && room.images.includes(demand.image))
+      const chosenMiB = found.ok ? found.allocation.memoryMiB : memoryMiB
+      const chosen = found.ok ? found.node : undefined
+      // The one it would go to first, then others that could take it.
+      const rank = (each: { readonly name: string; readonly fits: boolean }): number =>
+        each.name === chosen ? 0 : each.fits ? 1 : 2
+      const nodes = verdictsOn(demand, rooms).toSorted((a, b) => rank(a) - rank(b))
+      const where = found.ok
+        ? `it would go to node "${found.node}", which ${hasImage ? 'has the image' : 'gets the image first'}`
+        : `it would wait for a node: ${nowhere(found, demand, namespace)}`
+      return new Answer(
+        200,
+        {
+          ...(found.ok && { node: found.node }),
+          cpu,
+          memory: chosenMiB === 0 ? 'auto' : gibibytes(chosenMiB),
+          image,
+          architecture,
+          ...shown,
+          hasImage,
+          message:
+            shown.imageProblem === undefined ? where : `${where}; but the image is not known: ${shown.imageProblem}`,
+          nodes: nodes.slice(0, shownNodes),
+        },
+        true,
+      )
+    },
+  }
+}
+
+const shownImage = (
+  os: VmRecord['os'],
+  sizeBytes: number,
+  storedBytes: number | undefined,
+): Pick<api.VmEstimate, 'os' | 'size' | 'spaceUsed'> => ({
+  ...(os !== undefined && { os }),
+  size: diskSize(sizeBytes),
+  ...(storedBytes !== undefined && { spaceUsed: roughSize(storedBytes) }),
+})

@@ -1,0 +1,119 @@
+// Push jobs: a handler writes the job, then lets the node freeze the VM; the node's agent does the rest, and says how far
+// it is. A job that is over stays readable for an hour (founding document 4.2).
+import { randomBytes, randomUUID } from 'node:crypto'
+import { ApiError, notFound, success } from '../../../api/errors.ts'
+import type * as api from '../../../api/vms/push-jobs.ts'
+import type { PushJob } from '../../../api/vms/push-jobs.ts'
+import { displayName } from '../../../auth/principal.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { failpoint } from '../../../platform/failpoint.ts'
+import { nameSuffix } from '../../../rules/names.ts'
+import { expiryOf } from '../../../rules/retention.ts'
+import { dropCapture } from '../../../store/records/captures.ts'
+import { changePushJob, nothingYet, type PushJobRecord } from '../../../store/records/push-jobs.ts'
+import { type Entry, ignoreLost, isFault } from '../../../store/store.ts'
+import { createInside } from '../../gate/namespace.ts'
+import { type HandlersOf, listing } from '../../handlers.ts'
+import { referenceOf, requirePushCredentials } from '../../remotes/registries.ts'
+import type { Services } from '../../services.ts'
+import { attach } from '../../vms/captures.ts'
+import { assertMay } from '../../vms/refusals.ts'
+
+const kind = 'pushjobs'
+const mostTries = 20
+
+export function pushJobs(services: Services): HandlersOf<typeof api> {
+  const { collections, clock } = services
+  const jobs = collections.pushJobs
+  const existing = (namespace: string, name: string): Entry<PushJobRecord> => {
+    const entry = jobs.get(namespace, name)
+    if (!entry) throw notFound(kind, name.slice(0, 200), `svc3 vm get-push-status -n ${namespace} shows what is there`)
+    return entry
+  }
+
+  /** Under a name that nobody has. */
+  async function create(record: Omit<PushJobRecord, 'name'>): Promise<Entry<PushJobRecord>> {
+    for (let attempt = 1; ; attempt++) {
+      const name = `vm-push-${nameSuffix(randomBytes(5))}`
+      try {
+        return await createInside(services, record.namespace, jobs, name, { ...record, name })
+      } catch (error) {
+        if (!isFault(error, 'AlreadyExists') || attempt === mostTries) throw error
+      }
+    }
+  }
+
+  return {
+    async pushVm({ params: { namespace, vm: name }, body, principal, now, requestKey }) {
+      const vm = collections.vms.get(namespace, name)
+      if (!vm) throw notFound('vms', name, `svc3 vm list -n ${namespace} shows what is there`)
+      const { uid, wish } = vm.value
+      const earlier = jobs.list(namespace).find(({ value }) => requestKey && value.requestKey === requestKey)
+      const isAgain = requestKey !== undefined && wish.requestKey === requestKey
+      if (earlier && isAgain) return { jobName: earlier.value.name }
+      if (!isAgain) assertMay('push', vm.value)
+      const reference = referenceOf(body.imageReference)
+      await requirePushCredentials(services, namespace, reference)
+      const job =
+        earlier ??
+        (await create({
+          namespace,
+          vm: name,
+          vmUid: uid,
+          image: reference.text,
+          ...(body.format !== undefined && { format: body.format }),
+          owner: displayName(principal),
+          capture: randomUUID(),
+          ...(requestKey !== undefined && { requestKey }),
+          status: 'Pending',
+          phase: 'waiting for its node',
+          progress: nothingYet,
+          startedAt: timestamp(now),
+        }))
+      failpoint('push.recorded')
+      const { capture: id, image, format } = job.value
+      try {
+        // The disk only: memory would have to be sent whole each time, and fits no other kind of host.
+        const capture = { id, kind: 'push', withMemory: false, job: job.value.name, reference: image } as const
+        await attach(services, vm, { ...capture, ...(format !== undefined && { format }) }, requestKey)
+      } catch (error) {
+        await jobs.delete(job).catch(ignoreLost)
+        throw error
+      }
+      return { jobName: job.value.name }
+    },
+
+    listPushJobs: ({ params }) => listing(jobs, params.namespace, shown),
+
+    getPushJob: ({ params: { namespace, job } }) => shown(existing(namespace, job)),
+
+    async cancelPushJob({ params: { namespace, job: name } }) {
+      const { key, value } = existing(namespace, name)
+      const finishedAt = timestamp(clock.now())
+      const cancelled = { status: 'Cancelled', errorMessage: 'it was cancelled', finishedAt } as const
+      if (!(await changePushJob(jobs, key, () => cancelled))) throw isOverAlready(existing(namespace, name).value)
+      const vm = collections.vms.get(namespace, value.vm)
+      if (vm?.value.uid === value.vmUid) await dropCapture(collections, vm, value.capture)
+      return success(`push job "${name}" cancelled`, { kind, name })
+    },
+  }
+}
+
+function shown({ value, rev }: Entry<PushJobRecord>): PushJob {
+  const { vmUid: _, capture: __, requestKey: ___, sending: ____, ...rest } = value
+  const { finishedAt } = value
+  const { secondsLeft, ...progress } = value.progress
+  return {
+    ...rest,
+    progress: { ...progress, ...(finishedAt === undefined && secondsLeft !== undefined && { secondsLeft }) },
+    ...(finishedAt !== undefined && { expiresAt: timestamp(expiryOf('pushJob', finishedAt)) }),
+    resourceVersion: rev,
+  }
+}
+
+const isOverAlready = ({ name, status }: PushJobRecord): ApiError =>
+  new ApiError('Conflict', `push job "${name}" is over: it is ${status}`, {
+    kind,
+    name,
+    hint: `svc3 vm get-push-status ${name} shows how it ended`,
+  })

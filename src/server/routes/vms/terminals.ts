@@ -1,0 +1,37 @@
+// Terminals in VMs.
+import { notFound } from '../../../api/errors.ts'
+import type * as api from '../../../api/vms/terminals.ts'
+import { displayName } from '../../../auth/principal.ts'
+import type { VmRecord } from '../../../store/records/fleet-records.ts'
+import type { HandlersOf } from '../../handlers.ts'
+import { serveTerminal } from '../../nodes/terminals.ts'
+import type { Services } from '../../services.ts'
+
+export function terminals({ collections, tunnels, log }: Services): HandlersOf<typeof api> {
+  const existing = (namespace: string, name: string): VmRecord => {
+    const entry = collections.vms.get(namespace, name)
+    if (!entry) throw notFound('vms', name, `svc3 vm list -n ${namespace} shows what is there`)
+    return entry.value
+  }
+  return {
+    openTerminal({ params: { namespace, vm }, principal }) {
+      const { uid } = existing(namespace, vm)
+      return {
+        isFramed: true,
+        take(socket) {
+          log.info('a terminal was opened', { actor: displayName(principal), namespace, name: vm })
+          serveTerminal(socket, {
+            vm,
+            dial: async () => {
+              const record = existing(namespace, vm)
+              // Another one of the same name is not the one whose password was asked for.
+              if (record.uid !== uid) throw notFound('vms', vm, 'it was deleted; open the terminal of the new one')
+              return tunnels.dial(record, 'ssh')
+            },
+          })
+        },
+        drop: () => undefined,
+      }
+    },
+  }
+}

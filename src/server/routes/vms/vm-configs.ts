@@ -1,0 +1,96 @@
+// VM configurations: named sets of deployment values, checked when they are made.
+import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import type * as api from '../../../api/vms/vm-configs.ts'
+import type { VmConfig } from '../../../api/vms/vm-configs.ts'
+import { displayName } from '../../../auth/principal.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { mayDelete } from '../../../rules/ownership.ts'
+import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
+import { type Entry, ignoreLost, isFault } from '../../../store/store.ts'
+import { createInside } from '../../gate/namespace.ts'
+import { type HandlersOf, listing } from '../../handlers.ts'
+import type { Services } from '../../services.ts'
+import { findImage } from '../../vms/deployment.ts'
+import { configNameProblems } from '../../vms/deployment-problems.ts'
+import { shapeOf, shapeProblems } from '../../vms/shape.ts'
+
+const kind = 'vmconfigs'
+
+export function vmConfigs(services: Services): HandlersOf<typeof api> {
+  const { collections, roles } = services
+  const existing = (namespace: string, name: string): Entry<VmConfigRecord> => {
+    const entry = collections.vmConfigs.get(namespace, name)
+    if (!entry) throw notFound(kind, name, `svc3 vm-config list -n ${namespace} shows what is there`)
+    return entry
+  }
+
+  return {
+    listVmConfigs: ({ params }) => listing(collections.vmConfigs, params.namespace, shown),
+
+    getVmConfig: ({ params: { namespace, vmconfig } }) => shown(existing(namespace, vmconfig)),
+
+    async createVmConfig({ params: { namespace }, body, principal, now, requestKey }) {
+      const { name } = body
+      const image = findImage(collections.images, body.image)
+      const shape = shapeOf(body, image)
+      const causes: Cause[] = [...shapeProblems(shape), ...configNameProblems(name)]
+      if (body.type && body.type !== image.architecture)
+        causes.push(problem('type', `type is ${body.type.slice(0, 20)}, but the image is ${image.architecture}`))
+      if (causes.length > 0)
+        throw invalid(kind, causes, 'names are DNS labels: at most 50 lowercase letters, digits and dashes')
+      const record: VmConfigRecord = {
+        name,
+        namespace,
+        owner: displayName(principal),
+        createdAt: timestamp(now),
+        ...(requestKey !== undefined && { requestKey }),
+        shape,
+      }
+      try {
+        return shown(await createInside(services, namespace, collections.vmConfigs, name, record))
+      } catch (error) {
+        const found = collections.vmConfigs.get(namespace, name)
+        if (!isFault(error, 'AlreadyExists') || !found) throw error
+        if (requestKey !== undefined && found.value.requestKey === requestKey) return shown(found)
+        throw new ApiError('AlreadyExists', `vm configuration "${name}" exists already in namespace "${namespace}"`, {
+          kind,
+          name,
+          hint: 'choose another name, or delete it first',
+        })
+      }
+    },
+
+    async deleteVmConfig({ params: { namespace, vmconfig: name }, principal }) {
+      const entry = existing(namespace, name)
+      const { owner } = entry.value
+      if (!mayDelete(roles.roleOf(principal, namespace), displayName(principal), owner))
+        throw new ApiError('Forbidden', `Forbidden: vm configuration "${name}" belongs to ${owner}`, {
+          kind,
+          name,
+          hint: 'ask them, or an administrator',
+        })
+      await collections.vmConfigs.delete(entry).catch(ignoreLost)
+      return success(`vm configuration "${name}" deleted from namespace "${namespace}"`, { kind, name })
+    },
+  }
+}
+
+const problem = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+
+function shown({ value, rev }: Entry<VmConfigRecord>): VmConfig {
+  const { architecture, memoryMiB, display, ...shape } = value.shape
+  return {
+    name: value.name,
+    namespace: value.namespace,
+    ...shape,
+    ...(shape.node !== undefined && { nodeName: shape.node }),
+    type: architecture,
+    memory: memoryMiB / 1_024,
+    displayWidth: display.width,
+    displayHeight: display.height,
+    displayDPI: display.dpi,
+    owner: value.owner,
+    createdAt: value.createdAt,
+    resourceVersion: rev,
+  }
+}

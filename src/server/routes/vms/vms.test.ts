@@ -1,0 +1,580 @@
+// VMs through the API, on a node that only says what it was told: deployment, placement, power, resize, the end.
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, describe, it } from 'node:test'
+import { type Answer, type CallOptions, startService, type TestService } from '../../../../test/support/rigs/service.ts'
+import {
+  addImage,
+  type NodeOptions,
+  type NodeStandIn,
+  startNode,
+  startScheduler,
+} from '../../../../test/support/stand-ins/node.ts'
+import { eventually } from '../../../../test/support/tools/eventually.ts'
+import type { WantedVm } from '../../../api/nodes/agent.ts'
+import { expireVms } from '../../../controllers/expire-vms.ts'
+import { markNodes } from '../../../controllers/mark-nodes.ts'
+
+const inDefault = '/api/v1/namespaces/svc-default'
+let service: TestService
+let scheduler: AsyncDisposable
+
+beforeEach(async () => {
+  service = await startService()
+  scheduler = startScheduler(service)
+  await addImage(service, 'intel', 'amd64')
+  await addImage(service, 'silicon', 'arm64')
+})
+afterEach(async () => {
+  await scheduler[Symbol.asyncDispose]()
+  await service[Symbol.asyncDispose]()
+})
+
+const node = (options: NodeOptions = {}): Promise<NodeStandIn> => startNode(service, options)
+const deploy = (body: object, options: CallOptions = {}, query = ''): Promise<Answer> =>
+  service.call('POST', `${inDefault}/vms${query}`, { ...options, body: { image: 'intel', ...body } })
+const get = (path: string): Promise<Answer> => service.call('GET', `${inDefault}/${path}`)
+const exec = (vm: string, command: string): Promise<Answer> =>
+  service.call('POST', `${inDefault}/vms/${vm}/exec`, { body: { command } })
+const resize = (vm: string, body: object): Promise<Answer> =>
+  service.call('POST', `${inDefault}/vms/${vm}/resize`, { body })
+const record = (name: string) => service.services.collections.vms.get('svc-default', name)?.value
+const allocations = (name: string) => service.services.collections.nodes.get('', name)?.value.allocations ?? {}
+
+/** Until a record says so; the wait of the server itself is what is tested elsewhere. */
+const seen = (name: string, test: (vm: NonNullable<ReturnType<typeof record>> | undefined) => boolean) =>
+  service.services.waits.until(
+    service.services.collections.vms.key('svc-default', name),
+    (entry) => test(entry?.value) || undefined,
+    AbortSignal.timeout(120_000),
+  )
+
+/** It fits nowhere, and says why. */
+async function waits(body: object, reason: RegExp): Promise<void> {
+  const { name } = (await deploy(body, {}, '?wait=false')).body
+  await seen(name, (vm) => reason.test(vm?.conditions[0]?.message ?? ''))
+  assert.equal((await service.call('DELETE', `${inDefault}/vms/${name}`)).status, 200)
+}
+
+describe('deploying a VM', () => {
+  it('answers when it runs, with everything that a client needs', async () => {
+    await node()
+    const { status, body } = await deploy({ name: 'demo' })
+    assert.equal(status, 201)
+    const { name, status: shown, powerState, ip, ssh, vnc, screenshare, cpu, memory, node: where } = body
+    assert.deepEqual(
+      { name, shown, powerState, ip, ssh, vnc, screenshare, cpu, memory, where },
+      {
+        name: 'demo', shown: 'Running', powerState: 'running', ip: '127.0.0.1', ssh: 8822, vnc: 5999, screenshare: 5900,
+        cpu: 3, memory: '4.80Gi', where: 'node-1',
+      }, // biome-ignore format: one look
+    )
+    assert.deepEqual((await get('vms/demo')).body, body)
+    assert.deepEqual((await get('vms')).body.items, [body])
+  })
+
+  it('makes names: vm-<5>, or from a prefix', async () => {
+    await node()
+    assert.match((await deploy({ cpu: 1 })).body.name, /^vm-[a-z0-9]{5}$/)
+    assert.match((await deploy({ cpu: 1, name: 'ci', shouldGenerateName: true })).body.name, /^ci-[a-z0-9]{5}$/)
+  })
+
+  it('gives the same answer to the same request, and finds its VM again when the answer was lost', async () => {
+    await node()
+    const headers = { 'idempotency-key': 'once' }
+    const first = await deploy({ cpu: 1 }, { headers })
+    assert.equal((await deploy({ cpu: 1 }, { headers })).body.name, first.body.name)
+    const answers = service.services.collections.answers
+    for (const entry of answers.list()) await answers.delete(entry)
+    const again = await deploy({ cpu: 1 }, { headers })
+    assert.deepEqual([again.status, again.body.name, again.body.uid], [201, first.body.name, first.body.uid])
+    assert.equal((await get('vms')).body.items.length, 1)
+  })
+
+  it('refuses a name that is taken, and every field that can never be right, all at once', async () => {
+    await node()
+    await deploy({ name: 'demo', cpu: 1 })
+    assert.equal((await deploy({ name: 'demo' })).status, 409)
+    const { status, body } = await deploy({
+      name: 'Not A Name', scheduler: 'best', ttl: 'soon', reservedPorts: '80:80,x', customVMMetadata: { 'a b': '1' },
+      systemSerial: 'a,b', tagRequired: true,
+    }) // biome-ignore format: one look
+    assert.equal(status, 422)
+    const fields = body.details.causes.map((cause: { field: string }) => cause.field)
+    for (const field of [
+      'name',
+      'scheduler',
+      'ttl',
+      'reservedPorts',
+      'customVMMetadata',
+      'systemSerial',
+      'tagRequired',
+    ])
+      assert.ok(fields.includes(field), field)
+    assert.equal((await get('vms')).body.items.length, 1)
+    const mixed = await deploy({
+      name: 'Bad_Name', memory: 'x', scheduler: 'zzz', reservedPorts: '80', vm_metadata: { items: 7 },
+    }) // biome-ignore format: one look
+    const named = mixed.body.details.causes.map((cause: { field: string }) => cause.field)
+    const all = ['memory', 'name', 'reservedPorts', 'scheduler', 'vm_metadata.items']
+    assert.deepEqual([mixed.status, named.toSorted()], [400, all])
+  })
+
+  it('refuses an image, a configuration, a node or an ISO that is not there, and a deployment of nothing', async () => {
+    assert.equal((await deploy({ node: 'nothing' })).status, 404)
+    assert.equal((await deploy({ image: 'nothing' })).status, 404)
+    assert.equal((await deploy({ vmConfig: 'nothing' })).status, 404)
+    assert.equal((await deploy({ iso: 'nothing.iso' })).status, 404)
+    assert.equal((await service.call('POST', `${inDefault}/vms`, { body: {} })).status, 400)
+  })
+
+  it('takes what Jenkins always sends as not set, with a configuration and for arm64', async () => {
+    await node({ name: 'arm', report: { architecture: 'arm64' } })
+    const config = { name: 'conf', image: 'silicon', cpu: 2, memory: 4 }
+    assert.equal((await service.call('POST', `${inDefault}/vmconfigs`, { body: config })).status, 201)
+    const jenkins = { vmConfig: 'conf', image: '', memory: 0.0, legacyIO: false, netBoost: false, displayWidth: 0 }
+    const { status, body } = await deploy(jenkins)
+    assert.deepEqual([status, body.cpu, body.memory, body.architecture], [201, 2, '4.00Gi', 'arm64'])
+    assert.equal((await deploy({ vmConfig: 'conf', image: '', cpu: 1 })).body.cpu, 1)
+    // Made where Jenkins makes them, and used elsewhere.
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ci' } })
+    const elsewhere = '/api/v1/namespaces/svc-ci'
+    const other = await service.call('POST', `${elsewhere}/vms?wait=false`, { body: { vmConfig: 'conf' } })
+    assert.deepEqual([other.status, other.body.cpu, other.body.namespace, other.body.type], [202, 2, 'svc-ci', 'arm64'])
+    assert.equal((await service.call('GET', `${elsewhere}/vmconfigs/conf`)).status, 404)
+    for (const intel of [{ legacyIO: true }, { systemSerial: 'A1' }, { gpuPassthrough: true, vncConsole: false }])
+      assert.equal((await deploy({ image: 'silicon', ...intel })).status, 422, JSON.stringify(intel))
+    assert.equal((await deploy({ image: 'silicon', cpu: 1, systemSerial: 'random' })).status, 201)
+  })
+
+  it('sends metadata and the first-boot script to the node, and shows only the keys', async () => {
+    const there = await node()
+    const script = Buffer.from('echo planted-secret').toString('base64')
+    const { body } = await deploy({
+      name: 'demo', customVMMetadata: { token: 'planted-secret' }, metadata: { a: 1 }, userdata: script,
+      vm_metadata: { items: [{ key: 'b', value: 'two' }] }, customMetadata: { c: 3 },
+    }) // biome-ignore format: one look
+    assert.deepEqual(body.metadataKeys.toSorted(), ['a', 'b', 'c', 'token'])
+    const wish = there.told.flatMap((each) => (each.type === 'VM' ? [each.vm] : []))[0] as WantedVm
+    assert.deepEqual(wish.metadata, { a: '1', b: 'two', c: '3', token: 'planted-secret' })
+    assert.equal(wish.userdata, script)
+    const stored = await service.services.store.list('/')
+    assert.ok(!JSON.stringify(stored.entries).includes('planted-secret'))
+    assert.ok(!JSON.stringify(stored.entries).includes(script))
+    assert.ok(!service.logLines.join('').includes('planted-secret'))
+    await service.call('DELETE', `${inDefault}/vms/demo`)
+    assert.equal(service.services.collections.vmSecrets.list().length, 0)
+  })
+
+  it('judges a long first-boot script at once, and takes null for a field left out', async () => {
+    await node()
+    // A rule that tries every beginning of it would take many minutes.
+    assert.equal((await deploy({ userdata: `${' '.repeat(349_000)}!` })).status, 422)
+    assert.equal((await deploy({ vmConfig: null, tag: null, memory: null, userdata: ' aGk=\n' })).status, 201)
+  })
+
+  it('is not undone by its own repetition when the VM was stopped since', async () => {
+    await node()
+    const headers = { 'idempotency-key': 'once' }
+    await deploy({ name: 'demo', timeout: 2 }, { headers })
+    await exec('demo', 'stop')
+    const answers = service.services.collections.answers
+    for (const entry of answers.list()) await answers.delete(entry)
+    const { status, body } = await deploy({ name: 'demo', timeout: 2 }, { headers })
+    assert.deepEqual([status, body.powerState], [201, 'stopped'])
+  })
+
+  it('that failed is not started without room for it', async () => {
+    await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
+    await deploy({ name: 'demo' }, {}, '?wait=false')
+    await seen('demo', (vm) => vm?.observed.power === 'failed')
+    for (const command of ['start', 'revert']) assert.equal((await exec('demo', command)).status, 409)
+  })
+
+  it('leaves nothing behind when it fails, and says why', async () => {
+    const fail = (vm: WantedVm) =>
+      vm.power === 'deleted'
+        ? { generation: vm.generation, power: 'removed' as const }
+        : { generation: vm.generation, power: 'failed' as const, problem: 'QEMU ended with exit code 1' }
+    await node({ react: fail })
+    const { status, body } = await deploy({ name: 'demo', metadata: { a: 1 } })
+    assert.equal(status, 500)
+    assert.match(body.message, /vm "demo" could not be deployed: QEMU ended with exit code 1/)
+    assert.equal((await get('vms')).body.items.length, 0)
+    assert.deepEqual(allocations('node-1'), {})
+    assert.equal(service.services.collections.vmSecrets.list().length, 0)
+  })
+
+  it('shows a failed one that nobody waited for, which has nothing of the node', async () => {
+    await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
+    assert.equal((await deploy({ name: 'demo' }, {}, '?wait=false')).status, 202)
+    await seen('demo', (vm) => vm?.observed.power === 'failed')
+    const { body } = await get('vms/demo')
+    assert.deepEqual([body.status, body.errorMessage], ['Failed', 'no disk'])
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
+    assert.deepEqual(allocations('node-1'), {})
+    assert.equal((await get('vms/demo')).status, 404)
+  })
+
+  it('answers 504 with the reason of every node when its time is over, and leaves nothing', async () => {
+    await node({ report: { cpu: 2 } })
+    await node({ name: 'arm', report: { architecture: 'arm64' } })
+    const { status, body } = await deploy({ name: 'demo', timeout: 0.03 })
+    assert.equal(status, 504)
+    assert.equal(body.reason, 'Timeout')
+    assert.match(body.message, /vm "demo"/)
+    assert.match(body.message, /node "node-1" has 2 of 2 cores free, and 3 are asked for/)
+    assert.match(body.message, /node "arm" is arm64, and the image is amd64/)
+    assert.equal((await get('vms')).body.items.length, 0)
+  })
+
+  it('is ended by the controller when the server that waited is gone', async () => {
+    await deploy({ name: 'demo', timeout: 1 }, {}, '?wait=false')
+    const { vms } = service.services.collections
+    const entry = vms.get('svc-default', 'demo')
+    assert.ok(entry)
+    await vms.update(entry, { ...entry.value, awaitedUntil: '2026-11-15T08:00:00Z' })
+    const loop = expireVms(service.services)
+    await seen('demo', (vm) => vm === undefined)
+    await loop.stop()
+  })
+
+  it('ends a VM whose ttl is over, and lets it be extended', async () => {
+    await node()
+    const { body } = await deploy({ name: 'demo', ttl: '20m' })
+    assert.equal(body.expiresAt, '2026-11-15T09:20:00Z')
+    const extend = await service.call('POST', `${inDefault}/vms/demo/extend`, { body: { ttl: '40m' } })
+    assert.equal(extend.body.expiresAt, '2026-11-15T09:40:00Z')
+    service.clock.nowMs += 40 * 60_000
+    const loop = expireVms(service.services)
+    await seen('demo', (vm) => vm === undefined)
+    await loop.stop()
+    assert.deepEqual(allocations('node-1'), {})
+  })
+
+  it('refuses a namespace that is kept for other workloads', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-pods', enableCustomPods: true } })
+    const { status, body } = await service.call('POST', '/api/v1/namespaces/svc-pods/vms', { body: { image: 'intel' } })
+    assert.equal(status, 422, body.message)
+  })
+})
+
+describe('placement', () => {
+  it('never gives the last cores to two, however many come at once', async () => {
+    await node({ report: { cpu: 8 } })
+    await Promise.all(Array.from({ length: 6 }, () => deploy({ cpu: 3 }, {}, '?wait=false')))
+    const isSettled = (vm: { status: string; errorMessage?: string; conditions: { message: string }[] }) =>
+      vm.status === 'Running' || /cores free, and 3 are asked for/.test(vm.conditions[0]?.message ?? '')
+    const all = await eventually(async () => {
+      const { items } = (await get('vms')).body
+      assert.ok(items.length === 6 && items.every(isSettled), JSON.stringify(items))
+      return items
+    })
+    assert.equal(all.filter(({ status }: { status: string }) => status === 'Running').length, 2)
+    assert.equal((await get('nodes')).body.items[0].availableCpu, 2)
+    const ports = Object.values(allocations('node-1')).flatMap((each) => each.ports)
+    assert.equal(new Set(ports).size, ports.length)
+  })
+
+  it('shows a pending VM with its reasons, and places it as soon as something changes', async () => {
+    const { status, body } = await deploy({ name: 'demo' }, {}, '?wait=false')
+    assert.deepEqual([status, body.status, body.powerState], [202, 'Pending', 'pending'])
+    await seen('demo', (vm) => vm?.conditions[0]?.message === 'there is no node in namespace "svc-default"')
+    await node()
+    await seen('demo', (vm) => vm?.observed.power === 'running')
+  })
+
+  it('gives nothing to a node without a stream, or cordoned, or in another namespace', async () => {
+    const first = await node()
+    first.disconnect()
+    await waits({}, /node "node-1" is not ready: its agent is not connected/)
+    first.connect()
+    assert.equal((await service.call('POST', `${inDefault}/nodes/node-1/cordon`)).body.cordoned, true)
+    await waits({}, /node "node-1" is cordoned/)
+    await service.call('POST', `${inDefault}/nodes/node-1/uncordon`)
+    assert.equal((await deploy({})).status, 201)
+  })
+
+  it('keeps ports apart on nodes that share an address, and off those that are busy', async () => {
+    await node({ name: 'a', report: { cpu: 3, busyPorts: [8822, 5999] } })
+    await node({ name: 'b', report: { cpu: 3 } })
+    const [one, two] = [await deploy({}), await deploy({})]
+    const ports = [one, two].flatMap(({ body }) => [body.ssh, body.vnc, body.screenshare])
+    assert.deepEqual(ports.toSorted(), [5900, 5901, 6000, 6001, 8823, 8824].toSorted())
+  })
+
+  it('gives another port when one is taken, and another node when it was reserved', async () => {
+    const taking = (port: number) => {
+      const busy = new Set([port])
+      return (vm: WantedVm) => {
+        const { generation } = vm
+        if (vm.power === 'deleted') return { generation, power: 'removed' as const }
+        const taken = [vm.ssh, ...vm.reservedPorts.map(({ nodePort }) => nodePort)].filter((each) => busy.has(each))
+        if (taken.length > 0) return { generation: 0, power: 'starting' as const, portsTaken: taken }
+        return { generation, power: 'running' as const }
+      }
+    }
+    await node({ name: 'a', react: taking(8822), report: { ip: '127.0.0.2' } })
+    assert.equal((await deploy({ name: 'one' })).body.ssh, 8823)
+    await node({ name: 'b', report: { ip: '127.0.0.3', cpu: 6 } })
+    await node({ name: 'c', react: taking(9000), report: { ip: '127.0.0.4', cpu: 64 } })
+    const reserved = deploy({ name: 'two', reservedPorts: '9000:80', tag: 'x' })
+    await seen('two', (vm) => vm?.place !== undefined)
+    await service.call('POST', `${inDefault}/nodes/c/cordon`)
+    assert.notEqual((await reserved).body.node, 'c')
+  })
+
+  it('prefers a tag, requires it where asked, and packs where asked', async () => {
+    await node({ name: 'a' })
+    await node({ name: 'b' })
+    await service.call('POST', `${inDefault}/nodes/b/tag`, { body: { tag: 'fast' } })
+    assert.equal((await deploy({ cpu: 1, tag: 'fast' })).body.node, 'b')
+    assert.equal((await deploy({ cpu: 1 })).body.node, 'a')
+    assert.equal((await deploy({ cpu: 2, scheduler: 'most-allocated', node: 'a' })).body.node, 'a')
+    assert.equal((await deploy({ cpu: 1, scheduler: 'most-allocated' })).body.node, 'a')
+    await waits({ cpu: 1, tag: 'slow', tagRequired: true }, /node "a" does not have the tag "slow"/)
+  })
+
+  it('keeps to the limit that a driver reports', async () => {
+    await node({ report: { maxVms: 1 } })
+    await deploy({ cpu: 1 })
+    await waits({ cpu: 1 }, /runs 1 VMs, which is its limit/)
+  })
+})
+
+describe('power operations', () => {
+  it('walk the table of the founding document, and list as Running throughout', async () => {
+    await node()
+    await deploy({ name: 'demo' })
+    const steps = [
+      ['stop', 200, 'stopped'], ['stop', 409, 'stopped'], ['suspend', 409, 'stopped'], ['resume', 409, 'stopped'],
+      ['start', 200, 'running'], ['start', 409, 'running'], ['resume', 409, 'running'],
+      ['suspend', 200, 'suspended'], ['start', 409, 'suspended'], ['stop', 409, 'suspended'], ['resume', 200, 'running'],
+      ['revert', 200, 'running'],
+    ] as const // biome-ignore format: a table
+    for (const [command, status, power] of steps) {
+      const answer = await exec('demo', command)
+      assert.equal(answer.status, status, `${command}: ${answer.text}`)
+      const { body } = await get('vms/demo')
+      assert.deepEqual([body.powerState, body.status], [power, 'Running'], command)
+    }
+    assert.equal(record('demo')?.wish.diskGeneration, 2)
+  })
+
+  it('are refused for Apple silicon, whatever the state', async () => {
+    await node({ report: { architecture: 'arm64' } })
+    await deploy({ name: 'demo', image: 'silicon' })
+    for (const command of ['start', 'stop', 'suspend', 'resume', 'revert']) {
+      const { status, body } = await exec('demo', command)
+      assert.deepEqual([status, body.reason], [422, 'Invalid'])
+      assert.match(body.message, /Intel-based VMs only/)
+    }
+  })
+
+  it('refuse a second one while the first is under way, and a VM whose deployment is', async () => {
+    let isMute = false
+    const there = await node({
+      react: (vm) =>
+        isMute ? undefined : { generation: vm.generation, power: vm.power === 'deleted' ? 'removed' : vm.power },
+    })
+    const { body: vm } = await deploy({ name: 'demo' })
+    isMute = true
+    const stopping = exec('demo', 'stop')
+    await seen('demo', (each) => each?.wish.power === 'stopped')
+    const second = await exec('demo', 'stop')
+    assert.deepEqual([second.status, second.body.reason], [409, 'Conflict'])
+    assert.match(second.body.message, /stop is under way/)
+    await there.say(vm, { generation: 2, power: 'stopped' })
+    assert.equal((await stopping).status, 200)
+    await deploy({ name: 'slow' }, {}, '?wait=false')
+    assert.equal((await exec('slow', 'stop')).status, 409)
+  })
+
+  it('tell what went wrong on the node', async () => {
+    await node({
+      react: ({ generation, power }) =>
+        power === 'stopped'
+          ? { generation, power: 'running', problem: 'it does not end' }
+          : { generation, power: 'running' },
+    })
+    await deploy({ name: 'demo' })
+    const { status, body } = await exec('demo', 'stop')
+    assert.equal(status, 500)
+    assert.match(body.message, /stop of vm "demo" failed: it does not end/)
+  })
+})
+
+describe('resizing', () => {
+  it('grows, and refuses what is not more, no whole number, or more than the node can hold', async () => {
+    const there = await node({ report: { diskFreeGb: 50 } })
+    await deploy({ name: 'demo' })
+    assert.equal((await resize('demo', { size: 1 })).status, 422)
+    assert.equal((await resize('demo', { size: 0.5 })).status, 422)
+    assert.equal((await resize('demo', { size: 2.5 })).status, 422)
+    assert.equal((await resize('demo', { size: -1 })).status, 422)
+    assert.equal((await resize('demo', { size: 'big' })).status, 400)
+    assert.equal((await resize('demo', { size: 100 })).status, 409)
+    const { status, body } = await resize('demo', { size: 20, user: 'admin', password: 'planted-secret' })
+    assert.deepEqual([status, body.diskGb], [200, 20])
+    const wish = there.told.flatMap((each) => (each.type === 'VM' && each.vm.growth ? [each.vm.growth] : []))
+    assert.deepEqual(wish, [{ user: 'admin', password: 'planted-secret' }])
+    const stored = await service.services.store.list('/')
+    assert.ok(!JSON.stringify(stored.entries).includes('planted-secret'))
+    assert.equal(service.services.growth.size, 0)
+  })
+
+  it('says without credentials how to go on by hand, and refuses them for Apple silicon', async () => {
+    await node()
+    await node({ name: 'arm', report: { architecture: 'arm64' } })
+    await deploy({ name: 'demo' })
+    assert.match((await resize('demo', { size: 20 })).body.warning, /growpart/)
+    await deploy({ name: 'apple', image: 'silicon' })
+    assert.equal((await resize('apple', { size: 20, user: 'a', password: 'b' })).status, 422)
+    const { status, body } = await resize('apple', { size: 20 })
+    assert.deepEqual([status, body.errorMessage, body.warning], [200, undefined, undefined])
+  })
+})
+
+describe('the end of a VM', () => {
+  it('frees everything, in any phase', async () => {
+    await deploy({ name: 'pending' }, {}, '?wait=false')
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/pending`)).status, 200)
+    await node()
+    for (const command of [undefined, 'stop', 'suspend']) {
+      await deploy({ name: 'demo' })
+      if (command) await exec('demo', command)
+      assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
+      assert.equal((await get('vms/demo')).status, 404)
+      assert.deepEqual(allocations('node-1'), {})
+    }
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 404)
+  })
+
+  it('is for its owner and administrators, also by a short time to live', async () => {
+    await node()
+    await deploy({ name: 'demo' })
+    const { devToken: token } = service
+    const extend = (ttl: string, as: string) =>
+      service.call('POST', `${inDefault}/vms/demo/extend`, { body: { ttl }, token: as })
+    assert.equal((await extend('1s', token)).status, 403)
+    assert.equal((await extend('99999999999d', service.adminToken)).status, 422)
+    assert.equal((await extend('0', service.adminToken)).status, 200)
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`, { token })).status, 403)
+    await deploy({ name: 'mine' }, { token })
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/mine?force=true`, { token })).status, 403)
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/mine`, { token })).status, 200)
+  })
+
+  it('can be forced when the node is gone, which removes it when it is back', async () => {
+    const there = await node()
+    const { body } = await deploy({ name: 'demo' })
+    there.disconnect()
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/demo?force=true`)).status, 200)
+    there.connect()
+    const answer = (await there.say(body, { generation: 1, power: 'running' })) as { unknown: string[] }
+    assert.deepEqual(answer.unknown, [body.uid])
+  })
+
+  it('while it is deployed ends the deployment', async () => {
+    await node({
+      react: (vm) => (vm.power === 'deleted' ? { generation: vm.generation, power: 'removed' } : undefined),
+    })
+    const deploying = deploy({ name: 'demo' })
+    await seen('demo', (vm) => vm?.place !== undefined)
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
+    const { status, body } = await deploying
+    assert.equal(status, 409)
+    assert.match(body.message, /deleted/)
+  })
+
+  it('is in the way of its namespace’s', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    await node({ namespace: 'svc-ios' })
+    const first = await service.call('DELETE', '/api/v1/namespaces/svc-ios')
+    assert.equal(first.status, 409)
+    assert.match(first.body.message, /node node-1/)
+    await service.call('POST', '/api/v1/namespaces/svc-ios/vms', { body: { image: 'intel', name: 'demo' } })
+    assert.match((await service.call('DELETE', '/api/v1/namespaces/svc-ios')).body.message, /vm demo/)
+  })
+})
+
+describe('nodes', () => {
+  it('keep a VM whose secret does not open, and can still be told to delete it', async () => {
+    const there = await node()
+    const { body } = await deploy({ name: 'demo', metadata: { a: 1 } })
+    const { vmSecrets } = service.services.collections
+    const secret = vmSecrets.get('', body.uid)
+    assert.ok(secret)
+    await vmSecrets.update(secret, { ...secret.value, createdAt: '2000-01-01T00:00:00Z' })
+    there.disconnect()
+    there.told.length = 0
+    there.connect()
+    const hello = await eventually(() => there.told.find(({ type }) => type === 'HELLO') ?? assert.fail('no HELLO'))
+    assert.ok(hello.type === 'HELLO')
+    assert.deepEqual([hello.vms, hello.kept], [[], [body.uid]])
+    assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
+  })
+
+  it('must have an IPv4 address', async () => {
+    await assert.rejects(node({ report: { ip: '<script>' } }), /ip/)
+    await assert.rejects(node({ name: 'node-2', report: { ip: '300.1.1.1' } }), /ip/)
+  })
+
+  it('are named by images that are in use, whatever was cached', async () => {
+    await node()
+    const { headers } = await get('images/intel')
+    await deploy({ name: 'demo' })
+    const seen = { headers: { 'if-none-match': String(headers.etag) } }
+    const later = await service.call('GET', `${inDefault}/images/intel`, seen)
+    assert.deepEqual([later.status, later.body.usedBy], [200, ['svc-default/demo']])
+  })
+
+  it('are moved, drained and removed only without VMs', async () => {
+    await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
+    await node()
+    await deploy({ name: 'demo' })
+    const move = () => service.call('POST', `${inDefault}/nodes/node-1/namespace`, { body: { namespace: 'orka-ios' } })
+    assert.equal((await move()).status, 409)
+    assert.equal((await service.call('DELETE', `${inDefault}/nodes/node-1`)).status, 409)
+    const drained = await service.call('POST', `${inDefault}/nodes/node-1/drain`, { body: { deleteVms: true } })
+    assert.equal(drained.body.cordoned, true)
+    await seen('demo', (vm) => vm === undefined)
+    assert.equal((await move()).body.namespace, 'svc-ios')
+    assert.equal((await get('nodes')).body.items.length, 0)
+    assert.equal((await service.call('GET', '/api/v1/namespaces/svc-ios/nodes')).body.items.length, 1)
+    assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-ios/nodes/node-1')).status, 200)
+  })
+
+  it('that do not answer are NOT READY, and what their VMs are is unknown until they are back', async () => {
+    const there = await node()
+    const { body: vm } = await deploy({ name: 'demo' })
+    there.disconnect()
+    const loop = markNodes(service.services, service.services.fleet, 10)
+    await seen('demo', (each) => each?.observed.power === 'unknown')
+    await loop.stop()
+    assert.equal((await get('nodes')).body.items[0].phase, 'NOT READY')
+    const shown = await get('vms/demo')
+    assert.deepEqual([shown.body.status, shown.body.powerState], ['Running', 'unknown'])
+    assert.equal((await exec('demo', 'stop')).status, 409)
+    there.connect()
+    const note = () => service.call('POST', '/api/v1/agent/note', { token: there.token })
+    assert.deepEqual((await note()).body, { wantsReport: true })
+    await there.report()
+    assert.deepEqual((await note()).body, { wantsReport: false })
+    await there.say(vm, { generation: 1, power: 'running' })
+    assert.equal((await get('nodes')).body.items[0].phase, 'READY')
+    assert.equal((await get('vms/demo')).body.powerState, 'running')
+  })
+
+  it('touch only their own records', async () => {
+    const [one, two] = [await node({ name: 'one' }), await node({ name: 'two' })]
+    const { body: vm } = await deploy({ name: 'demo', node: 'one' })
+    const answer = (await two.say(vm, { generation: 9, power: 'failed', problem: 'lies' })) as { unknown: string[] }
+    assert.deepEqual(answer.unknown, [vm.uid])
+    assert.equal((await get('vms/demo')).body.powerState, 'running')
+    assert.equal((await service.call('GET', `${inDefault}/vms`, { token: one.token })).status, 403)
+    const other = { token: 'x', name: 'one', publicKey: 'AAAA' }
+    assert.equal((await service.call('POST', '/api/v1/agent/join', { body: other, token: null })).status, 401)
+    await service.call('DELETE', `${inDefault}/nodes/two`)
+    assert.equal((await service.call('POST', '/api/v1/agent/vms', { body: { vms: [] }, token: two.token })).status, 401)
+  })
+})

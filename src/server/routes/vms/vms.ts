@@ -1,0 +1,252 @@
+// VMs: a handler writes what is wanted and waits until the record says that it is so. Agents do the work.
+import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
+import type * as api from '../../../api/vms/vms.ts'
+import { displayName, type Principal } from '../../../auth/principal.ts'
+import { timestamp } from '../../../platform/clock.ts'
+import { parseTtl } from '../../../rules/durations.ts'
+import { mayDelete } from '../../../rules/ownership.ts'
+import { type VmAction, wantedAfter } from '../../../rules/vm-actions.ts'
+import type { VmCapture, VmRecord, VmWish } from '../../../store/records/fleet-records.ts'
+import { changeVm, forgetVm, isDeleted, removeVm, withWish } from '../../../store/records/vms.ts'
+import type { Entry } from '../../../store/store.ts'
+import { Answer, type HandlersOf, listing } from '../../handlers.ts'
+import { endsOf, throwIfEnded } from '../../http/drain.ts'
+import { openImages } from '../../images/store.ts'
+import type { Services } from '../../services.ts'
+import { pinnedAnew } from '../../vms/base-image.ts'
+import { commitVm, saveVm } from '../../vms/captures.ts'
+import { awaitDeployment, createVm, timeoutMsOf } from '../../vms/deployment.ts'
+import { assertMay } from '../../vms/refusals.ts'
+import { shownVm } from '../../vms/shown-vm.ts'
+import { checkSize, resizeNote } from '../../vms/sizes.ts'
+
+const kind = 'vms'
+/** For an operation on a VM that is there. */
+const patienceMs = 10 * 60_000
+const deletePatienceMs = 60_000
+
+export function vms(services: Services): HandlersOf<typeof api> {
+  const { collections, farNodes, waits, roles, growth, tunnels } = services
+  const images = openImages(services)
+  const existing = (namespace: string, name: string): Entry<VmRecord> => {
+    const entry = collections.vms.get(namespace, name)
+    if (!entry) throw notFound(kind, name, `svc3 vm list -n ${namespace} shows what is there`)
+    return entry
+  }
+
+  /** Writes a wish if the rules allow it, and waits until it is fulfilled. */
+  async function act(
+    { namespace, vm: name }: { namespace: string; vm: string },
+    action: VmAction,
+    requestKey: string | undefined,
+    wish: (record: VmRecord) => Partial<VmWish>,
+    prepare?: (next: VmRecord) => VmRecord,
+  ): Promise<Entry<VmRecord>> {
+    const { key, value } = existing(namespace, name)
+    const wanted = await changeVm(collections, key, value.uid, (record) => {
+      if (requestKey !== undefined && record.wish.requestKey === requestKey) return undefined
+      assertMay(action, record)
+      const next = withWish(record, { power: wantedAfter(action), action, requestKey, ...wish(record) })
+      return prepare ? prepare(next) : next
+    })
+    if (!wanted) throw notFound(kind, name, `it was deleted meanwhile`)
+    return settled(wanted, action)
+  }
+
+  async function settled({ key, value }: Entry<VmRecord>, action: string): Promise<Entry<VmRecord>> {
+    const { name, uid, wish } = value
+    const late = AbortSignal.timeout(patienceMs)
+    const look = (entry: Entry<VmRecord> | undefined): Entry<VmRecord> | undefined => {
+      if (!entry || entry.value.uid !== uid || isDeleted(entry.value))
+        throw new ApiError('Conflict', `vm "${name}" was deleted during ${action}`, {
+          kind,
+          name,
+          hint: 'deploy another',
+        })
+      return entry.value.observed.generation >= wish.generation ? entry : undefined
+    }
+    try {
+      const entry = await waits.until(key, look, AbortSignal.any([late, ...endsOf(services)]))
+      const { problem } = entry.value.observed
+      if (problem === undefined) return entry
+      throw new ApiError('InternalError', `${action} of vm "${name}" failed: ${problem}`, {
+        kind,
+        name,
+        hint: 'svc3 vm logs and svc3 vm list show more',
+      })
+    } catch (error) {
+      throwIfEnded(services, name)
+      if (!late.aborted) throw error
+      throw new ApiError('Timeout', `${action} of vm "${name}" is still under way`, {
+        kind,
+        name,
+        hint: 'it goes on: svc3 vm list shows it, svc3 node list whether its node answers',
+      })
+    }
+  }
+
+  async function gone(entry: Entry<VmRecord>, force: boolean): Promise<void> {
+    const { key, value } = entry
+    await removeVm(collections, entry)
+    if (force) await forgetVm(collections, key, value.uid)
+    const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
+      left?.value.uid === value.uid ? undefined : true
+    try {
+      await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), ...endsOf(services)]))
+    } catch {
+      throwIfEnded(services, value.name)
+      const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
+      if (saving.length > 0) throw waitsForCaptures(value.name, saving)
+      const where = value.place ? `node "${value.place.node}"` : 'its node'
+      throw new ApiError('Timeout', `vm "${value.name}" is being deleted, but ${where} has not answered yet`, {
+        kind,
+        name: value.name,
+        hint: 'it goes as soon as the node answers; an administrator can forget it now with svc3 vm delete --force',
+      })
+    }
+  }
+
+  return {
+    listVms: ({ params }) => listing(collections.vms, params.namespace, shownVm),
+
+    getVm: ({ params: { namespace, vm } }) => shownVm(existing(namespace, vm)),
+
+    async deployVm({ params: { namespace }, body, query, principal, now, requestKey, hurry }) {
+      const isAwaited = query?.wait !== false
+      const owner = displayName(principal)
+      const entry = await createVm(services, { namespace, body, owner, now, requestKey, isAwaited })
+      if (!isAwaited) return new Answer(202, shownVm(entry))
+      return shownVm(await awaitDeployment(services, entry, timeoutMsOf(body), hurry))
+    },
+
+    async deleteVm({ params: { namespace, vm }, query, principal }) {
+      const entry = existing(namespace, vm)
+      const isAdmin = roles.roleOf(principal, namespace) === 'admin'
+      mustOwn(principal, isAdmin, entry.value)
+      if (query?.force === true && !isAdmin) throw forceIsForAdmins(vm)
+      await gone(entry, query?.force === true)
+      return success(`vm "${vm}" deleted from namespace "${namespace}"`, { kind, name: vm })
+    },
+
+    async execVm({ params, body: { command }, requestKey }) {
+      const isRevert = command === 'revert'
+      return shownVm(
+        await act(
+          params,
+          command,
+          requestKey,
+          ({ wish }) => (isRevert ? { diskGeneration: wish.diskGeneration + 1 } : {}),
+          (next) => (isRevert ? pinnedAnew(next, collections.images.get('', next.shape.image)?.value) : next),
+        ),
+      )
+    },
+
+    async resizeVm({ params, body: { size, user, password }, requestKey }) {
+      const before = existing(params.namespace, params.vm).value
+      const isRepeated = requestKey !== undefined && before.wish.requestKey === requestKey
+      if (!isRepeated)
+        checkSize(before, { size, user, password }, collections.nodes.get('', before.place?.node ?? '')?.value)
+      const hasLogin = user !== undefined && password !== undefined
+      /** `ahead`: another server has the password already, for this generation and no other. */
+      const resize = (ahead: number | undefined): Promise<Entry<VmRecord>> => {
+        let generation: number | undefined
+        return act(
+          params,
+          'resize',
+          requestKey,
+          () => ({ diskGb: size }),
+          // Before the record is written: the wish goes out with it.
+          (next) => {
+            generation = next.wish.generation
+            if (ahead !== undefined && ahead !== generation) throw new MovedOn()
+            if (hasLogin) growth.set(next.uid, { generation, user, password })
+            return next
+          },
+        ).finally(() => growth.get(before.uid)?.generation === generation && growth.delete(before.uid))
+      }
+      for (;;) {
+        const { wish, uid, place } = existing(params.namespace, params.vm).value
+        const ahead = wish.generation + 1
+        const isFar = hasLogin && (await farNodes.grow(place?.node ?? '', uid, { generation: ahead, user, password }))
+        const entry = await resize(isFar ? ahead : undefined).catch(ifMovedOn)
+        if (entry) return resizeNote(shownVm(entry), hasLogin)
+      }
+    },
+
+    async saveVm({ params, body: { imageName, description }, principal, now, requestKey }) {
+      const vm = existing(params.namespace, params.vm)
+      const asked = { namespace: params.namespace, owner: displayName(principal), now, requestKey }
+      const { entry, isRepeated } = await saveVm(services, images, { vm, imageName, description, asked })
+      return new Answer(202, images.shown(entry), isRepeated)
+    },
+
+    async commitVm({ params, body, now, requestKey }) {
+      const vm = existing(params.namespace, params.vm)
+      const description = body?.description
+      const { entry, isRepeated } = await commitVm(services, images, { vm, description, now, requestKey })
+      return new Answer(202, images.shown(entry), isRepeated)
+    },
+
+    async extendVm({ params: { namespace, vm }, body: { ttl }, principal, now }) {
+      const seconds = ttl === '0' ? 0 : parseTtl(ttl)
+      if (seconds === undefined) throw badTtl(ttl)
+      const { key, value } = existing(namespace, vm)
+      // An earlier end is an end.
+      mustOwn(principal, roles.roleOf(principal, namespace) === 'admin', value)
+      const changed = await changeVm(collections, key, value.uid, (record) => {
+        const { expiresAt: _, ...rest } = record
+        return seconds === 0 ? rest : { ...rest, expiresAt: timestamp(new Date(now.getTime() + seconds * 1_000)) }
+      })
+      if (!changed) throw notFound(kind, vm, 'it was deleted meanwhile')
+      return shownVm(changed)
+    },
+
+    getVmLogs: ({ params: { namespace, vm }, query }) =>
+      tunnels.read(existing(namespace, vm).value, { follow: query?.follow === true, tail: query?.tail }),
+
+    connectVm: ({ params: { namespace, vm }, query }) => tunnels.connect(existing(namespace, vm).value, query?.port),
+  }
+}
+
+const destinationOf = (capture: VmCapture): string => (capture.kind === 'push' ? capture.reference : capture.image)
+
+const waitsForCaptures = (name: string, destinations: readonly string[]): ApiError =>
+  new ApiError('Timeout', `vm "${name}" is being deleted, and goes when it is saved as ${destinations.join(', ')}`, {
+    kind,
+    name,
+    hint: 'svc3 image list and svc3 vm get-push-status show how far that is; an administrator can give it up with svc3 vm delete --force',
+  })
+
+function mustOwn(principal: Principal, isAdmin: boolean, { name, owner }: VmRecord): void {
+  if (mayDelete(isAdmin ? 'admin' : 'dev', displayName(principal), owner)) return
+  throw new ApiError(
+    'Forbidden',
+    `Forbidden: vm "${name}" belongs to ${owner}, and only they or an administrator may end it`,
+    {
+      kind,
+      name,
+      hint: 'ask them, or an administrator',
+    },
+  )
+}
+
+const forceIsForAdmins = (name: string): ApiError =>
+  new ApiError('Forbidden', 'Forbidden: only administrators may delete a VM by force', {
+    kind,
+    name,
+    hint: 'delete it without --force',
+  })
+
+function badTtl(ttl: string): ApiError {
+  const problem: Cause = { field: 'ttl', reason: 'FieldValueInvalid', message: `ttl "${ttl}" is not a duration` }
+  return invalid(kind, [problem], 'write for example 2h, 30m or 1d, or 0 for never')
+}
+
+/** Another wish came in between. */
+class MovedOn extends Error {
+  override readonly name = 'MovedOn'
+}
+
+function ifMovedOn(error: unknown): undefined {
+  if (!(error instanceof MovedOn)) throw error
+}

@@ -1,0 +1,141 @@
+// The certificate that HTTPS is served with: the uploaded one, or one that the service makes and renews by itself. It is
+// a record of the store, so that every server has the same; its key is sealed.
+import type { Certificate } from '../../api/service/certificates.ts'
+import type { Secrets } from '../../auth/secrets.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import type { CertificateRecord, Collections } from '../../store/records/collections.ts'
+import { type Entry, isFault } from '../../store/store.ts'
+import { factsOf, type Pair } from './certificate-check.ts'
+
+export interface Served extends Pair {
+  readonly facts: Certificate
+}
+
+export interface CertificateOptions {
+  readonly collections: Pick<Collections, 'certificates'>
+  readonly secrets: Secrets
+  readonly clock: Clock
+  readonly log: Log
+  /** Hosts that a certificate of our own is good for. */
+  readonly names: readonly string[]
+}
+
+const recordName = 'api'
+const renewBeforeMs = 30 * 86_400_000
+
+export class Certificates {
+  readonly #options: CertificateOptions
+  readonly #listeners = new Set<(served: Served) => void>()
+  #served: Served | undefined
+  #making: Promise<Served> | undefined
+
+  constructor(options: CertificateOptions) {
+    this.#options = options
+    // As long as the view lives, which is as long as the service does.
+    options.collections.certificates.view.subscribe(() => this.#follow())
+  }
+
+  /** What is stored, or else a new one of our own. Throws SealError when the stored key does not open. */
+  async current(): Promise<Served> {
+    const entry = this.#entry()
+    if (entry) return this.#open(entry)
+    this.#making ??= this.#make().finally(() => {
+      this.#making = undefined
+    })
+    return this.#making
+  }
+
+  /** Hears of every other certificate from now on, also of those that another server stored. MUST NOT throw. */
+  subscribe(listener: (served: Served) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  /** Serves this one from now on; on return, new connections get it. */
+  async replace(pair: Pair, by: string): Promise<Certificate> {
+    for (;;) {
+      try {
+        return (await this.#write(this.#entry(), pair, 'uploaded', by)).facts
+      } catch (error) {
+        // Another upload at the same time: the later one counts.
+        if (!lost(error)) throw error
+      }
+    }
+  }
+
+  /** One of our own that ends soon gets a new end, and keeps its key, which clients have pinned. Those of others are
+   * theirs to renew: that is only said. */
+  async renew(): Promise<void> {
+    const { clock, log, names } = this.#options
+    const entry = this.#entry()
+    if (!entry) return
+    const { notAfter } = factsOf(entry.value.certificate)
+    const now = clock.now()
+    if (Date.parse(notAfter) - now.getTime() > renewBeforeMs) return
+    if (entry.value.origin === 'uploaded')
+      return log.warn('the uploaded certificate ends soon: upload a new one', { reason: `valid until ${notAfter}` })
+    const { facts } = await this.#write(entry, await selfSigned(names, now, this.#open(entry).key), 'made', 'svc3')
+    log.info('renewed the certificate of the API, with the same key', { reason: `valid until ${facts.notAfter}` })
+  }
+
+  #entry(): Entry<CertificateRecord> | undefined {
+    return this.#options.collections.certificates.get('', recordName)
+  }
+
+  async #make(): Promise<Served> {
+    const pair = await selfSigned(this.#options.names, this.#options.clock.now())
+    try {
+      return await this.#write(undefined, pair, 'made', 'svc3')
+    } catch (error) {
+      // Of servers that start at once, one makes it.
+      if (!lost(error)) throw error
+      return this.current()
+    }
+  }
+
+  async #write(
+    before: Entry<CertificateRecord> | undefined,
+    { certificate, key }: Pair,
+    origin: CertificateRecord['origin'],
+    updatedBy: string,
+  ): Promise<Served> {
+    const { collections, secrets, clock } = this.#options
+    const fields = { certificate, origin, updatedAt: timestamp(clock.now()), updatedBy }
+    const entry = await secrets.sealing((protect) => {
+      const record = protect(collections.certificates.key('', recordName), fields, key)
+      return before
+        ? collections.certificates.update(before, record)
+        : collections.certificates.create('', recordName, record)
+    })
+    return this.#open(entry)
+  }
+
+  #open({ key, value }: Entry<CertificateRecord>): Served {
+    if (this.#served?.certificate === value.certificate) return this.#served
+    this.#served = {
+      certificate: value.certificate,
+      key: this.#options.secrets.open(key, value),
+      facts: factsOf(value.certificate),
+    }
+    return this.#served
+  }
+
+  #follow(): void {
+    const entry = this.#entry()
+    const before = this.#served
+    if (!entry || entry.value.certificate === before?.certificate) return
+    try {
+      const served = this.#open(entry)
+      for (const listener of this.#listeners) listener(served)
+    } catch (error) {
+      this.#options.log.error('the new certificate cannot be served, the old one goes on', {}, error)
+    }
+  }
+}
+
+const selfSigned = async (names: readonly string[], now: Date, key?: string): Promise<Pair> =>
+  (await import('./self-signed.ts')).makeSelfSigned(names, now, key)
+
+const lost = (error: unknown): boolean =>
+  (['AlreadyExists', 'Conflict', 'NotFound'] as const).some((fault) => isFault(error, fault))

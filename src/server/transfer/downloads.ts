@@ -1,0 +1,145 @@
+// Answers that are files: whole or one range of them, with their length, an ETag, and HEAD. Nothing is held in memory but
+// what is on its way.
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
+import type { Services } from '../services.ts'
+import { streamBytes } from './streams.ts'
+
+/** What a handler hands out. */
+export interface Download {
+  /** What the file is called where it is saved. */
+  readonly name: string
+  readonly bytes: number
+  /** Stands for exactly these bytes. */
+  readonly tag: string
+  /** MUST give exactly the bytes from `start` up to, not including, `end`. */
+  read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>
+  /** Throws where some of it is not to be had. */
+  requireAll?(): Promise<void>
+  /** Where the first byte at or after an offset is that may be other than zero; for files that are mostly holes. */
+  nextData?(offset: number): Promise<number>
+}
+
+/** Of an answer with a range: between its end and this offset there are only zeros. */
+export const nextDataHeader = 'svc3-next-data'
+
+/** A refusal has none of these. */
+const ofTheFile = ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length', nextDataHeader]
+
+export interface Range {
+  readonly start: number
+  /** The first byte that is not part of it. */
+  readonly end: number
+}
+
+/** One range of a file of so many bytes. Undefined: the whole, also where several are asked for, which nobody must serve. */
+export function parseRange(header: string | undefined, bytes: number): Range | 'unsatisfiable' | undefined {
+  const [, first = '', last = ''] = /^bytes=[ \t]*(\d{0,15})-(\d{0,15})[ \t]*$/i.exec(header ?? '') ?? []
+  if (first === '' && last === '') return undefined
+  if (first === '') return last === '0' ? 'unsatisfiable' : { start: Math.max(0, bytes - Number(last)), end: bytes }
+  if (last !== '' && Number(last) < Number(first)) return undefined
+  const start = Number(first)
+  if (start >= bytes) return 'unsatisfiable'
+  return { start, end: last === '' ? bytes : Math.min(Number(last) + 1, bytes) }
+}
+
+export async function sendDownload(
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  services: Services,
+  handler: () => unknown,
+): Promise<FastifyReply> {
+  const download = (await handler()) as Download
+  const { bytes, tag, name } = download
+  const { headers } = request
+  const etag = `"${tag}"`
+  reply.header('etag', etag).header('accept-ranges', 'bytes')
+  if (hasTag(headers['if-none-match'], etag)) return reply.code(304).send()
+  // With another content than the part that somebody has, a range of it is of no use to them.
+  const isAsked = headers['if-range'] === undefined || headers['if-range'] === etag
+  const range = isAsked ? parseRange(headers.range, bytes) : undefined
+  if (range === 'unsatisfiable') {
+    reply.header('content-range', `bytes */${bytes}`)
+    throw new ApiError('RangeNotSatisfiable', `"${name}" has ${bytes} bytes, and the range begins behind them`, {
+      kind: operation.noun,
+      name,
+      hint: 'you may have all of it already',
+    })
+  }
+  const { start, end } = range ?? { start: 0, end: bytes }
+  const refuse = (error: unknown): never => {
+    for (const header of ofTheFile) reply.removeHeader(header)
+    throw error
+  }
+  if (range) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${bytes}`)
+  // Who fetches it by ranges need not ask for zeros.
+  if (range && end < bytes && download.nextData)
+    reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end).catch(refuse))))
+  // Names are plain by rule, and need no quoting.
+  reply.header('content-disposition', `attachment; filename="${name}"`).header('content-length', String(end - start))
+  // Who goes on with a part is told when it comes to what is missing.
+  if (start === 0) await download.requireAll?.().catch(refuse)
+  const signed = canSign(request, end - start)
+    ? await sign(download, { start, end }, reply, services).catch(refuse)
+    : undefined
+  if (signed) return signed
+  if (request.method === 'HEAD') return reply.type(operation.produces ?? 'application/octet-stream').send()
+  return streamBytes(operation, request, reply, services, async (signal) => {
+    const pieces = await begun(download.read(start, end, signal)).catch(refuse)
+    return Readable.from(pieces, { objectMode: false, highWaterMark: 2 ** 20 })
+  })
+}
+
+/** With the first piece at hand: that there is none can be told as long as nothing was sent. */
+async function begun(pieces: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
+  const rest = pieces[Symbol.asyncIterator]()
+  const first = await rest.next()
+  return (async function* () {
+    if (first.done) return
+    try {
+      yield first.value
+      yield* { [Symbol.asyncIterator]: () => rest }
+    } finally {
+      await rest.return?.()
+    }
+  })()
+}
+
+/** What is hashed before it is sent is in memory meanwhile: so much of it, so often at once. */
+const largestSigned = 16 * 2 ** 20
+const mostSigning = 8
+let signing = 0
+
+/** RFC 9530: wanted is not promised. A caller gets the bytes without their digest when too many ask at once. */
+const canSign = ({ headers, method }: FastifyRequest, bytes: number): boolean =>
+  method === 'GET' &&
+  bytes <= largestSigned &&
+  signing < mostSigning &&
+  /\bsha-256\b/.test(String(headers['want-content-digest'] ?? ''))
+
+async function sign(
+  download: Download,
+  { start, end }: Range,
+  reply: FastifyReply,
+  { ending }: Services,
+): Promise<FastifyReply> {
+  signing += 1
+  reply.raw.once('close', () => {
+    signing -= 1
+  })
+  const hash = createHash('sha256')
+  const pieces: Uint8Array[] = []
+  for await (const piece of download.read(start, end, ending)) {
+    hash.update(piece)
+    pieces.push(piece)
+  }
+  reply.header('content-digest', `sha-256=:${hash.digest('base64')}:`).type('application/octet-stream')
+  return reply.send(Buffer.concat(pieces))
+}
+
+const hasTag = (header: string | undefined, etag: string): boolean =>
+  (header?.split(',') ?? []).some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')))

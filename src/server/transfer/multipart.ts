@@ -1,0 +1,130 @@
+// Forms with files: the parts of a multipart body become one object, which the operation's schema then checks like any
+// other. Only operations that take forms pay for it, because it is registered in a scope of its own.
+import multipart, { type MultipartFile } from '@fastify/multipart'
+import type { FastifyInstance, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
+import type { TObject } from 'typebox'
+import { ApiError } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
+
+/** What becomes of a file. Small ones are read into memory; what is large goes to the disk as it comes. */
+export type Receive = (part: MultipartFile, field: string) => Promise<unknown>
+
+/** Runs `register` where forms are understood, and nothing else is. */
+export function registerForms(app: FastifyInstance, register: (scope: FastifyInstance) => void): void {
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    await scope.register(multipart)
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(notAForm()))
+    register(scope)
+  })
+}
+
+/** Runs `register` where a body stays a stream, whatever it is; that it is a form is known. */
+export function registerUploads(app: FastifyInstance, register: (scope: FastifyInstance) => void): void {
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers()
+    await scope.register(multipart)
+    scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
+    register(scope)
+  })
+}
+
+export function readForm(operation: Operation, totalBytes: number, receive?: Receive): preValidationAsyncHookHandler {
+  const { properties } = operation.body as TObject
+  const names = Object.keys(properties)
+  const partBytes = Math.max(
+    ...Object.values(properties).map((schema) => (schema as { maxLength?: number }).maxLength ?? 0),
+  )
+  // One more than is allowed, so that what is exactly as long is not taken for too long.
+  const limits = { fileSize: partBytes + 1, fieldSize: partBytes + 1, parts: names.length + 10, headerPairs: 20 }
+  const readText: Receive = async (part, field) => {
+    const text = (await part.toBuffer()).toString('utf8')
+    if (text.length > partBytes) throw tooLong(field, partBytes)
+    return text
+  }
+
+  return async (request, reply) => {
+    if (request.body === undefined && !request.isMultipart()) throw notAForm()
+    try {
+      // More than this is not even read to its end.
+      if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw tooLong('the form', totalBytes)
+      request.body = await within(request, totalBytes, readParts(request, names, limits, receive ?? readText))
+    } catch (error) {
+      const refusal = refusalOfForm(error, partBytes)
+      if (refusal.code === 413) reply.header('connection', 'close')
+      throw refusal
+    }
+  }
+}
+
+type Limits = NonNullable<Parameters<FastifyRequest['parts']>[0]>['limits']
+
+async function readParts(
+  request: FastifyRequest,
+  names: readonly string[],
+  limits: Limits,
+  receive: Receive,
+): Promise<object> {
+  const form: Record<string, unknown> = {}
+  for await (const part of request.parts({ limits: limits ?? {} })) {
+    const { fieldname } = part
+    const isKnown = names.includes(fieldname)
+    if (isKnown && Object.hasOwn(form, fieldname)) throw twice(fieldname)
+    if (part.type === 'file') {
+      // Also of those that nobody asked for: the next part comes after this one.
+      const value = isKnown ? await receive(part, fieldname) : part.file.resume()
+      if (isKnown) form[fieldname] = value
+    } else if (isKnown) {
+      if (part.valueTruncated) throw tooLong(fieldname, limits?.fieldSize ?? 0)
+      form[fieldname] = part.value
+    }
+  }
+  return form
+}
+
+/** A body that does not say how long it is, is cut off when it becomes too long. */
+function within<T>(request: FastifyRequest, totalBytes: number, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    let bytes = 0
+    request.raw.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > totalBytes) reject(tooLong('the form', totalBytes))
+    })
+    work.then(resolve, reject)
+  })
+}
+
+/** `partBytes`: what a part may have. */
+export function refusalOfForm(error: unknown, partBytes: number): ApiError {
+  if (error instanceof ApiError) return error
+  const { code, part } = error as { code?: string; part?: { fieldname?: string } }
+  if (code === 'FST_REQ_FILE_TOO_LARGE') return tooLong(part?.fieldname ?? 'a part', partBytes)
+  if (code === 'FST_PARTS_LIMIT')
+    return new ApiError('RequestEntityTooLarge', 'the form has too many parts', {
+      hint: 'send only those that the operation names',
+    })
+  return new ApiError('BadRequest', 'the multipart body cannot be read', {
+    hint: 'send it again, for example with curl -F',
+  })
+}
+
+export const tooLong = (field: string, bytes: number): ApiError => {
+  const message = `${field} is longer than ${bytes} bytes`
+  return new ApiError('RequestEntityTooLarge', message, {
+    causes: [{ field, reason: 'FieldValueInvalid', message }],
+    hint: 'is it the right file?',
+  })
+}
+
+export const twice = (field: string): ApiError => {
+  const message = `${field} is there twice`
+  return new ApiError('BadRequest', message, {
+    causes: [{ field, reason: 'FieldValueDuplicate', message }],
+    hint: 'send it once',
+  })
+}
+
+const notAForm = (): ApiError =>
+  new ApiError('BadRequest', 'the request body is not multipart/form-data', {
+    hint: 'send a form, for example with curl -F',
+  })

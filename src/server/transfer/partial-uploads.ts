@@ -1,0 +1,173 @@
+// Uploads that can go on, on the server's disk: what each is in a small file, and what has arrived of it in another, whose
+// size says how far it is. There is nothing else to remember, so a killed server goes on with what it finds.
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { UploadInput } from '../../api/images/uploads.ts'
+import { writeSparse } from '../../images/sparse-write.ts'
+import { DiskFullError, explainFull, ifAbsent } from '../../images/temporary-files.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { hasExpired } from '../../rules/retention.ts'
+
+/** What is written down. */
+export interface PartialUpload extends UploadInput {
+  readonly id: string
+  /** Tells callers apart; nobody else gets to it. */
+  readonly caller: string
+  readonly namespace: string
+  readonly updatedAt: string
+  /** It became an image or an ISO: what is left is for those who did not hear it. */
+  readonly isDone?: boolean
+}
+
+export interface Incoming {
+  readonly pieces: AsyncIterable<Buffer>
+  /** Ends the pieces, wherever they come from. */
+  cancel(): void
+}
+
+/** More of one caller than this, and the oldest goes. */
+const mostOfOne = 20
+const form = /^[0-9a-f]{32}$/
+
+export class PartialUploads {
+  readonly #folder: string
+  readonly #clock: Clock
+  readonly #writers = new Map<string, { cancel(): void; readonly done: Promise<unknown> }>()
+
+  constructor(folder: string, clock: Clock) {
+    this.#folder = folder
+    this.#clock = clock
+  }
+
+  /** The same caller, place, kind, name, size and key: the same upload. */
+  static idOf(caller: string, namespace: string, { kind, name, size, key }: UploadInput): string {
+    const parts = [caller, namespace, kind, name, size, key]
+    return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
+  }
+
+  async begin(upload: Omit<PartialUpload, 'updatedAt'>): Promise<void> {
+    const others = (await this.list()).filter(({ id }) => id !== upload.id)
+    const own = others.filter(({ caller, id }) => caller === upload.caller && !this.#writers.has(id))
+    const surplus = own.toSorted((a, b) => (a.updatedAt < b.updatedAt ? -1 : 1)).slice(0, -(mostOfOne - 1))
+    for (const { id } of surplus) await this.remove(id)
+    await this.#checkRoom(upload.size, others)
+    await fs.rm(this.file(upload.id), { force: true })
+    await this.#write(upload)
+  }
+
+  async find(id: string, caller: string): Promise<PartialUpload | undefined> {
+    const text = form.test(id) ? await readFileIfPresent(this.#note(id)) : undefined
+    const upload = text === undefined ? undefined : (JSON.parse(text) as PartialUpload)
+    return upload?.caller === caller ? upload : undefined
+  }
+
+  async offset(id: string): Promise<number> {
+    return (await fs.stat(this.file(id)).catch(ifAbsent(undefined)))?.size ?? 0
+  }
+
+  /** What arrives after `offset`, up to the whole; returns how far it is. Whoever was at it before gives way. */
+  async append(upload: PartialUpload, offset: number, { pieces, cancel }: Incoming): Promise<number | 'elsewhere'> {
+    for (let other = this.#writers.get(upload.id); other; other = this.#writers.get(upload.id)) {
+      other.cancel()
+      await other.done
+    }
+    const { promise: done, resolve } = Promise.withResolvers<void>()
+    this.#writers.set(upload.id, { cancel, done })
+    try {
+      if ((await this.offset(upload.id)) !== offset) return 'elsewhere'
+      return await this.#append(upload, offset, pieces)
+    } catch (error) {
+      throw explainFull(error, 'the server')
+    } finally {
+      this.#writers.delete(upload.id)
+      resolve()
+      await this.#write(upload).catch(() => undefined)
+    }
+  }
+
+  async #append({ id, size }: PartialUpload, offset: number, pieces: AsyncIterable<Buffer>): Promise<number> {
+    await using handle = await fs.open(this.file(id), fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600)
+    let at = offset
+    try {
+      for await (const piece of pieces) {
+        if (at + piece.length > size) throw new RangeError('more bytes than were announced')
+        await writeSparse(handle, piece, at)
+        at += piece.length
+        if (at > size / 2) failpoint('upload.half')
+      }
+    } finally {
+      await handle.truncate(at)
+      await handle.sync()
+    }
+    return at
+  }
+
+  async digest(id: string, signal: AbortSignal): Promise<string> {
+    const hash = createHash('sha256')
+    const pieces = createReadStream(this.file(id), { highWaterMark: 2 ** 20, signal })
+    for await (const piece of pieces) hash.update(piece as Buffer)
+    return hash.digest('hex')
+  }
+
+  /** Nothing but the note is left of it. */
+  async finish(upload: PartialUpload): Promise<void> {
+    await this.#write({ ...upload, isDone: true })
+    await fs.rm(this.file(upload.id), { force: true })
+  }
+
+  async remove(id: string): Promise<void> {
+    const writer = this.#writers.get(id)
+    writer?.cancel()
+    await writer?.done
+    await fs.rm(this.#note(id), { force: true })
+    await fs.rm(this.file(id), { force: true })
+  }
+
+  async list(): Promise<PartialUpload[]> {
+    const found: PartialUpload[] = []
+    for (const name of await fs.readdir(this.#folder)) {
+      const id = /^upload-(\w+)\.json$/.exec(name)?.[1]
+      const text = id === undefined ? undefined : await readFileIfPresent(path.join(this.#folder, name))
+      if (text !== undefined) found.push(JSON.parse(text) as PartialUpload)
+    }
+    return found
+  }
+
+  /** Forgets what nobody went on with for a day, and files without a note; says how many. */
+  async expire(): Promise<number> {
+    const now = timestamp(this.#clock.now())
+    const all = await this.list()
+    const old = all.filter(({ id, updatedAt }) => !this.#writers.has(id) && hasExpired('upload', updatedAt, now))
+    for (const { id } of old) await this.remove(id)
+    const known = new Set(all.map(({ id }) => `upload-${id}`))
+    for (const name of await fs.readdir(this.#folder))
+      if (/^upload-\w+$/.test(name) && !known.has(name)) await fs.rm(path.join(this.#folder, name), { force: true })
+    return old.length
+  }
+
+  /** Where the bytes are. */
+  file(id: string): string {
+    return path.join(this.#folder, `upload-${id}`)
+  }
+
+  #note(id: string): string {
+    return `${this.file(id)}.json`
+  }
+
+  #write(upload: Omit<PartialUpload, 'updatedAt'>): Promise<void> {
+    const note = { ...upload, updatedAt: timestamp(this.#clock.now()) }
+    return writeFileAtomically(this.#note(upload.id), JSON.stringify(note))
+  }
+
+  /** All that were begun must fit beside each other. */
+  async #checkRoom(bytes: number, others: readonly PartialUpload[]): Promise<void> {
+    const { bavail, bsize } = await fs.statfs(this.#folder)
+    let promised = 0
+    for (const { id, size, isDone } of others) if (!isDone) promised += size - (await this.offset(id))
+    if (bytes + promised > bavail * bsize) throw new DiskFullError('the server', undefined)
+  }
+}

@@ -1,0 +1,46 @@
+// How long a request may take to arrive. Node's own limit is one for all: it would cut off every large upload. So bodies
+// are watched here: all of it within a time, or, for uploads, never so long without a byte.
+import { Duplex } from 'node:stream'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { allOperations } from '../../api/index.ts'
+
+export interface BodyLimits {
+  readonly requestSeconds: number
+  /** An upload may be silent for so long. */
+  readonly silenceSeconds: number
+}
+
+const uploads = new Set(allOperations.filter(({ isUpload }) => isUpload).map(({ id }) => id))
+
+export function limitBodies(app: FastifyInstance, { requestSeconds, silenceSeconds }: BodyLimits): void {
+  app.addHook('onRequest', (request, reply, done) => {
+    const { headers } = request.raw
+    const isUpload = uploads.has(request.routeOptions.config.operation ?? '')
+    // An upload is told to go on when nothing speaks against it: a refusal then costs its sender nothing.
+    if (isExpecting(request) && !isUpload) reply.raw.writeContinue()
+    if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
+      watch(app, request, isUpload ? silenceSeconds : requestSeconds, isUpload)
+    done()
+  })
+}
+
+export const isExpecting = ({ raw }: FastifyRequest): boolean => /^100-continue$/i.test(raw.headers.expect ?? '')
+
+function watch(app: FastifyInstance, { raw }: FastifyRequest, seconds: number, isUpload: boolean): void {
+  const { socket } = raw
+  // A request that was handed in (`inject`) came over no connection: its body is there, read or not, and nothing is late.
+  if (!(socket instanceof Duplex)) return
+  let seen = socket.bytesRead
+  const look = (): void => {
+    if (raw.complete || socket.destroyed) return
+    const hasMoved = isUpload && socket.bytesRead !== seen
+    seen = socket.bytesRead
+    if (hasMoved) return void timer.refresh()
+    // As Node says it when its own limit is reached.
+    const late = Object.assign(new Error('the request did not arrive in time'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' })
+    app.server.emit('clientError', late, socket)
+  }
+  const timer = setTimeout(look, seconds * 1_000).unref()
+  const arrived = (): void => clearTimeout(timer)
+  raw.once('end', arrived).once('close', arrived)
+}

@@ -1,0 +1,148 @@
+// WebSockets: an upgrade passes the same hooks as every request (limits, token, permission, validation), so that a refusal
+// is an ordinary answer; only then the connection changes hands. Bytes travel in binary messages.
+import http from 'node:http'
+import type { Duplex } from 'node:stream'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { createWebSocketStream, WebSocket, WebSocketServer } from 'ws'
+import { ApiError } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
+import { lostBy } from '../gate/authenticate.ts'
+import { refuseWhenStopping } from '../http/drain.ts'
+import type { Accept } from '../nodes/tunnels.ts'
+import type { Services } from '../services.ts'
+import { admit, recheckMs } from './streams.ts'
+
+interface Offer {
+  readonly socket: Duplex
+  readonly head: Buffer
+}
+
+const offers = new WeakMap<http.IncomingMessage, Offer>()
+const sockets = new WebSocketServer({
+  noServer: true,
+  clientTracking: false,
+  perMessageDeflate: false,
+  maxPayload: 1_048_576,
+})
+/** A peer that vanished without a word is noticed. */
+const pingMs = 30_000
+const framesAhead = 4
+/** What browsers are told when it is over: with which login, or which right. */
+const lostCodes = { login: 4401, role: 4403 } as const
+const lostTexts = { login: 'the login has ended', role: 'the right to this has ended' } as const
+const goodbyeMs = 1_000
+
+/** Upgrades of the listening server become requests of the app. */
+export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.IncomingMessage) => boolean): void {
+  app.server.on('upgrade', (request: http.IncomingMessage, socket: Duplex, head: Buffer) => {
+    socket.on('error', () => socket.destroy())
+    if (!isAllowed(request)) return void socket.destroy()
+    offers.set(request, { socket, head })
+    const response = new http.ServerResponse(request)
+    response.assignSocket(socket as never)
+    // Whatever is answered in place of the upgrade is the last thing on this connection.
+    response.shouldKeepAlive = false
+    response.on('finish', () => socket.end())
+    app.routing(request, response)
+  })
+}
+
+export const needsUpgrade = (): ApiError =>
+  new ApiError('BadRequest', 'this operation is a WebSocket, and the request is a plain one', {
+    hint: 'svc3 vm ssh, svc3 vm vnc and the console use it',
+  })
+
+/** The connection is the handler's from here on: as long as its caller may have it. */
+export async function upgrade(
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  handler: () => Accept | Promise<Accept>,
+  services: Services,
+): Promise<void> {
+  const offer = offers.get(request.raw)
+  // Before anything is dialled: what cannot become a WebSocket is refused as every other bad request is.
+  if (!offer || !isHandshake(request.raw)) throw needsUpgrade()
+  refuseWhenStopping(services.stopping)
+  const caller = admit(operation, request, services)
+  const accept = await handler()
+  const { socket } = offer
+  if (socket.destroyed) return accept.drop()
+  reply.hijack()
+  reply.raw.detachSocket(socket as never)
+  reply.raw.removeAllListeners('finish')
+  socket.once('close', accept.drop)
+  sockets.handleUpgrade(request.raw, socket, offer.head, (open) => {
+    socket.off('close', accept.drop)
+    watchOver(open, { operation, request, services, caller })
+    accept.take(streamOf(open, accept.isFramed === true))
+  })
+}
+
+/** A WebSocket to another server, over a connection that was judged. Rejects when it is refused. */
+export function dialServer(socket: Duplex, path: string, token: string): Promise<Duplex> {
+  return new Promise((resolve, reject) => {
+    const open = new WebSocket(`ws://server${path}`, {
+      headers: { authorization: `Bearer ${token}` },
+      perMessageDeflate: false,
+      handshakeTimeout: pingMs,
+      createConnection: (() => socket) as never,
+    })
+    open.once('open', () => resolve(streamOf(open, false)))
+    open.once('unexpected-response', (_request, { statusCode }) => {
+      open.terminate()
+      reject(new Error(`the other server answered ${statusCode}`))
+    })
+    open.on('error', reject)
+  })
+}
+
+const isHandshake = ({ headers }: http.IncomingMessage): boolean =>
+  headers['sec-websocket-version'] === '13' && /^[+/0-9A-Za-z]{22}==$/.test(headers['sec-websocket-key'] ?? '')
+
+/** What is sent waits until the one before has left: whoever reads slowly is written to slowly. */
+function streamOf(socket: WebSocket, isFramed: boolean): Duplex {
+  const stream = createWebSocketStream(socket, {
+    allowHalfOpen: false,
+    ...(isFramed && { readableObjectMode: true, readableHighWaterMark: framesAhead, decodeStrings: false }),
+  })
+  stream.on('error', () => stream.destroy())
+  return stream
+}
+
+interface Watched {
+  readonly operation: Operation
+  readonly request: FastifyRequest
+  readonly services: Services
+  readonly caller: string
+}
+
+/** Ends it when its token or role ends, when the peer vanished, and when the service stops. */
+function watchOver(socket: WebSocket, { operation, request, services, caller }: Watched): void {
+  const { watches } = services.metrics
+  const end = (): void => socket.terminate()
+  let isAlive = true
+  socket.on('pong', () => {
+    isAlive = true
+  })
+  const ping = setInterval(() => {
+    if (!isAlive) return end()
+    isAlive = false
+    socket.ping()
+  }, pingMs).unref()
+  const recheck = setInterval(async () => {
+    const lost = await lostBy(operation, request, services)
+    if (!lost) return
+    clearInterval(recheck)
+    socket.close(lostCodes[lost], lostTexts[lost])
+    setTimeout(end, goodbyeMs).unref()
+  }, recheckMs).unref()
+  services.stopping.addEventListener('abort', end, { once: true })
+  watches.enter(caller)
+  socket.once('close', () => {
+    clearInterval(ping)
+    clearInterval(recheck)
+    services.stopping.removeEventListener('abort', end)
+    watches.leave(caller)
+  })
+}

@@ -1,0 +1,138 @@
+// Uploads over real connections: when the body is asked for, how long it may take, and what is left when it breaks off.
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import http from 'node:http'
+import net from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startService, type TestService } from '../../../test/support/rigs/service.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import { parseRange } from './downloads.ts'
+
+const images = '/api/v1/namespaces/svc-default/images'
+const path = '/api/v1/namespaces/svc-default/upload/image'
+let service: TestService
+let port: number
+before(async () => {
+  service = await startService({ settings: { limits: { requestSeconds: 1, uploadSilenceSeconds: 3 } } })
+  port = Number(new URL(await service.listen()).port)
+  await service.call('POST', images, { body: { name: 'taken', size: '1G' } })
+})
+after(() => service[Symbol.asyncDispose]())
+
+const leftovers = (): Promise<string[]> => fs.readdir(service.services.uploads.folder)
+const records = (): string[] => service.services.collections.images.list().map(({ value }) => value.name)
+
+/** A connection on which the test writes what it likes; `text` is everything that came back. */
+async function connect(name: string, headers: readonly string[], target = path) {
+  const socket = net.connect(port, '127.0.0.1')
+  let text = ''
+  socket.on('data', (chunk) => {
+    text += chunk
+  })
+  socket.on('error', () => undefined)
+  const closed = once(socket, 'close')
+  await once(socket, 'connect')
+  const first = [`POST ${target}?name=${name} HTTP/1.1`, 'Host: x', `Authorization: Bearer ${service.adminToken}`]
+  socket.write([...first, ...headers, '', ''].join('\r\n'))
+  return { socket, closed, text: () => text }
+}
+
+describe('an upload', () => {
+  it('that would be refused is not asked for; one that would not, is', async () => {
+    const refused = await connect('taken', ['Content-Length: 1000000000', 'Expect: 100-continue'])
+    await refused.closed
+    assert.match(refused.text(), /^HTTP\/1\.1 409 /)
+    assert.doesNotMatch(refused.text(), /100 Continue/)
+
+    const wanted = await connect('wanted', ['Content-Length: 512', 'Expect: 100-continue', 'Connection: close'])
+    await eventually(async () => assert.match(wanted.text(), /^HTTP\/1\.1 100 Continue/))
+    wanted.socket.write(Buffer.alloc(512))
+    await wanted.closed
+    assert.match(wanted.text(), /HTTP\/1\.1 201 /)
+  })
+
+  it('larger than any disk, or than the disk of the server, is not asked for', async () => {
+    for (const bytes of [2 ** 47, 2 ** 45]) {
+      const { closed, text } = await connect('huge', [`Content-Length: ${bytes}`, 'Expect: 100-continue'])
+      await closed
+      assert.match(text(), /^HTTP\/1\.1 413 [\s\S]*RequestEntityTooLarge/)
+    }
+  })
+
+  it('may take longer than other requests as long as it keeps flowing', async () => {
+    const { socket, closed, text } = await connect('slow', ['Content-Length: 512', 'Connection: close'])
+    for (let part = 0; part < 8; part++) {
+      socket.write(Buffer.alloc(64))
+      await sleep(250)
+    }
+    await closed
+    assert.match(text(), /^HTTP\/1\.1 201 /)
+  })
+
+  it('that falls silent is ended, and leaves nothing', async () => {
+    const { socket, closed, text } = await connect('silent', ['Content-Length: 1000'])
+    socket.write('and then')
+    await closed
+    assert.match(text(), /^HTTP\/1\.1 408 /)
+    await eventually(async () => assert.deepEqual(await leftovers(), []))
+    assert.ok(!records().includes('silent'))
+  })
+
+  it('that is cut off leaves nothing', async () => {
+    const { socket } = await connect('cut', ['Content-Length: 10000000'])
+    socket.write(randomBytes(3_000_000))
+    await eventually(async () => assert.equal((await leftovers()).length, 1))
+    socket.resetAndDestroy()
+    await eventually(async () => assert.deepEqual(await leftovers(), []))
+    assert.ok(!records().includes('cut'))
+  })
+
+  it('is told why it is refused also when it was sent without asking', async () => {
+    const request = http.request({ port, path: `${path}?name=taken`, method: 'POST', headers: { authorization: `Bearer ${service.adminToken}`, 'content-length': 20_000_000 } }) // biome-ignore format: one request
+    request.on('error', () => undefined)
+    request.write(randomBytes(5_000_000))
+    const [answer] = (await once(request, 'response')) as [http.IncomingMessage]
+    assert.equal(answer.statusCode, 409)
+    request.end(randomBytes(15_000_000))
+    answer.resume()
+    await once(answer, 'end')
+  })
+})
+
+describe('other requests', () => {
+  it('have to arrive in time, all of them', async () => {
+    const { socket, closed, text } = await connect('x', ['Content-Length: 8'], images)
+    const drip = setInterval(() => socket.write('a'), 300)
+    await closed
+    clearInterval(drip)
+    assert.match(text(), /^HTTP\/1\.1 408 /)
+  })
+
+  it('that ask before they send are told to go on', async () => {
+    const { socket, text } = await connect('x', ['Content-Length: 2', 'Expect: 100-continue'], images)
+    await eventually(async () => assert.match(text(), /100 Continue/))
+    socket.destroy()
+  })
+})
+
+describe('a range', () => {
+  const rows: readonly [header: string | undefined, expected: ReturnType<typeof parseRange>][] = [
+    [undefined, undefined],
+    ['bytes=0-9', { start: 0, end: 10 }],
+    ['bytes=90-200', { start: 90, end: 100 }],
+    ['bytes=-5', { start: 95, end: 100 }],
+    ['bytes=-500', { start: 0, end: 100 }],
+    ['bytes=99-', { start: 99, end: 100 }],
+    ['bytes=100-', 'unsatisfiable'],
+    ['bytes=-0', 'unsatisfiable'],
+    ['bytes=5-3', undefined],
+    ['bytes=0-1,3-4', undefined],
+    ['bytes=a-b', undefined],
+    ['bytes=99999999999999999999-', undefined],
+  ]
+  for (const [header, expected] of rows)
+    it(`${header} of 100 bytes`, () => assert.deepEqual(parseRange(header, 100), expected))
+})

@@ -1,0 +1,253 @@
+// Requests that are files: their bytes go to a temporary file as they come, never into memory. Until the handler has
+// seen what is known about it, and has nothing against it, not a byte of the body is asked for.
+import fs from 'node:fs/promises'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ApiError, badRequest } from '../../api/errors.ts'
+import type { Operation } from '../../api/operation.ts'
+import { DiskFullError, explainFull, removeUnfinished, temporaryName } from '../../images/temporary-files.ts'
+import { largestDiskBytes, roughSize } from '../../rules/sizes.ts'
+import { refusalOfForm, tooLong, twice } from './multipart.ts'
+import type { Incoming } from './partial-uploads.ts'
+import { isExpecting } from './request-timeout.ts'
+
+/** What comes with a file: in the query, or as fields of the form, before the file or after it. */
+export interface UploadFields {
+  readonly name?: string
+  readonly description?: string
+  readonly type?: string
+  readonly firmware?: string
+  readonly os?: string
+}
+
+export interface Received extends AsyncDisposable {
+  readonly file: string
+  readonly bytes: number
+  readonly fields: UploadFields
+  /** As the form calls the file; undefined without a form. */
+  readonly fileName: string | undefined
+}
+
+export interface Upload {
+  /** It has its fields in its body; otherwise the body is the file. */
+  readonly isForm: boolean
+  /**
+   * Puts the body on the disk. `judge` is told the fields when they become known, once more whenever there are more of
+   * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
+   */
+  receive(judge: (fields: UploadFields) => void): Promise<Received>
+  /** In place of that: hands the body on as it comes. Its length must be said, and be at most `mostBytes`. */
+  pass<T>(mostBytes: number, take: (body: Passing) => Promise<T>): Promise<T>
+  /** The body as it comes, asked for when it is first read; for those who keep what came of one that is cut off. */
+  stream<T>(work: (incoming: Incoming) => Promise<T>): Promise<T>
+}
+
+export interface Passing {
+  readonly bytes: number
+  readonly pieces: AsyncIterable<Uint8Array>
+}
+
+/** The folder of unfinished uploads, and since when the oldest of those is under way that have begun to be content. */
+export class Uploads {
+  readonly folder: string
+  readonly #startsMs = new Set<number>()
+
+  private constructor(folder: string) {
+    this.folder = folder
+  }
+
+  /** What a killed server left is removed. */
+  static async open(folder: string): Promise<Uploads> {
+    await fs.mkdir(folder, { recursive: true, mode: 0o700 })
+    await removeUnfinished(folder)
+    return new Uploads(folder)
+  }
+
+  /** Content that came later than this may belong to an upload that is not done. */
+  oldestStartMs(): number {
+    return Math.min(Date.now(), ...this.#startsMs)
+  }
+
+  /** From the first content that comes into the store until a record names all of it. */
+  hold(): Disposable {
+    // Two in one millisecond are two entries.
+    let startMs = Date.now()
+    while (this.#startsMs.has(startMs)) startMs -= 0.001
+    this.#startsMs.add(startMs)
+    return { [Symbol.dispose]: () => this.#startsMs.delete(startMs) }
+  }
+}
+
+const fieldNames = ['name', 'description', 'type', 'firmware', 'os'] as const
+type FieldName = (typeof fieldNames)[number]
+const fieldBytes = 8_192
+/** Who is refused in the middle of a body gets so long to notice; then the connection ends. */
+const lingerMs = 5_000
+
+export function openUpload(
+  operation: Operation,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { folder }: Pick<Uploads, 'folder'>,
+): Upload {
+  const part = operation.isUpload ?? ''
+  return {
+    isForm: request.isMultipart(),
+    async stream(work) {
+      const pieces = (async function* () {
+        if (isExpecting(request)) reply.raw.writeContinue()
+        yield* request.raw
+      })()
+      try {
+        return await work({ pieces, cancel: () => request.raw.destroy() })
+      } catch (error) {
+        throw refusalOf(error, request)
+      } finally {
+        letGo(request, reply)
+      }
+    },
+    async receive(judge) {
+      const fields: Partial<Record<FieldName, string>> = { ...(request.query as UploadFields) }
+      try {
+        judge(fields)
+        await checkLength(request, folder)
+        if (isExpecting(request)) reply.raw.writeContinue()
+        const file = await temporaryName(folder)
+        try {
+          const source = request.isMultipart()
+            ? await receiveForm(request, part, { file, fields, judge })
+            : { bytes: await writeTo(file, request.raw), fileName: undefined }
+          if (source.bytes === 0) throw nothing(part)
+          return { file, fields, ...source, [Symbol.asyncDispose]: () => fs.rm(file, { force: true }) }
+        } catch (error) {
+          await fs.rm(file, { force: true })
+          throw error
+        }
+      } catch (error) {
+        letGo(request, reply)
+        throw refusalOf(error, request)
+      }
+    },
+    async pass(mostBytes, take) {
+      try {
+        const bytes = Number(request.headers['content-length'] ?? 0)
+        if (bytes === 0) throw nothing(part)
+        if (bytes > mostBytes) throw tooLong('the upload', mostBytes)
+        await checkLength(request, folder)
+        if (isExpecting(request)) reply.raw.writeContinue()
+        return await take({ bytes, pieces: request.raw })
+      } catch (error) {
+        letGo(request, reply)
+        throw refusalOf(error, request)
+      }
+    },
+  }
+}
+
+interface Form {
+  readonly file: string
+  readonly fields: Partial<Record<FieldName, string>>
+  judge(fields: UploadFields): void
+}
+
+async function receiveForm(
+  request: FastifyRequest,
+  partName: string,
+  { file, fields, judge }: Form,
+): Promise<{ bytes: number; fileName: string | undefined }> {
+  const limits = { fileSize: largestDiskBytes, fieldSize: fieldBytes, parts: 20, headerPairs: 20 }
+  let received: { bytes: number; fileName: string | undefined } | undefined
+  const inForm = new Set<string>()
+  for await (const part of request.parts({ limits })) {
+    const { fieldname } = part
+    const name = fieldNames.find((each) => each === fieldname)
+    if (part.type === 'file' && fieldname === partName) {
+      if (received) throw twice(partName)
+      received = { bytes: await writeTo(file, part.file), fileName: part.filename }
+    } else if (part.type === 'file') part.file.resume()
+    else if (name) {
+      if (inForm.has(name)) throw twice(name)
+      inForm.add(name)
+      if (part.valueTruncated) throw tooLong(name, fieldBytes)
+      fields[name] = String(part.value)
+      judge(fields)
+    }
+  }
+  if (received) return received
+  const message = `the form has no file in its part "${partName}"`
+  throw badRequest(
+    [{ field: partName, reason: 'FieldValueRequired', message }],
+    `send it, for example with curl -F ${partName}=@FILE`,
+  )
+}
+
+/** Returns how many bytes came. Where they are zero, the file has a hole. */
+async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<number> {
+  const handle = await fs.open(file, 'wx', 0o600)
+  try {
+    let at = 0
+    for await (const piece of source) {
+      if (!isZero(piece)) for (let done = 0; done < piece.length; ) done += await write(piece, done)
+      at += piece.length
+
+      async function write(bytes: Buffer, from: number): Promise<number> {
+        return (await handle.write(bytes, from, bytes.length - from, at + from)).bytesWritten
+      }
+    }
+    await handle.truncate(at)
+    return at
+  } finally {
+    await handle.close()
+  }
+}
+
+const zeros = Buffer.alloc(2 ** 16)
+const isZero = (piece: Buffer): boolean =>
+  piece.length <= zeros.length ? piece.equals(zeros.subarray(0, piece.length)) : false
+
+/** What surely does not fit is refused before it is sent. */
+async function checkLength({ headers }: FastifyRequest, folder: string): Promise<void> {
+  const bytes = Number(headers['content-length'] ?? 0)
+  if (bytes > largestDiskBytes) throw tooLong('the upload', largestDiskBytes)
+  const { bavail, bsize } = await fs.statfs(folder)
+  if (bytes <= bavail * bsize) return
+  throw new ApiError(
+    'RequestEntityTooLarge',
+    `the upload has ${roughSize(bytes)}, and the disk of the server has ${roughSize(bavail * bsize)} free`,
+    { hint: 'delete images that nobody needs, or ask whoever runs the server for space' },
+  )
+}
+
+/** What is left of the body is not wanted: it is read and dropped for a moment, so that the refusal is seen. */
+function letGo({ raw }: FastifyRequest, reply: FastifyReply): void {
+  if (raw.complete || raw.destroyed) return
+  raw.unpipe()
+  raw.on('error', () => undefined).resume()
+  reply.raw.once('finish', () => {
+    const timer = setTimeout(() => raw.complete || raw.destroy(), lingerMs).unref()
+    raw.once('close', () => clearTimeout(timer))
+  })
+}
+
+function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
+  if (error instanceof ApiError) return error
+  const explained = explainFull(error, 'the server')
+  if (explained instanceof DiskFullError) return diskFull(explained)
+  const isCutOff = (raw.destroyed || raw.errored) && !raw.complete
+  if (isCutOff)
+    return new ApiError('BadRequest', 'the upload ended before all of it was there', {
+      hint: 'send it again',
+    })
+  return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error
+}
+
+/** Not "later": whoever waits is told at once, and can do something about it. */
+export const diskFull = (cause: unknown): ApiError =>
+  new ApiError('RequestEntityTooLarge', 'the disk of the server is full; nothing was kept', {
+    hint: 'delete images that nobody needs, or ask whoever runs the server for space; then send it again',
+    cause,
+  })
+
+const nothing = (part: string): ApiError => {
+  const message = 'the upload is empty'
+  return badRequest([{ field: part, reason: 'FieldValueRequired', message }], 'is it the right file?')
+}

@@ -1,0 +1,54 @@
+// What a VM's disk is made from, written down in its record: an image's name may stand for something else tomorrow.
+import { ApiError, notFound } from '../../api/errors.ts'
+import type { ImageRecord, VmRecord } from '../../store/records/fleet-records.ts'
+import { forgetVm } from '../../store/records/vms.ts'
+import type { Entry } from '../../store/store.ts'
+import { openImageContents } from '../images/contents.ts'
+import type { Services } from '../services.ts'
+
+/** What an image is made of now. */
+export const contentNow = (image: ImageRecord | undefined): Pick<VmRecord, 'imageContent' | 'imageRecipe'> => ({
+  ...(image?.content !== undefined && { imageContent: image.content }),
+  ...(image?.content === undefined && image?.recipe !== undefined && { imageRecipe: image.recipe }),
+})
+
+/** A new disk begins with what the image is now. One that is gone changes nothing. */
+export function pinnedAnew(record: VmRecord, image: ImageRecord | undefined): VmRecord {
+  if (!image) return record
+  const { imageContent: _, imageRecipe: __, ...rest } = record
+  return { ...rest, ...contentNow(image) }
+}
+
+/**
+ * Once a new VM's record is written: the image is looked at again, in the store itself. Whoever commits into it locks it
+ * first and then looks for VMs, so one of the two always sees the other. Takes the VM back where it may not be.
+ */
+export async function assertStill(services: Services, { key, value }: Entry<VmRecord>): Promise<void> {
+  const { collections, content, store } = services
+  const { shape, uid, imageContent, imageReference } = value
+  if (imageReference !== undefined) return
+  const image = (await store.get(collections.images.key('', shape.image)))?.value as ImageRecord | undefined
+  const isLocked = image?.capture !== undefined && shape.architecture === 'amd64'
+  const isSame = image !== undefined && image.content === imageContent
+  // Replaced meanwhile: the older content is as good, where all of it is there still.
+  const isThere = isSame || (image !== undefined && (await isHeld(imageContent)))
+  if (isThere && !isLocked) return
+  await forgetVm(collections, key, uid)
+  if (!image) throw notFound('images', shape.image.slice(0, 200), 'svc3 image list shows what is there')
+  const what = isLocked ? 'is being committed to' : 'was replaced while it was being deployed'
+  throw new ApiError('Conflict', `image "${shape.image}" ${what}`, {
+    kind: 'images',
+    name: shape.image,
+    hint: `deploy again when it is Ready: svc3 image list ${shape.image}`,
+  })
+
+  async function isHeld(digest: string | undefined): Promise<boolean> {
+    if (digest === undefined) return true
+    return openImageContents(content)
+      .hold(digest)
+      .catch(async (error: unknown) => {
+        await forgetVm(collections, key, uid)
+        throw error
+      })
+  }
+}

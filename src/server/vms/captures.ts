@@ -1,0 +1,196 @@
+// From a request to a capture: first the image's record, which takes the name or the lock, then the VM's, whose next
+// generation lets its node freeze it. Cut off in between, the same request goes on; otherwise a controller tidies up.
+import { randomUUID } from 'node:crypto'
+import { ApiError } from '../../api/errors.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { failpoint } from '../../platform/failpoint.ts'
+import { wantedAfter } from '../../rules/vm-actions.ts'
+import { changeCaptured, withoutCapture } from '../../store/records/captures.ts'
+import {
+  type ImageCapture,
+  type ImageRecord,
+  isReady,
+  type VmCapture,
+  type VmRecord,
+} from '../../store/records/fleet-records.ts'
+import { parentOfSaved } from '../../store/records/image-versions.ts'
+import { changeVm, withWish } from '../../store/records/vms.ts'
+import { type Entry, ignoreLost } from '../../store/store.ts'
+import { type Asked, type ImageStore, listed, type Made } from '../images/store.ts'
+import type { Services } from '../services.ts'
+import { assertMay } from './refusals.ts'
+
+const gib = 2 ** 30
+const nothingYet = { percent: 0, bytes: 0 }
+
+export interface Saving {
+  readonly vm: Entry<VmRecord>
+  readonly imageName: string
+  readonly description: string | undefined
+  readonly asked: Asked
+}
+
+export async function saveVm(services: Services, images: ImageStore, saving: Saving): Promise<Made> {
+  const { vm, imageName: image, description = '', asked } = saving
+  const { name, shape, observed, wish } = vm.value
+  images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
+  if (!isRepeated(vm.value, asked.requestKey)) assertMay('save', vm.value)
+  const from = services.collections.images.get('', shape.image)?.value
+  const made = await images.create(
+    {
+      name: image,
+      description,
+      architecture: shape.architecture,
+      // Of the same guest as the image; what its node packs says so again, also where the image is no record of ours.
+      ...(from?.os && { os: from.os }),
+      sizeBytes: (observed.diskGb ?? wish.diskGb ?? 0) * gib,
+      state: 'Updating',
+      progress: nothingYet,
+      source: name,
+      sourceType: 'vm',
+      parent: parentOfSaved(vm.value, from),
+      capture: captureOf('save', vm.value, asked),
+    },
+    asked,
+  )
+  failpoint('captures.save.recorded')
+  // An earlier try of this request may have come to its end.
+  const { capture } = made.entry.value
+  if (!capture) return made
+  try {
+    await attach(services, vm, { id: capture.id, kind: 'save', withMemory: true, image }, asked.requestKey)
+    return made
+  } catch (error) {
+    await images.forget(made.entry)
+    throw error
+  }
+}
+
+export interface Committing {
+  readonly vm: Entry<VmRecord>
+  readonly description: string | undefined
+  readonly now: Date
+  readonly requestKey: string | undefined
+}
+
+export async function commitVm(services: Services, images: ImageStore, committing: Committing): Promise<Made> {
+  const { vm, description, requestKey } = committing
+  const { shape } = vm.value
+  const isAgain = isRepeated(vm.value, requestKey)
+  if (!isAgain) assertMay('commit', vm.value)
+  if (vm.value.imageReference !== undefined) throw notOurs(vm.value)
+  const known = images.existing(shape.image)
+  const isOver = isAgain && known.value.capture === undefined
+  if (isOver) return { entry: known, isRepeated: true }
+  const { entry, capture } = await lock(services, images, committing)
+  const unlock = () => changeCaptured(services.collections, { id: capture.id, image: shape.image }, withoutCapture)
+  try {
+    failpoint('captures.commit.locked')
+    if (shape.architecture === 'amd64') await assertAlone(services, vm.value)
+    await attach(
+      services,
+      vm,
+      {
+        id: capture.id,
+        kind: 'commit',
+        withMemory: true,
+        image: shape.image,
+        ...(description !== undefined && { description }),
+      },
+      requestKey,
+    )
+    return { entry, isRepeated: isAgain }
+  } catch (error) {
+    await unlock()
+    throw error
+  }
+}
+
+const notOurs = ({ name, shape }: VmRecord): ApiError =>
+  new ApiError('Invalid', `vm "${name}" was deployed from "${shape.image}", which is no image of this cluster`, {
+    kind: 'vms',
+    name,
+    hint: `push it to a registry: svc3 vm push ${name} IMAGE; or save it as a new image: svc3 vm save ${name} IMAGE`,
+  })
+
+const isRepeated = ({ wish }: VmRecord, requestKey: string | undefined): boolean =>
+  requestKey !== undefined && wish.requestKey === requestKey
+
+const captureOf = (
+  kind: ImageCapture['kind'],
+  { namespace, name, uid }: VmRecord,
+  { now, requestKey }: Pick<Asked, 'now' | 'requestKey'>,
+): ImageCapture => ({
+  id: randomUUID(),
+  kind,
+  requestedAt: timestamp(now),
+  ...(requestKey !== undefined && { requestKey }),
+  vm: { namespace, name, uid },
+})
+
+/** Of two that commit into one image, one does; nothing that is being made is committed to. */
+async function lock(
+  { collections }: Services,
+  images: ImageStore,
+  { vm, now, requestKey }: Committing,
+): Promise<{ entry: Entry<ImageRecord>; capture: ImageCapture }> {
+  const capture = captureOf('commit', vm.value, { now, requestKey })
+  for (;;) {
+    const entry = images.existing(vm.value.shape.image)
+    const held = entry.value.capture
+    if (held && requestKey !== undefined && held.requestKey === requestKey) return { entry, capture: held }
+    if (held || !isReady(entry.value)) throw beingWritten(entry.value)
+    try {
+      const { errorMessage: _, ...rest } = entry.value
+      const locked: ImageRecord = { ...rest, state: 'Updating', progress: nothingYet, capture }
+      return { entry: await collections.images.update(entry, locked), capture }
+    } catch (error) {
+      ignoreLost(error)
+    }
+  }
+}
+
+/**
+ * Intel: no other VM may use the image. Asked of the store itself, after the lock: a deployment that wrote its record
+ * before is in this list, and one that writes it later sees the lock.
+ */
+async function assertAlone({ store, collections }: Services, { uid, shape }: VmRecord): Promise<void> {
+  const { entries } = await store.list(collections.vms.prefix)
+  const others = entries
+    .map(({ value }) => value as unknown as VmRecord)
+    .filter((other) => other.uid !== uid && other.shape.image === shape.image)
+    .map(({ namespace, name }) => `${namespace}/${name}`)
+  if (others.length === 0) return
+  throw new ApiError('Conflict', `image "${shape.image}" is used by ${listed(others)} as well`, {
+    kind: 'images',
+    name: shape.image,
+    hint: 'delete those VMs first, or save this one as a new image: svc3 vm save',
+  })
+}
+
+/** The node is told with the next generation. */
+export async function attach(
+  { collections }: Services,
+  { key, value: { uid, name } }: Entry<VmRecord>,
+  capture: VmCapture,
+  requestKey: string | undefined,
+): Promise<void> {
+  const { kind } = capture
+  const told = await changeVm(collections, key, uid, (record) => {
+    const { captures = [] } = record
+    if (captures.some(({ id }) => id === capture.id)) return undefined
+    assertMay(kind, record)
+    const wished = withWish(record, { power: wantedAfter(kind), action: kind, requestKey })
+    const { imageContent: base } = record
+    return { ...wished, captures: [...captures, { ...capture, ...(base !== undefined && { base }) }] }
+  })
+  if (told) return
+  throw new ApiError('Conflict', `vm "${name}" was deleted meanwhile`, { kind: 'vms', name, hint: 'deploy another' })
+}
+
+const beingWritten = ({ name, state, capture }: ImageRecord): ApiError =>
+  new ApiError(
+    'Conflict',
+    capture ? `vm "${capture.vm.name}" is being committed to image "${name}"` : `image "${name}" is ${state}`,
+    { kind: 'images', name, hint: `wait until it is Ready: svc3 image list ${name}` },
+  )

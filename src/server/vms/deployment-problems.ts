@@ -1,0 +1,51 @@
+// What can be seen to be wrong with the fields of a deployment or a VM configuration, each by itself.
+import type { Cause } from '../../api/errors.ts'
+import type { VmConfigInput } from '../../api/vms/vm-configs.ts'
+import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
+import { parseTtl } from '../../rules/durations.ts'
+import { isVmConfigName, vmNameProblem } from '../../rules/names.ts'
+import { parseReservedPorts } from '../../rules/ports.ts'
+import { metadataOf } from './metadata.ts'
+import { shapeOf, shapeProblems } from './shape.ts'
+
+const cause = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
+
+/** Other than those of its shape. */
+export function deploymentProblems(body: VmDeployment): Cause[] {
+  const { name, ttl, userdata } = body
+  const nameProblem = name ? vmNameProblem(name, body.shouldGenerateName === true) : undefined
+  return [
+    ...(nameProblem ? [cause('name', `name "${name?.slice(0, 100)}" ${nameProblem}`)] : []),
+    ...parseReservedPorts(body.reservedPorts ?? '').causes,
+    ...metadataOf(body).problems,
+    ...(ttl && parseTtl(ttl) === undefined ? [cause('ttl', `ttl "${ttl}" is not a duration such as 2h or 30m`)] : []),
+    ...(userdata && !/^[A-Za-z0-9+/]*={0,2}$/.test(userdata.replaceAll(/\s/g, ''))
+      ? [cause('userdata', 'userdata is not base64')]
+      : []),
+    ...labelProblems(body.labels ?? {}),
+  ]
+}
+
+export const configNameProblems = (name: string): Cause[] =>
+  isVmConfigName(name) ? [] : [cause('name', `"${name.slice(0, 100)}" is not a name for a configuration`)]
+
+/** For refusals of other fields: without what depends on the image, or on a configuration that was not read. */
+export function checkDeployment(body: Partial<VmDeployment>): Cause[] {
+  const fromConfig = new Set(body.vmConfig ? ['tagRequired', 'gpuPassthrough'] : [])
+  return [...shapeChecks(body).filter(({ field }) => !fromConfig.has(field)), ...deploymentProblems(body)]
+}
+
+export const checkConfig = (body: Partial<VmConfigInput>): Cause[] => [
+  ...shapeChecks(body),
+  ...(body.name === undefined ? [] : configNameProblems(body.name)),
+]
+
+const shapeChecks = (body: Partial<VmDeployment>): Cause[] =>
+  shapeProblems(shapeOf(body, { name: '', architecture: 'amd64' }))
+
+function labelProblems(labels: Readonly<Record<string, string>>): Cause[] {
+  const names = Object.keys(labels)
+  const bad = names.filter((name) => !/^[A-Za-z0-9][A-Za-z0-9_./-]{0,127}$/.test(name))
+  const problems = bad.map((name) => cause('labels', `"${name.slice(0, 50)}" cannot be the name of a label`))
+  return names.length > 64 ? [cause('labels', 'at most 64 labels'), ...problems] : problems
+}

@@ -1,0 +1,319 @@
+// A deployment: from the request to the record, then the wait until it runs, failed, or is too late. The record is all
+// there is: after a restart of the server the VM comes up all the same.
+import { randomBytes, randomUUID } from 'node:crypto'
+import { ApiError, invalid, notFound } from '../../api/errors.ts'
+import type { Architecture } from '../../api/records.ts'
+import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
+import { timestamp } from '../../platform/clock.ts'
+import { parseTtl, timeLeft } from '../../rules/durations.ts'
+import { isImageReference } from '../../rules/image-reference.ts'
+import { defaultNamespace, nameSuffix } from '../../rules/names.ts'
+import { takesVms } from '../../rules/ownership.ts'
+import { parseReservedPorts } from '../../rules/ports.ts'
+import {
+  type ImageRecord,
+  isDeployable,
+  type VmConfigRecord,
+  type VmRecord,
+  type VmShapeRecord,
+} from '../../store/records/fleet-records.ts'
+import { removeVm } from '../../store/records/vms.ts'
+import { type Entry, ignoreLost, isFault, StoreError } from '../../store/store.ts'
+import { createInside } from '../gate/namespace.ts'
+import { endsOf, throwIfEnded } from '../http/drain.ts'
+import type { VmSecret } from '../nodes/desired.ts'
+import { referenceOf } from '../remotes/registries.ts'
+import { findRegistryImage } from '../remotes/registry-images.ts'
+import type { Services } from '../services.ts'
+import { assertStill, contentNow } from './base-image.ts'
+import { deploymentProblems } from './deployment-problems.ts'
+import { metadataOf } from './metadata.ts'
+import { shapeOf, shapeProblems } from './shape.ts'
+
+const kind = 'vms'
+/** Also by the controller that ends what nobody waits for any more. */
+const tooLate = 'its deployment took too long'
+const defaultTimeoutMinutes = 10
+
+export interface Request {
+  readonly namespace: string
+  readonly body: VmDeployment
+  readonly owner: string
+  readonly now: Date
+  readonly requestKey: string | undefined
+  /** Somebody waits for the answer. */
+  readonly isAwaited: boolean
+}
+
+export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
+  Math.round((timeout || defaultTimeoutMinutes) * 60_000)
+
+/** What a request comes to, before anything is written; refuses what can be seen to be wrong. */
+export function planVm(
+  services: Services,
+  request: Request,
+): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
+  const { namespace, body } = request
+  const space = services.collections.namespaces.get('', namespace)
+  if (space && !takesVms(space.value))
+    throw new ApiError('Invalid', `namespace "${namespace}" is kept for other workloads and takes no VMs`, {
+      kind: 'namespaces',
+      name: namespace,
+      hint: 'deploy into another namespace: svc3 namespace list',
+    })
+  const { shape, os } = checkedShape(services, namespace, body)
+  const { record, secret } = recordOf(request, shape)
+  return { record: { ...record, ...(os !== undefined && { os }) }, secret }
+}
+
+/** Writes the record, or refuses. The same request again (by its key) finds its own record. */
+export async function createVm(services: Services, request: Request): Promise<Entry<VmRecord>> {
+  const { namespace, body, requestKey } = request
+  const { record, secret } = planVm(services, request)
+  const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
+  if (requestKey !== undefined && earlier?.value.requestKey === requestKey) return earlier
+  const pinned = await contentOf(services, namespace, record.shape)
+  for (let attempt = 1; ; attempt++) {
+    const name = nameFor(body, requestKey, attempt)
+    try {
+      const entry = await write(services, { ...record, ...pinned, name, uid: randomUUID() }, secret)
+      await assertStill(services, entry).catch(asWritten)
+      return entry
+    } catch (error) {
+      const found = services.collections.vms.get(namespace, name)
+      if (!isFault(error, 'AlreadyExists')) throw error
+      if (found && requestKey !== undefined && found.value.requestKey === requestKey) return found
+      const isGenerated = !body.name || body.shouldGenerateName === true
+      if (!isGenerated || attempt === 20) throw exists(name, namespace)
+    }
+  }
+}
+
+/** Its record is there: whoever is told of a store that does not answer must not take it for not made. */
+const asWritten = (error: unknown): never => {
+  if (!isFault(error, 'Unavailable')) throw error
+  throw new StoreError('Unknown', 'the record was written, and its image could not be looked at again', {
+    cause: error,
+  })
+}
+
+/** Secrets first: a VM that is there has what it needs. A secret without its VM is swept by a controller. */
+async function write(services: Services, record: VmRecord, secret: VmSecret | undefined): Promise<Entry<VmRecord>> {
+  const { collections, secrets } = services
+  const { uid, name, namespace, createdAt } = record
+  if (secret) {
+    const key = collections.vmSecrets.key('', uid)
+    await secrets.sealing((protect) =>
+      collections.vmSecrets.create('', uid, protect(key, { uid, namespace, name, createdAt }, JSON.stringify(secret))),
+    )
+  }
+  try {
+    return await createInside(services, namespace, collections.vms, name, record)
+  } catch (error) {
+    const kept = secret && collections.vmSecrets.get('', uid)
+    if (kept) await collections.vmSecrets.delete(kept).catch(ignoreLost)
+    throw error
+  }
+}
+
+function checkedShape(
+  { collections }: Services,
+  namespace: string,
+  body: VmDeployment,
+): { readonly shape: VmShapeRecord; readonly os: ImageRecord['os'] } {
+  const config = body.vmConfig ? configFor(collections.vmConfigs, namespace, body.vmConfig) : undefined
+  if (body.vmConfig && !config)
+    throw notFound('vmconfigs', body.vmConfig, `svc3 vm-config list -n ${namespace} shows what is there`)
+  const imageName = body.image || config?.shape.image
+  if (!imageName) {
+    const message = 'image or vmConfig is missing: one of them says what to deploy'
+    throw new ApiError('BadRequest', message, {
+      causes: [{ field: 'image', reason: 'FieldValueRequired', message }],
+      hint: 'svc3 image list and svc3 vm-config list show what there is',
+    })
+  }
+  const image = findImage(collections.images, imageName)
+  if (image.record) assertReady(image.record, 'images', 'image')
+  const shape = shapeOf(body, image, config?.shape)
+  if (shape.iso !== undefined) {
+    const iso = collections.isos.get('', shape.iso)?.value
+    if (!iso) throw notFound('isos', shape.iso.slice(0, 200), 'svc3 iso list shows what is there')
+    assertReady(iso, 'isos', 'iso')
+  }
+  if (shape.node !== undefined && collections.nodes.get('', shape.node)?.value.namespace !== namespace)
+    throw notFound('nodes', shape.node.slice(0, 200), `svc3 node list -n ${namespace} shows what is there`)
+  return { shape, os: image.record?.os }
+}
+
+/** Clients make configurations in the default namespace, whatever namespace they deploy into. */
+const configFor = (
+  configs: Services['collections']['vmConfigs'],
+  namespace: string,
+  name: string,
+): VmConfigRecord | undefined => (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
+
+function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
+  if (isDeployable(record)) return
+  throw new ApiError('Conflict', `${word} "${record.name}" is ${record.state}, and cannot be deployed`, {
+    kind,
+    name: record.name,
+    hint: `svc3 ${word} list ${record.name} -o wide shows how it stands`,
+  })
+}
+
+/** What the names stand for now, whatever becomes of them later. */
+async function contentOf(
+  services: Services,
+  namespace: string,
+  { image, iso, architecture }: VmShapeRecord,
+): Promise<Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'imageReference' | 'isoContent' | 'os'>> {
+  const { images, isos } = services.collections
+  if (isImageReference(image)) {
+    const found = await findRegistryImage(services, referenceOf(image, 'pull'), { namespace, architecture })
+    return { imageReference: found.pinned, ...(found.os !== undefined && { os: found.os }) }
+  }
+  const isoContent = iso === undefined ? undefined : isos.get('', iso)?.value.content
+  return { ...contentNow(images.get('', image)?.value), ...(isoContent !== undefined && { isoContent }) }
+}
+
+export interface NamedImage {
+  readonly name: string
+  readonly architecture: Architecture
+  /** Undefined: it is in a registry. */
+  readonly record: ImageRecord | undefined
+}
+
+/** Images of registries are for arm64 (founding document 4.2); whether there is one, the registry is asked later. */
+export function findImage(images: Services['collections']['images'], name: string): NamedImage {
+  if (isImageReference(name)) return { name: referenceOf(name, 'pull').text, architecture: 'arm64', record: undefined }
+  const record = images.get('', name)?.value
+  if (record) return { name: record.name, architecture: record.architecture, record }
+  throw notFound('images', name.slice(0, 200), 'svc3 image list shows what is there')
+}
+
+function recordOf(
+  { namespace, body, owner, now, requestKey, isAwaited }: Request,
+  shape: VmShapeRecord,
+): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
+  const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
+  if (causes.length > 0) throw invalid(kind, causes, 'correct the fields named in details.causes')
+
+  const { metadata } = metadataOf(body)
+  const keys = Object.keys(metadata)
+  const ttlSeconds = body.ttl ? parseTtl(body.ttl) : undefined
+  const secret: VmSecret | undefined =
+    keys.length > 0 || body.userdata ? { metadata, ...(body.userdata && { userdata: body.userdata }) } : undefined
+  const later = (seconds: number): string => timestamp(new Date(now.getTime() + seconds * 1_000))
+  const record: Omit<VmRecord, 'name' | 'uid'> = {
+    namespace,
+    owner,
+    createdAt: timestamp(now),
+    ...(requestKey !== undefined && { requestKey }),
+    shape,
+    reservedPorts: parseReservedPorts(body.reservedPorts ?? '').ports,
+    labels: body.labels ?? {},
+    metadataKeys: keys,
+    ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
+    ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),
+    ...(body.cold === true && { isCold: true }),
+    wish: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
+    observed: { generation: 0, power: 'pending', hasRun: false },
+    conditions: [],
+  }
+  return { record, secret }
+}
+
+/** A generated name stands for the request where it has a key, so that the same request finds its VM again. */
+function nameFor({ name, shouldGenerateName }: VmDeployment, requestKey: string | undefined, attempt: number): string {
+  if (name && !shouldGenerateName) return name
+  const bytes = requestKey !== undefined && attempt === 1 ? Buffer.from(requestKey).subarray(-5) : randomBytes(5)
+  return `${name || 'vm'}-${nameSuffix(bytes)}`
+}
+
+export const exists = (name: string, namespace: string): ApiError =>
+  new ApiError('AlreadyExists', `vm "${name}" exists already in namespace "${namespace}"`, {
+    kind,
+    name,
+    hint: 'choose another name, or delete it first',
+  })
+
+/** Waits until the VM runs. One that fails or is late is gone, with everything it had, when this throws. */
+export async function awaitDeployment(
+  services: Services,
+  created: Entry<VmRecord>,
+  timeoutMs: number,
+  hurry?: AbortSignal,
+): Promise<Entry<VmRecord>> {
+  const { key, value } = created
+  const { name, namespace, uid } = value
+  const about = { kind, name }
+  const late = AbortSignal.timeout(Math.min(timeoutMs, 2 ** 31 - 1))
+  let failure: string | undefined
+  let unfit: string | undefined
+  const isGone = (entry: Entry<VmRecord> | undefined): boolean => entry?.value.uid !== uid
+  try {
+    const running = await services.waits.until(
+      key,
+      (entry) => {
+        if (!entry || isGone(entry)) return null
+        failure = entry.value.failure
+        // It may have been stopped since, when an earlier try of this request brought it up.
+        if (entry.value.observed.hasRun) return entry
+        unfit = hurry && unfitFor(entry.value)
+        if (unfit !== undefined) throw fitsNowhere(name, unfit)
+        return undefined
+      },
+      AbortSignal.any([late, ...endsOf(services), ...(hurry ? [hurry] : [])]),
+    )
+    if (running) return running
+  } catch (error) {
+    throwIfEnded(services, name)
+    if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
+    const entry = services.collections.vms.at(key)
+    const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''
+    if (entry && !isGone(entry) && !entry.value.observed.hasRun)
+      await removeVm(services.collections, entry, unfit ?? tooLate)
+    await services.waits.until(key, (left) => isGone(left) || undefined, AbortSignal.timeout(60_000)).catch(() => null)
+    if (unfit !== undefined) throw error
+    if (!late.aborted) throw late504(name, `while its client waited${why}`)
+    throw late504(name, `within ${timeLeft(timeoutMs / 1_000)}${why}`)
+  }
+  if (failure === tooLate) throw late504(name, 'in time')
+  if (failure !== undefined) {
+    // An agent's word is a sentence about the VM.
+    const what = failure.startsWith('it ') ? failure.slice(3) : `could not be deployed: ${failure}`
+    throw new ApiError('InternalError', `vm "${name}" ${what}`, {
+      ...about,
+      hint: 'nothing of it is left; svc3 node list shows how the nodes are',
+    })
+  }
+  throw new ApiError('Conflict', `vm "${name}" was deleted from namespace "${namespace}" while it was deployed`, {
+    ...about,
+    hint: 'deploy it again',
+  })
+}
+
+const late504 = (name: string, when: string): ApiError =>
+  new ApiError('Timeout', `vm "${name}" was not deployed ${when}`, {
+    kind,
+    name,
+    hint: 'nothing of it is left; svc3 node list shows what nodes have free, --timeout gives it more time',
+  })
+
+/** What the scheduler said of a VM that has no node. */
+const unfitFor = ({ place, conditions }: VmRecord): string | undefined =>
+  place ? undefined : conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')?.message
+
+const fitsNowhere = (name: string, why: string): ApiError =>
+  new ApiError('Conflict', `vm "${name}" fits on no node: ${why}`, {
+    kind,
+    name,
+    hint: 'nothing of it is left; svc3 node list shows what nodes have',
+  })
+
+/** Why a VM is not running yet, as far as is known. */
+export function reasonsOf({ conditions, observed }: VmRecord): string {
+  const scheduled = conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
+  if (scheduled) return `: ${scheduled.message}`
+  return observed.operation ? `: ${observed.operation.phase}` : ''
+}

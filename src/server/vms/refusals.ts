@@ -1,0 +1,22 @@
+// Whether something may happen to a VM as it is now: the rules of src/rules, asked about a record.
+import { ApiError } from '../../api/errors.ts'
+import { refuseAction, type VmAction } from '../../rules/vm-actions.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { isFailedDeployment } from '../../store/records/vms.ts'
+import { busyWith } from './shown-vm.ts'
+
+/** Throws why not. */
+export function assertMay(action: VmAction, record: VmRecord): void {
+  const { name, shape, observed } = record
+  if (isFailedDeployment(record)) throw neverRan(name)
+  const subject = { name, architecture: shape.architecture, powerState: observed.power, busyWith: busyWith(record) }
+  const refusal = refuseAction(action, subject)
+  if (refusal) throw refusal
+}
+
+const neverRan = (name: string): ApiError =>
+  new ApiError('Conflict', `vm "${name}" could not be deployed, and has nothing of its node any more`, {
+    kind: 'vms',
+    name,
+    hint: 'delete it, and deploy another one',
+  })

@@ -1,0 +1,101 @@
+// From what a client sent to a whole shape: defaults, a configuration's values, overrides, and what can never be right.
+// Zero and false mean "not set" where clients of the original always send them (wire contract, section 1).
+import type { Cause } from '../../api/errors.ts'
+import { type Architecture, randomSerial, schedulers } from '../../api/records.ts'
+import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
+import { isTag } from '../../rules/names.ts'
+import { askedMemoryMiB } from '../../rules/sizes.ts'
+import type { VmShapeRecord } from '../../store/records/fleet-records.ts'
+
+type Asked = Pick<
+  VmDeployment,
+  | 'cpu' | 'memory' | 'node' | 'tag' | 'tagRequired' | 'scheduler' | 'vncConsole' | 'netBoost' | 'legacyIO'
+  | 'gpuPassthrough' | 'iso' | 'systemSerial' | 'displayWidth' | 'displayHeight' | 'displayDPI' | 'displayDpi'
+> // biome-ignore format: a list to read
+
+const defaults = {
+  cpu: 3,
+  memoryMiB: 0,
+  tagRequired: false,
+  scheduler: 'default',
+  vncConsole: true,
+  netBoost: true,
+  legacyIO: false,
+  gpuPassthrough: false,
+  display: { width: 1_920, height: 1_080, dpi: 96 },
+} as const
+
+/** `from` is the configuration that it is deployed from: what is not set comes from there. */
+export function shapeOf(
+  asked: Asked,
+  image: { readonly name: string; readonly architecture: Architecture },
+  from?: VmShapeRecord,
+): VmShapeRecord {
+  const base = { ...defaults, ...from }
+  const text = (value: string | undefined, old: string | undefined): string | undefined => value || old
+  // With a configuration a plain `false` comes from a client that always sends these two, and does not override.
+  const alwaysSent = (value: boolean | undefined, old: boolean): boolean =>
+    value === undefined || (from !== undefined && value === false) ? old : value
+  const iso = text(asked.iso, base.iso)
+  const systemSerial = text(asked.systemSerial, base.systemSerial)
+  const node = text(asked.node, base.node)
+  const tag = text(asked.tag, base.tag)
+  return {
+    image: image.name,
+    architecture: image.architecture,
+    cpu: asked.cpu || base.cpu,
+    memoryMiB: asked.memory ? askedMemoryMiB(asked.memory) : base.memoryMiB,
+    ...(node !== undefined && { node }),
+    ...(tag !== undefined && { tag }),
+    tagRequired: asked.tagRequired ?? base.tagRequired,
+    scheduler: (asked.scheduler || base.scheduler) as VmShapeRecord['scheduler'],
+    vncConsole: asked.vncConsole ?? base.vncConsole,
+    // Jenkins sends netBoost: false with every deployment, also for arm64, where it has no meaning.
+    netBoost: image.architecture === 'arm64' ? true : alwaysSent(asked.netBoost, base.netBoost),
+    legacyIO: alwaysSent(asked.legacyIO, base.legacyIO),
+    gpuPassthrough: asked.gpuPassthrough ?? base.gpuPassthrough,
+    ...(iso !== undefined && { iso }),
+    ...(systemSerial !== undefined && { systemSerial }),
+    display: {
+      width: asked.displayWidth || base.display.width,
+      height: asked.displayHeight || base.display.height,
+      dpi: asked.displayDPI || asked.displayDpi || base.display.dpi,
+    },
+  }
+}
+
+type Problem = readonly [field: string, isWrong: boolean, message: string]
+
+/** Everything about a shape that can never be right. */
+export function shapeProblems(shape: VmShapeRecord): Cause[] {
+  const isArm = shape.architecture === 'arm64'
+  const intelOnly = (field: string, isSet: boolean): Problem => [
+    field,
+    isArm && isSet,
+    `${field} is for Intel-based VMs only, and the image "${shape.image}" is arm64`,
+  ]
+  const problems: readonly Problem[] = [
+    ['scheduler', !schedulers.includes(shape.scheduler), `scheduler must be ${schedulers.join(' or ')}`],
+    ['tag', shape.tag !== undefined && !isTag(shape.tag), `tag "${shape.tag}" is not a tag`],
+    ['tagRequired', shape.tagRequired && shape.tag === undefined, 'tagRequired needs a tag'],
+    ['memory', shape.memoryMiB !== 0 && shape.memoryMiB < 64, 'memory is less than 0.1 GiB'],
+    [
+      'systemSerial',
+      shape.systemSerial !== undefined && !/^[A-Za-z0-9._+/-]{1,64}$/.test(shape.systemSerial),
+      'systemSerial may have letters, digits and . _ + / - only',
+    ],
+    intelOnly('legacyIO', shape.legacyIO),
+    intelOnly('iso', shape.iso !== undefined),
+    [
+      'systemSerial',
+      isArm && shape.systemSerial !== undefined && shape.systemSerial !== randomSerial,
+      `systemSerial of one's choice is for Intel-based VMs only, and the image "${shape.image}" is arm64; ` +
+        `"${randomSerial}" gives a new one`,
+    ],
+    intelOnly('gpuPassthrough', shape.gpuPassthrough),
+    ['gpuPassthrough', shape.gpuPassthrough && shape.vncConsole, 'gpuPassthrough needs vncConsole: false'],
+  ]
+  return problems
+    .filter(([, isWrong]) => isWrong)
+    .map(([field, , message]) => ({ field, reason: 'FieldValueInvalid', message }))
+}

@@ -1,0 +1,68 @@
+// A VM's record as the API shows it.
+import type { Vm } from '../../api/vms/vms.ts'
+import { gibibytes } from '../../rules/sizes.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
+import { isDeleted } from '../../store/records/vms.ts'
+import type { Entry } from '../../store/store.ts'
+
+type Power = Vm['powerState']
+
+/** Founding document 2.4: a stopped or suspended VM lists as Running. */
+const statuses: Readonly<Record<Power, Vm['status']>> = {
+  pending: 'Pending',
+  starting: 'Pending',
+  running: 'Running',
+  stopped: 'Running',
+  suspended: 'Running',
+  failed: 'Failed',
+  unknown: 'Running',
+}
+
+export const statusOf = ({ observed }: VmRecord): Vm['status'] =>
+  observed.hasRun && observed.power !== 'failed' ? 'Running' : statuses[observed.power]
+
+/** What is under way, in a word; undefined when nothing is. */
+export function busyWith({ wish, observed }: VmRecord): string | undefined {
+  return observed.generation < wish.generation ? wish.action : undefined
+}
+
+export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
+  const { shape, place, observed, wish } = value
+  const busy = busyWith(value)
+  const operation = observed.operation ?? (busy === undefined ? undefined : { kind: busy, phase: phaseOf(value) })
+  const errorMessage = value.failure ?? observed.problem
+  const diskGb = observed.diskGb ?? wish.diskGb
+  return {
+    name: value.name,
+    namespace: value.namespace,
+    uid: value.uid,
+    status: statusOf(value),
+    powerState: observed.power,
+    ...(place && { node: place.node, ip: place.ip, ssh: place.ssh, screenshare: place.screenshare }),
+    ...(place?.vnc !== undefined && { vnc: place.vnc }),
+    reservedPorts: [...value.reservedPorts],
+    cpu: shape.cpu,
+    memory: place ? gibibytes(place.memoryMiB) : shape.memoryMiB === 0 ? 'auto' : gibibytes(shape.memoryMiB),
+    ...(diskGb !== undefined && { diskGb }),
+    diskGeneration: wish.diskGeneration,
+    image: shape.image,
+    architecture: shape.architecture,
+    type: shape.architecture,
+    gpuPassthrough: shape.gpuPassthrough,
+    owner: value.owner,
+    deployDate: value.createdAt,
+    ...(value.expiresAt !== undefined && { expiresAt: value.expiresAt }),
+    labels: { ...value.labels },
+    metadataKeys: [...value.metadataKeys],
+    ...(errorMessage !== undefined && { errorMessage }),
+    ...(observed.warning !== undefined && { warning: observed.warning }),
+    conditions: [...value.conditions],
+    ...(operation && { operation }),
+    resourceVersion: rev,
+  }
+}
+
+const phaseOf = (record: VmRecord): string => {
+  if (isDeleted(record)) return 'waiting for its node'
+  return record.place ? 'waiting for its node' : 'waiting for a node'
+}

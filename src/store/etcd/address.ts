@@ -1,0 +1,109 @@
+// The address of a store on etcd: etcd://HOST:PORT,HOST:PORT/PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&…
+// Secrets are named by their files, because addresses stand in command lines, which everybody on a machine can read.
+import fs from 'node:fs/promises'
+import type { SecureClientSessionOptions } from 'node:http2'
+import { StoreError } from '../store.ts'
+import type { EtcdOptions } from './engine.ts'
+
+const form = 'etcd://HOST:PORT[,HOST:PORT…][/PREFIX][?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE]'
+const defaultPrefix = 'svc3'
+const defaultPort = 2379
+
+const known: ReadonlySet<string> = new Set(['ca', 'cert', 'key', 'tls', 'server-name', 'user', 'password-file', 'keep'])
+
+const wrong = (problem: string): StoreError =>
+  new StoreError('Unavailable', `the address of the store cannot be used: ${problem}; it has the form ${form}`)
+
+/** `place` is what follows `etcd:`. */
+export function parseEtcdAddress(place: string, notice: (text: string) => void): EtcdOptions {
+  const found = /^\/\/([^/?#]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(place)
+  if (!found) throw wrong('it names no host')
+  const [, hosts = '', path = '', search = ''] = found
+  // Checked before anything is repeated in a message.
+  if (hosts.includes('@')) throw wrong('user and password do not belong into it: use user= and password-file=')
+  const query = new URLSearchParams(search)
+  for (const name of new Set(query.keys())) {
+    if (!known.has(name)) throw wrong(`there is no "${name}"`)
+    if (query.getAll(name).length > 1 || query.get(name) === '') throw wrong(`"${name}" needs one value`)
+  }
+  const file = (name: string): string | undefined => query.get(name) ?? undefined
+  const [ca, cert, key, user, passwordFile] = [
+    file('ca'),
+    file('cert'),
+    file('key'),
+    file('user'),
+    file('password-file'),
+  ]
+  if ((cert === undefined) !== (key === undefined)) throw wrong('cert and key come together')
+  if ((user === undefined) !== (passwordFile === undefined)) throw wrong('user and password-file come together')
+  const tls = query.get('tls') ?? String(ca !== undefined || cert !== undefined)
+  if (tls !== 'true' && tls !== 'false') throw wrong('tls is true or false')
+  if (tls === 'false' && (ca ?? cert) !== undefined) throw wrong('certificates are of no use without TLS')
+  const isTls = tls === 'true'
+  const urls = hosts.split(',').map((host) => memberUrl(host, isTls))
+  if (user !== undefined && !isTls && !urls.every(isLoopback))
+    notice(
+      'the password of etcd is sent in clear over the network: give the members certificates, and the address ca=FILE',
+    )
+  const secure = { ca, cert, key, serverName: file('server-name') }
+  return {
+    endpoints: urls.map((url) => ({ url, ...(isTls && { tls: () => readTls(secure) }) })),
+    prefix: prefixOf(path),
+    credentials:
+      user === undefined ? undefined : async () => ({ user, password: await readPassword(passwordFile ?? '') }),
+    notice,
+    ...(query.has('keep') && { keepRevisions: keepOf(query.get('keep') ?? '') }),
+  }
+}
+
+function memberUrl(host: string, isTls: boolean): string {
+  const url = `${isTls ? 'https' : 'http'}://${host}`
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (!parsed || parsed.host === '') throw wrong(`"${host}" is no host`)
+  // URL leaves out the port that its scheme has by default.
+  const port = /:(\d+)$/.exec(host)?.[1] ?? defaultPort
+  return `${parsed.protocol}//${parsed.hostname}:${port}`
+}
+
+const isLoopback = (url: string): boolean => /^(127\.|\[::1\]$|localhost$)/.test(new URL(url).hostname)
+
+function prefixOf(path: string): string {
+  const prefix = path.replace(/\/$/, '') || defaultPrefix
+  if (/^[\w.-]+(\/[\w.-]+)*$/.test(prefix)) return prefix
+  throw wrong(`the prefix "${prefix}" has other characters than letters, digits and ._-`)
+}
+
+function keepOf(text: string): number {
+  if (text === 'all') return 0
+  if (/^[1-9]\d{2,8}$/.test(text)) return Number(text)
+  throw wrong('keep is how many revisions are kept (100 or more), or "all" where somebody else compacts')
+}
+
+interface TlsFiles {
+  readonly ca: string | undefined
+  readonly cert: string | undefined
+  readonly key: string | undefined
+  readonly serverName: string | undefined
+}
+
+async function readTls({ ca, cert, key, serverName }: TlsFiles): Promise<SecureClientSessionOptions> {
+  const [caText, certText, keyText] = await Promise.all([ca, cert, key].map((file) => file && readFile(file)))
+  return {
+    ...(caText && { ca: caText }),
+    ...(certText && keyText && { cert: certText, key: keyText }),
+    ...(serverName && { servername: serverName }),
+  }
+}
+
+const readPassword = async (file: string): Promise<string> => (await readFile(file)).replace(/\r?\n$/, '')
+
+async function readFile(file: string): Promise<string> {
+  try {
+    return await fs.readFile(file, 'utf8')
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new StoreError('Unavailable', `a file that the address of the store names cannot be read: ${reason}`, {
+      cause,
+    })
+  }
+}

@@ -1,0 +1,103 @@
+// The calls to etcd that the store makes, typed; and how long and how often each may be tried.
+
+import { compacted } from '../faults.ts'
+import type { Rev } from '../store.ts'
+import { type CallOptions, type EtcdClient, EtcdFailure } from './client.ts'
+import { storeFault } from './faults.ts'
+import {
+  type Alarm,
+  decodeAlarms,
+  decodeRange,
+  decodeTxn,
+  encodeCompact,
+  encodeCreate,
+  encodeRange,
+  encodeUpdate,
+  type KeyValue,
+  methods,
+  type RangeRequest,
+  type RangeResponse,
+  type TxnResponse,
+} from './protocol.ts'
+import { type Layout, newOperationId, seal } from './records.ts'
+import { grpc } from './verdict.ts'
+
+/** Repeating these changes nothing, so that a short deadline costs nothing. */
+export const repeatable: CallOptions = { isRepeatable: true, tryMs: 1_000 }
+export const paging: CallOptions = { isRepeatable: true, tryMs: 5_000 }
+/**
+ * A create is tried once: a member that was paused may carry out the first try long after the second was made and deleted,
+ * and brings back what is gone.
+ */
+export const once: CallOptions = { isRepeatable: false, tryMs: 2_000 }
+/** Somebody has waited for some time already. */
+export const looking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_500 }
+export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_000, isUrgent: true }
+
+export const isOutOfRange = (error: unknown): boolean => error instanceof EtcdFailure && error.code === grpc.outOfRange
+
+export class EtcdCalls {
+  readonly client: EtcdClient
+  readonly layout: Layout
+
+  constructor(client: EtcdClient, layout: Layout) {
+    this.client = client
+    this.layout = layout
+  }
+
+  async range(request: RangeRequest, options: CallOptions = repeatable): Promise<RangeResponse & { bytes: number }> {
+    const { bytes } = await this.client.call(methods.range, encodeRange(request), options)
+    return { ...decodeRange(bytes), bytes: bytes.length }
+  }
+
+  async txn(request: Buffer, options: CallOptions): Promise<{ txn: TxnResponse; perhapsBefore: boolean }> {
+    const { bytes, perhapsBefore } = await this.client.call(methods.txn, request, options)
+    return { txn: decodeTxn(bytes), perhapsBefore }
+  }
+
+  async find(key: string, revision?: number, options: CallOptions = repeatable): Promise<KeyValue | undefined> {
+    return (await this.range({ key: this.layout.key(key), revision }, options)).kvs[0]
+  }
+
+  async newest(options: CallOptions = repeatable): Promise<number> {
+    return (await this.range({ key: this.layout.metaKey, countOnly: true }, options)).header.revision
+  }
+
+  /**
+   * Throws Compacted when `revision`, which is `rev`, is no longer, or not yet, in etcd's history. A watch itself is
+   * not refused exactly: etcd still shows the change of the compacted revision, without what was before.
+   */
+  async assertKept(revision: number, rev: Rev): Promise<void> {
+    try {
+      await this.range({ key: this.layout.metaKey, revision, countOnly: true })
+    } catch (error) {
+      throw isOutOfRange(error) ? compacted(rev) : storeFault(error, 'the past', false)
+    }
+  }
+
+  /** Compacted already is compacted. */
+  async compact(revision: number): Promise<void> {
+    await this.client.call(methods.compact, encodeCompact(revision), repeatable).catch((error: unknown) => {
+      if (!isOutOfRange(error)) throw error
+    })
+  }
+
+  /** Makes a change of no meaning, for its revision: all others that were there before come before it. */
+  async sync(): Promise<number> {
+    const { syncKey } = this.layout
+    const before = (await this.range({ key: syncKey })).kvs[0]
+    const value = seal(newOperationId(), 'null')
+    // Somebody else's is as good.
+    await this.txn(before ? encodeUpdate(syncKey, value, before.modRevision) : encodeCreate(syncKey, value), repeatable)
+    return (await this.range({ key: syncKey })).kvs[0]?.modRevision ?? Number.POSITIVE_INFINITY
+  }
+
+  async alarms(): Promise<readonly Alarm[]> {
+    try {
+      return decodeAlarms((await this.client.call(methods.alarm, Buffer.alloc(0), checking)).bytes)
+    } catch {
+      // Not everybody may ask, and shims do not know the question.
+      return []
+    }
+  }
+}

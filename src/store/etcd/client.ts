@@ -1,0 +1,194 @@
+// Calls to etcd through whichever member answers: chooses a member, logs in, gives each try a deadline of its own, and
+// tries again where that is safe. Whoever calls learns whether an earlier try may have been carried out.
+import {
+  CallFailure,
+  type CallStream,
+  type Connection,
+  type Endpoint,
+  type Metadata,
+  type StreamListener,
+} from './connection.ts'
+import { Gate } from './gate.ts'
+import { Members } from './members.ts'
+import { decodeToken, encodeAuthenticate, methods } from './protocol.ts'
+import { grpc, judge } from './verdict.ts'
+
+export interface Credentials {
+  readonly user: string
+  readonly password: string
+}
+
+export interface ClientOptions {
+  readonly endpoints: readonly Endpoint[]
+  /** Asked for every login, so that a new password is taken up. */
+  readonly credentials?: (() => Promise<Credentials>) | undefined
+  /** Hears what an operator should know. */
+  readonly notice: (text: string) => void
+  /** For all tries of a call together. */
+  readonly patienceMs: number
+}
+
+export interface CallOptions {
+  /** Carrying it out twice is the same as once. */
+  readonly isRepeatable: boolean
+  readonly tryMs: number
+  /** For all tries; the client's own unless given. */
+  readonly patienceMs?: number
+  /** It does not wait for the others. */
+  readonly isUrgent?: boolean
+}
+
+export interface Answer {
+  readonly bytes: Buffer
+  /** An earlier try of the same call may have been carried out. */
+  readonly perhapsBefore: boolean
+}
+
+/** A call that failed for good. `code` is gRPC's, or 0 when no member answered. */
+export class EtcdFailure extends Error {
+  override readonly name = 'EtcdFailure'
+  readonly code: number
+  /** It may have been carried out all the same: with `settled`, not later either, so that looking tells. */
+  readonly perhaps: boolean
+  readonly settled: boolean
+
+  constructor(text: string, code: number, perhaps: boolean, settled = !perhaps) {
+    super(text)
+    this.code = code
+    this.perhaps = perhaps
+    this.settled = settled
+  }
+}
+
+/** A member that has lost the others says so at once, instead of keeping the call until its deadline. */
+const hasLeader: Metadata = { hasleader: 'true' }
+const loginMs = 5_000
+const maxLogins = 3
+/** From 16 on etcd takes hardly more a second; beyond a few hundred, each waits too long. */
+const callsAtOnce = 64
+
+export class EtcdClient {
+  readonly #options: ClientOptions
+  readonly #members: Members
+  readonly #stop = new AbortController()
+  readonly #gate = new Gate(callsAtOnce)
+  #token: Promise<string> | undefined
+  #following: Promise<void> | undefined
+
+  constructor(options: ClientOptions) {
+    this.#options = options
+    this.#members = new Members(options.endpoints, options.notice, this.#stop.signal)
+  }
+
+  /** Rejects with EtcdFailure. */
+  async call(method: string, body: Buffer, options: CallOptions): Promise<Answer> {
+    const untilMs = performance.now() + (options.patienceMs ?? this.#options.patienceMs)
+    if (options.isUrgent) return this.#try(method, body, options, untilMs)
+    if (!this.#gate.slipIn() && !(await this.#gate.enter(untilMs)))
+      throw new EtcdFailure('too many calls are waiting for it', grpc.unavailable, false)
+    try {
+      return await this.#try(method, body, options, untilMs)
+    } finally {
+      this.#gate.leave()
+    }
+  }
+
+  async #try(method: string, body: Buffer, { isRepeatable, tryMs }: CallOptions, untilMs: number): Promise<Answer> {
+    let isUnclear = false
+    let logins = 0
+    for (let tries = 1; ; tries++) {
+      let connection: Connection | undefined
+      try {
+        connection = this.#members.usual() ?? (await this.#members.connect(untilMs))
+        const metadata = this.#options.credentials ? await this.#metadata(connection) : hasLeader
+        const leftMs = Math.max(untilMs - performance.now(), 100)
+        return {
+          bytes: await connection.unary(method, body, metadata, Math.min(tryMs, leftMs)),
+          perhapsBefore: isUnclear,
+        }
+      } catch (error) {
+        if (!(error instanceof CallFailure)) throw error
+        const verdict = judge(error)
+        isUnclear ||= verdict === 'unclear'
+        const isAnswer = verdict === 'final' || verdict === 'either'
+        if (verdict === 'login') {
+          this.#token = undefined
+          logins++
+        } else if (!isAnswer) this.avoid(connection, error.message)
+        const isOver = performance.now() >= untilMs || this.#stop.signal.aborted || logins >= maxLogins
+        if (isAnswer || isOver || (verdict === 'unclear' && !isRepeatable))
+          throw new EtcdFailure(error.message, error.code, isUnclear || verdict === 'either', !isUnclear)
+      }
+      // The other members are asked at once; after that, they may need time to choose a leader.
+      if (tries >= this.#members.count) await this.#members.pause(Math.min(25 * tries, 200))
+    }
+  }
+
+  /** Opens a conversation with a member that has a leader. Rejects with EtcdFailure. */
+  async stream(method: string, listener: StreamListener): Promise<{ connection: Connection; stream: CallStream }> {
+    try {
+      const connection = await this.#members.connect(performance.now() + this.#options.patienceMs)
+      const stream = connection.stream(method, await this.#metadata(connection), listener)
+      if (!stream) throw new CallFailure('unsent', `${connection.url} is gone`)
+      return { connection, stream }
+    } catch (error) {
+      if (error instanceof CallFailure) throw new EtcdFailure(error.message, error.code, false)
+      throw error
+    }
+  }
+
+  /** Something went wrong there: the others come first for a while. */
+  avoid(connection: Connection | undefined, problem: string): void {
+    this.#members.avoid(connection, problem)
+  }
+
+  /** The member that leads is asked from now on. Never fails. */
+  async follow(): Promise<void> {
+    this.#following ??= this.#members.follow().finally(() => {
+      this.#following = undefined
+    })
+    await this.#following
+  }
+
+  /** The first member that answers is asked from now on. Never fails. */
+  meet(): Promise<void> {
+    return this.#members.meet()
+  }
+
+  /** The next call logs in anew. */
+  forgetLogin(): void {
+    this.#token = undefined
+  }
+
+  close(): void {
+    this.#stop.abort()
+    this.#members.close()
+  }
+
+  async #metadata(connection: Connection): Promise<Metadata> {
+    const { credentials } = this.#options
+    if (!credentials) return hasLeader
+    this.#token ??= this.#login(connection, credentials)
+    const mine = this.#token
+    try {
+      const token = await mine
+      return token === '' ? hasLeader : { ...hasLeader, token }
+    } catch (error) {
+      if (this.#token === mine) this.#token = undefined
+      throw error
+    }
+  }
+
+  async #login(connection: Connection, credentials: () => Promise<Credentials>): Promise<string> {
+    const { user, password } = await credentials()
+    try {
+      const body = encodeAuthenticate(user, password)
+      return decodeToken(await connection.unary(methods.authenticate, body, hasLeader, loginMs))
+    } catch (error) {
+      if (error instanceof CallFailure && /authentication is not enabled/.test(error.message)) return ''
+      // A login that may have happened has changed nothing.
+      if (error instanceof CallFailure && judge(error) === 'unclear') throw new CallFailure('unsent', error.message)
+      throw error
+    }
+  }
+}

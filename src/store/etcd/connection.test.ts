@@ -1,0 +1,116 @@
+// A peer that goes silent: it keeps the connection open, and nothing comes from it any more. Time is the test's own, what is
+// sent is real.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import type net from 'node:net'
+import { after, before, describe, it, mock, type TestContext } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tcp-proxy.ts'
+import { CallFailure, Connection } from './connection.ts'
+
+const nobodyAnswers = '/silent'
+const isAnswered = '/answered'
+/** Of the call itself: whoever notices within it has not waited for it. */
+const deadlineMs = 60_000
+const question = Buffer.from('question')
+
+interface Peer {
+  readonly connection: Connection
+  readonly proxy: TcpProxy
+  /** Resolves when it has been asked whether it is there. */
+  readonly pinged: Promise<void>
+}
+
+let nowMs = 0
+// For all tests at once: a connection that is closing ends its timers where it made them.
+before(() => {
+  mock.method(performance, 'now', () => nowMs)
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+})
+after(() => mock.reset())
+
+/** Lets so much time pass, and what comes of it happen. */
+async function pass(milliseconds: number): Promise<void> {
+  for (let passed = 0; passed < milliseconds; passed += 50) {
+    nowMs += 50
+    mock.timers.tick(50)
+  }
+  // It is judged one turn later.
+  await setImmediate()
+}
+
+async function startPeer(t: TestContext): Promise<Peer> {
+  const { promise: pinged, resolve } = Promise.withResolvers<void>()
+  const server = http2.createServer()
+  server.on('session', (session) => session.on('ping', () => resolve()))
+  server.on('stream', (stream, headers) => {
+    if (headers[':path'] !== isAnswered) return
+    stream.respond({ ':status': 200, 'grpc-status': '0' }, { endStream: true })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const proxy = await startTcpProxy((server.address() as net.AddressInfo).port)
+  const connection = await Connection.open({ url: `http://127.0.0.1:${proxy.port}` })
+  t.after(async () => {
+    connection.close()
+    await proxy[Symbol.asyncDispose]()
+    server.close()
+  })
+  return { connection, proxy, pinged }
+}
+
+/** How it ends. */
+const watch = (connection: Connection): Promise<CallFailure> =>
+  new Promise((ended) => void connection.stream(nobodyAnswers, {}, { message: () => undefined, ended }))
+
+const failureOf = (call: Promise<Buffer>): Promise<unknown> => call.catch((error: unknown) => error)
+
+describe('a peer that goes silent', () => {
+  for (const loss of ['requests', 'answers'] as const)
+    it(`and whose ${loss} are lost is noticed soon after something was asked`, async (t) => {
+      const { connection, proxy } = await startPeer(t)
+      const watched = watch(connection)
+      await connection.unary(isAnswered, question, {}, deadlineMs)
+      await pass(3_000)
+      assert.ok(connection.isUsable, 'nothing was asked')
+
+      proxy.lose(loss)
+      const failure = failureOf(connection.unary(isAnswered, question, {}, deadlineMs))
+      await proxy.lost(1)
+      await pass(1_450)
+      assert.ok(connection.isUsable, 'it may be slow')
+      await pass(350)
+      assert.ok(!connection.isUsable, 'it is gone')
+      for (const failed of [await failure, await watched]) {
+        assert.ok(failed instanceof CallFailure)
+        assert.equal(failed.kind, 'unclear')
+        assert.match(failed.message, /nothing was heard from it for \d+ ms$/)
+      }
+    })
+
+  it('while nothing is asked but a watch is open, is noticed as well', async (t) => {
+    const { connection, proxy } = await startPeer(t)
+    const watched = watch(connection)
+    await connection.unary(isAnswered, question, {}, deadlineMs)
+    proxy.lose('answers')
+    await pass(6_450)
+    assert.ok(connection.isUsable, 'etcd would hang up on who asks more often')
+    await pass(350)
+    assert.ok(!connection.isUsable, 'it is gone')
+    assert.equal((await watched).kind, 'unclear')
+  })
+
+  it('is not one that takes its time and says that it is there', { timeout: 10_000 }, async (t) => {
+    const { connection, pinged } = await startPeer(t)
+    const failure = failureOf(connection.unary(nobodyAnswers, question, {}, deadlineMs))
+    await pass(750)
+    await pinged
+    // Its answer comes after the one to the ping; as no time has passed since, it is not what speaks for the peer.
+    await connection.unary(isAnswered, question, {}, deadlineMs)
+    await pass(1_500)
+    assert.ok(connection.isUsable)
+    connection.close()
+    assert.ok((await failure) instanceof CallFailure)
+  })
+})

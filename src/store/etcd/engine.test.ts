@@ -1,0 +1,410 @@
+// What only the store on etcd has: lost answers, compaction behind its back, neighbours in the same cluster, versions,
+// a past that is read from etcd. The contract is in test/contract/store-etcd.test.ts.
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import http2 from 'node:http2'
+import type net from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { rejectsWith } from '../../../test/contract/store.ts'
+import { collect, collectTo } from '../../../test/contract/store-watch.ts'
+import { type EtcdCluster, startEtcd } from '../../../test/support/processes/etcd.ts'
+import { startTcpProxy, type TcpProxy } from '../../../test/support/stand-ins/tcp-proxy.ts'
+import { eventually } from '../../../test/support/tools/eventually.ts'
+import { Collection } from '../collection.ts'
+import { changeRev, compareRevs, ignoreLost, type Store } from '../store.ts'
+import { View } from '../view.ts'
+import { EtcdCalls, paging } from './calls.ts'
+import { type EtcdOptions, openEtcd } from './engine.ts'
+import { bytesField, message, messageField, presentNumber } from './wire.ts'
+
+let etcd: EtcdCluster
+let proxy: TcpProxy
+let prefixes = 0
+before(async () => {
+  etcd = await startEtcd()
+  proxy = await startTcpProxy(Number(new URL(etcd.urls[0] ?? '').port))
+})
+after(async () => {
+  await proxy[Symbol.asyncDispose]()
+  await etcd.end()
+})
+
+const direct = (prefix: string, options: Partial<EtcdOptions> = {}): Promise<Store> =>
+  openEtcd({ endpoints: etcd.urls.map((url) => ({ url })), prefix, notice: () => undefined, ...options })
+const proxied = (prefix: string, options: Partial<EtcdOptions> = {}): Promise<Store> =>
+  direct(prefix, { endpoints: [{ url: `http://127.0.0.1:${proxy.port}` }], ...options })
+const newPrefix = (): string => `etcd-test-${++prefixes}`
+
+/** How often anything was written there. */
+const revision = async (): Promise<number> => {
+  const { header } = (await etcd.post('/v3/kv/range', { key: Buffer.from('x').toString('base64') })) as {
+    header: { revision: string }
+  }
+  return Number(header.revision)
+}
+
+/**
+ * Lets the work begin while that is lost, cuts once something was, and lets everything through again. What was lost first may
+ * be something else, such as an event of a watch: where the work is done and only its answer lost, etcd has to have done it.
+ */
+async function losing<T>(what: 'requests' | 'answers', work: () => Promise<T>, isDone = false): Promise<T> {
+  const before = await revision()
+  proxy.lose(what)
+  const lost = proxy.lost(1)
+  const working = work()
+  working.catch(() => undefined)
+  await lost
+  if (isDone) await eventually(async () => assert.ok((await revision()) > before))
+  proxy.cut()
+  proxy.lose('nothing')
+  return working
+}
+
+describe('an answer that was lost', () => {
+  it('of a create or an update is recognised by its operation id', async () => {
+    const store = await proxied(newPrefix())
+    const created = await losing('answers', () => store.create('/a', { n: 1 }), true)
+    assert.deepEqual(await store.get('/a'), created)
+    const updated = await losing('answers', () => store.update('/a', { n: 2 }, created.rev), true)
+    assert.deepEqual(await store.get('/a'), updated)
+    assert.deepEqual(await collectTo(store, '/', '0', updated.rev), [
+      { type: 'put', entry: created },
+      { type: 'put', entry: updated, previous: created },
+    ])
+    await store.close()
+  })
+
+  it('of a deletion leaves it open, and so does a create that never arrived', async () => {
+    const store = await proxied(newPrefix())
+    const { rev } = await store.create('/a', 1)
+    await rejectsWith(
+      'Unknown',
+      losing('answers', () => store.delete('/a', rev), true),
+      /"\/a" may have been written/,
+    )
+    assert.equal(await store.get('/a'), undefined)
+    await rejectsWith(
+      'Unknown',
+      losing('requests', () => store.create('/b', 1)),
+      /look before/,
+    )
+    assert.equal(await store.get('/b'), undefined)
+    await store.close()
+  })
+
+  it('changes nothing for a create of what was there before, or an update that comes after another', async () => {
+    const prefix = newPrefix()
+    const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
+    const { rev } = await store.create('/a', 1)
+    await collectTo(store, '/', '0', rev)
+    await rejectsWith(
+      'AlreadyExists',
+      losing('answers', () => store.create('/a', 2)),
+    )
+    const second = await other.update('/a', 3, rev)
+    // Somebody's write came first: ours may have been the one before it, for all that etcd can tell.
+    await rejectsWith(
+      'Unknown',
+      losing('answers', () => store.update('/a', 4, rev)),
+    )
+    assert.deepEqual(await store.get('/a'), second)
+    await Promise.all([store.close(), other.close()])
+  })
+
+  it('of a request that never arrived is asked for again, where that is safe', async () => {
+    const store = await proxied(newPrefix())
+    const { rev } = await store.create('/a', 1)
+    assert.equal((await losing('requests', () => store.get('/a')))?.rev, rev)
+    const updated = await losing('requests', () => store.update('/a', 2, rev))
+    assert.deepEqual(await store.get('/a'), updated)
+    await losing('requests', () => store.delete('/a', updated.rev))
+    assert.equal(await store.get('/a'), undefined)
+    await store.close()
+  })
+})
+
+describe('compaction', () => {
+  it('behind the back of a watch that was cut off is told; a view lists again', async () => {
+    const prefix = newPrefix()
+    const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
+    const first = await store.create('/v/a', 0)
+    const view = new View<number>(store, '/v/')
+    await view.synced()
+    const watch = store.watch('/v/', first.rev, new AbortController().signal)[Symbol.asyncIterator]()
+    assert.deepEqual((await watch.next()).value, { type: 'bookmark', rev: first.rev })
+    proxy.close()
+    let { rev } = first
+    for (let n = 1; n <= 10; n++) rev = (await other.update('/v/a', n, rev)).rev
+    const { rev: last } = await other.create('/v/b', 1)
+    await other.compact(last)
+    proxy.open()
+    await rejectsWith('Compacted', watch.next())
+    await view.reached(last, AbortSignal.timeout(120_000))
+    assert.deepEqual(view.range(), (await other.list('/v/')).entries)
+    await view.close()
+    await Promise.all([store.close(), other.close()])
+  })
+
+  it('in the middle of a list begins it anew, and what is listed is of one revision', async (t) => {
+    const store = await direct(newPrefix())
+    const made = await Promise.all(Array.from({ length: 201 }, (_, n) => store.create(`/l/${1_000 + n}`, n)))
+    const last = made.at(-1)
+    assert.ok(last)
+    const { range } = EtcdCalls.prototype
+    let pages = 0
+    t.mock.method(EtcdCalls.prototype, 'range', async function (this: EtcdCalls, ...asked: Parameters<typeof range>) {
+      const found = await range.apply(this, asked)
+      if (asked[1] === paging && ++pages === 1) await store.compact((await store.update(last.key, 'new', last.rev)).rev)
+      return found
+    })
+    const { entries, rev } = await store.list('/l/')
+    assert.deepEqual([pages, entries.length, entries.at(-1)?.value], [3, 201, 'new'])
+    assert.ok(compareRevs(rev, entries.at(-1)?.rev ?? '') >= 0)
+    await store.close()
+  })
+
+  it('does not disturb a watch that keeps up', async () => {
+    const store = await direct(newPrefix(), { recentChanges: 5 })
+    const begun = Promise.withResolvers<void>()
+    const seen = collect(store, '/c/', '0', (changes) => {
+      if (changes.length > 0) begun.resolve()
+      return changes.length === 200
+    })
+    let { rev } = await store.create('/c/a', 0)
+    // One that has not begun yet does not keep up.
+    await begun.promise
+    for (let n = 1; n < 200; n++) {
+      rev = (await store.update('/c/a', n, rev)).rev
+      if (n % 20 === 0) await store.compact(rev)
+    }
+    const changes = await seen
+    assert.deepEqual(changes.map((change) => change.type === 'put' && change.entry.value), Array.from({ length: 200 }, (_, n) => n)) // biome-ignore format: one line
+    await store.close()
+  })
+})
+
+it('the past beyond what is in memory is read from etcd, page by page', async () => {
+  const store = await direct(newPrefix(), { recentChanges: 10, bookmarkMs: 20 })
+  const writes = Array.from({ length: 1_300 }, (_, n) => store.create(`/${n % 2 ? 'odd' : 'even'}/${n}`, { n }))
+  const entries = await Promise.all(writes)
+  const last =
+    entries
+      .map(({ rev }) => rev)
+      .sort(compareRevs)
+      .at(-1) ?? ''
+  const all = await collectTo(store, '/', '0', last)
+  assert.deepEqual(all.map(changeRev), entries.map(({ rev }) => rev).sort(compareRevs))
+  assert.deepEqual(
+    await collectTo(store, '/odd/', '0', last),
+    all.filter((change) => change.type === 'put' && change.entry.key.startsWith('/odd/')),
+  )
+  await store.close()
+})
+
+it('neighbours in the same cluster are not seen, and do not hold up watches', async () => {
+  const prefix = newPrefix()
+  const store = await direct(prefix, { bookmarkMs: 20 })
+  const text = (value: string): string => Buffer.from(value).toString('base64')
+  const foreign = () => etcd.post('/v3/kv/put', { key: text('somebody-else'), value: text('x') })
+  const { rev } = await store.create('/a', 1)
+  await foreign()
+  const page = await store.list('/')
+  assert.equal(compareRevs(page.rev, rev) > 0, true)
+  const seen = collect(store, '/', page.rev, (changes) => changes.length === 1)
+  const b = await store.create('/b', 1)
+  assert.deepEqual(await seen, [{ type: 'put', entry: b }])
+  await foreign()
+  await store.close()
+  // The past from etcd, where its newest revision is somebody else's.
+  const again = await direct(prefix, { bookmarkMs: 20 })
+  assert.deepEqual((await collectTo(again, '/', '0', b.rev)).map(changeRev), [rev, b.rev])
+  await again.close()
+})
+
+it('what somebody else put below the prefix is passed over, and told', async () => {
+  const prefix = newPrefix()
+  const notices: string[] = []
+  const store = await direct(prefix, { notice: (text) => notices.push(text) })
+  const key = Buffer.from(`/${prefix}/data/strange`).toString('base64')
+  await etcd.post('/v3/kv/put', { key, value: Buffer.from('not ours').toString('base64') })
+  const { rev } = await store.create('/a', 1)
+  assert.deepEqual(
+    (await store.list('/')).entries.map((entry) => entry.key),
+    ['/a'],
+  )
+  assert.deepEqual((await collectTo(store, '/', '0', rev)).length, 1)
+  assert.match(notices.join('\n'), /strange" has a value that svc3 did not write/)
+  await store.close()
+})
+
+it('a store gives up when revisions go back, and not while they stay', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const store = await direct(newPrefix())
+  const { rev } = await store.create('/a', 1)
+  await collectTo(store, '/', '0', rev)
+  const looks: Promise<number>[] = []
+  const { newest } = EtcdCalls.prototype
+  let isBehind = false
+  t.mock.method(EtcdCalls.prototype, 'newest', function (this: EtcdCalls, ...asked: Parameters<typeof newest>) {
+    const look = isBehind ? Promise.resolve(1) : newest.apply(this, asked)
+    looks.push(look)
+    return look
+  })
+  const problem = Promise.race([
+    store.failed.then(({ message }) => message),
+    setTimeout(60_000, 'none', { ref: false }),
+  ])
+  const beat = async (): Promise<void> => {
+    const before = looks.length
+    t.mock.timers.tick(2_000)
+    await eventually(() => assert.ok(looks.length > before))
+    await looks.at(-1)?.catch(() => undefined)
+  }
+  await beat()
+  assert.equal((await store.health()).ok, true)
+  assert.equal(await Promise.race([problem, 'none yet']), 'none yet')
+  isBehind = true
+  await beat()
+  assert.match(await problem, /its history went back.*restart svc3/)
+  await rejectsWith(
+    'Unavailable',
+    collect(store, '/', rev, () => false),
+  )
+  await store.close()
+})
+
+it('data of a newer program is refused, and a store whose data was restored gives up', async () => {
+  const prefix = newPrefix()
+  const store = await direct(prefix)
+  const meta = (format: number): Promise<unknown> =>
+    etcd.post('/v3/kv/put', {
+      key: Buffer.from(`/${prefix}/meta`).toString('base64'),
+      value: Buffer.from(JSON.stringify({ format, startRev: 5_000 })).toString('base64'),
+    })
+  await meta(1)
+  assert.match((await store.failed).message, /restart svc3/)
+  await store.close()
+  const again = await direct(prefix)
+  assert.equal((await again.create('/a', 1)).rev, '5001')
+  await again.close()
+  await meta(4)
+  await rejectsWith('Newer', direct(prefix), /format 4/)
+})
+
+it('what was there before the data began is no past of theirs', async () => {
+  await using cleanup = new AsyncDisposableStack()
+  const before = await direct(newPrefix())
+  cleanup.defer(() => before.close())
+  for (let n = 0; n < 5; n++) await before.create(`/a/${n}`, n)
+  const moved = await direct(newPrefix(), { startRev: 5_000 })
+  cleanup.defer(() => moved.close())
+  const { rev } = await moved.create('/a', 1)
+  assert.ok(compareRevs(rev, '5000') > 0)
+  for (const after of ['0', '4700', '4999']) await rejectsWith('Compacted', collectTo(moved, '/', after, rev))
+  assert.deepEqual((await collectTo(moved, '/', '5000', rev)).map(changeRev), [rev])
+})
+
+/** Says that it is some version of etcd, and nothing else. */
+async function startStandIn(version: string): Promise<{ url: string; close: () => void }> {
+  const header = messageField(1, message(presentNumber(1, 7)))
+  const body = message(header, bytesField(2, version))
+  const server = http2.createServer()
+  server.on('stream', (stream) => {
+    stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
+    stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
+    const head = Buffer.alloc(5)
+    head.writeUInt32BE(body.length, 1)
+    stream.end(Buffer.concat([head, body]))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return { url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`, close: () => server.close() }
+}
+
+it('versions that are too old are refused, old ones are warned of', async () => {
+  const old = await startStandIn('3.3.27')
+  await rejectsWith(
+    'Unavailable',
+    direct('x', { endpoints: [old], patienceMs: 2_000 }),
+    /etcd 3\.3\.27: svc3 needs 3\.4/,
+  )
+  old.close()
+  const notices: string[] = []
+  const store = await direct(newPrefix(), { notice: (text) => notices.push(text) })
+  // Debian's.
+  assert.match(notices.join(), /upgrade it to 3\.5\.24/)
+  await store.close()
+})
+
+it('a member of another cluster is not taken for one of ours', async () => {
+  await using one = await startEtcd()
+  await using two = await startEtcd()
+  const clusters = [one, two]
+  const endpoints = clusters.flatMap(({ urls }) => urls.map((url) => ({ url })))
+  for (const [n, endpoint] of endpoints.entries()) {
+    const store = await direct('x', { endpoints: [endpoint] })
+    await store.create('/who', n)
+    await store.close()
+  }
+  const store = await direct('x', { endpoints, patienceMs: 3_000 })
+  const used = (await store.get('/who'))?.value as number
+  await clusters[used]?.end()
+  await rejectsWith('Unavailable', store.get('/who'), /belongs to another cluster/)
+  await store.close()
+})
+
+it('nobody there: the error says where it looked', async () => {
+  const nobody = { endpoints: [{ url: 'http://127.0.0.1:9' }, { url: 'http://127.0.0.1:10' }], patienceMs: 300 }
+  await rejectsWith(
+    'Unavailable',
+    direct('x', nobody),
+    /127\.0\.0\.1:9.*127\.0\.0\.1:10|127\.0\.0\.1:10.*127\.0\.0\.1:9/,
+  )
+})
+
+it('whoever lost to another server sees what won', async () => {
+  const prefix = newPrefix()
+  const stores = await Promise.all([proxied(prefix), direct(prefix)])
+  const views = stores.map((store) => new View<number>(store, '/n/'))
+  await Promise.all(views.map((view) => view.synced()))
+  const collections = stores.map((store, n) => new Collection<number>(store, views[n] as View<number>, '/n/'))
+  const [late, other] = collections as [Collection<number>, Collection<number>]
+  await other.create('', 'a', 0)
+  await rejectsWith('AlreadyExists', late.create('', 'a', 1))
+  assert.equal(late.get('', 'a')?.value, 0)
+  // From memory, again and again: each conflict is followed by something newer.
+  let tries = 0
+  const increment = async (collection: Collection<number>): Promise<void> => {
+    for (let done = 0; done < 40; tries++) {
+      const entry = collection.get('', 'a')
+      assert.ok(entry)
+      await collection.update(entry, entry.value + 1).then(() => done++, ignoreLost)
+    }
+  }
+  await Promise.all(collections.map(increment))
+  assert.equal((await stores[0]?.get('/n/a'))?.value, 80)
+  assert.ok(tries <= 160, `${tries} tries for 80 increments of two`)
+  const entry = late.get('', 'a')
+  assert.ok(entry)
+  await Promise.all(views.map((view) => view.reached(entry.rev)))
+  await other.delete(other.get('', 'a') ?? entry)
+  await rejectsWith('NotFound', late.update(entry, 0))
+  assert.equal(late.get('', 'a'), undefined)
+  await Promise.all(views.map((view) => view.close()))
+  await Promise.all(stores.map((store) => store.close()))
+})
+
+it('several stores on the same data see each other', async () => {
+  const prefix = newPrefix()
+  const [one, two] = await Promise.all([direct(prefix), direct(prefix)])
+  const seen = collect(two, '/', '0', (changes) => changes.length === 3)
+  const a = await one.create('/a', 1)
+  await rejectsWith('AlreadyExists', two.create('/a', 2))
+  const b = await two.update('/a', 2, a.rev)
+  await rejectsWith('Conflict', one.update('/a', 3, a.rev))
+  await one.delete('/a', b.rev)
+  assert.deepEqual(await seen, await collect(one, '/', '0', (changes) => changes.length === 3))
+  await eventually(async () => assert.equal(await two.get('/a'), undefined))
+  await Promise.all([one.close(), two.close()])
+})

@@ -1,0 +1,347 @@
+// The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
+// feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
+
+import { closed, compacted, conflict, notFound, textOf } from '../faults.ts'
+import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
+import { readBack } from '../json.ts'
+import { assertKey, isKey } from '../keys.ts'
+import {
+  type Bookmark,
+  type Change,
+  type Entry,
+  type Health,
+  type Json,
+  type Page,
+  type Rev,
+  type Store,
+  StoreError,
+} from '../store.ts'
+import { checking, EtcdCalls, repeatable } from './calls.ts'
+import { type ClientOptions, EtcdClient, EtcdFailure } from './client.ts'
+import { Creates } from './creates.ts'
+import { alarmAdvice, storeFault, unknown, wronglyRefused } from './faults.ts'
+import { Follower } from './follower.ts'
+import { judgeDelete, recogniseUpdate } from './lost-write.ts'
+import { type FoundMeta, knownMeta, readMeta } from './meta.ts'
+import { encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './protocol.ts'
+import { listEntries, readPast } from './read.ts'
+import { RecentChanges } from './recent.ts'
+import { Layout, newOperationId, type Standing, seal } from './records.ts'
+
+export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'patienceMs'> {
+  /** Keys begin with it: several stores may share a cluster. */
+  readonly prefix: string
+  /** So many of the latest revisions are kept for watchers; 0 leaves compaction to others. */
+  readonly keepRevisions?: number
+  /** So many of the latest changes are kept in memory. */
+  readonly recentChanges?: number
+  readonly patienceMs?: number
+  /** Where there are no data yet, revisions go on from here. */
+  readonly startRev?: number | undefined
+}
+
+const defaultPatienceMs = 5_000
+const heartbeatMs = 2_000
+/** After this, a watcher that waits for a revision has a newer one made. */
+const syncMs = 200
+const catchUpMs = 10_000
+const defaultRecentChanges = 2_000
+
+export async function openEtcd(options: EtcdOptions): Promise<Store> {
+  const client = new EtcdClient({ ...options, patienceMs: options.patienceMs ?? defaultPatienceMs })
+  const layout = new Layout(options.prefix, options.notice)
+  try {
+    const calls = new EtcdCalls(client, layout)
+    const found = await readMeta(calls, options.startRev ?? 0)
+    layout.adopt(found, knownMeta(found.meta, options.prefix))
+    if (found.isShim) await client.meet()
+    const store = new EtcdStore(calls, found, options)
+    if (found.isShim) await store.begun()
+    return store
+  } catch (error) {
+    client.close()
+    throw storeFault(error, 'the store', false)
+  }
+}
+
+class EtcdStore implements Store {
+  readonly #calls: EtcdCalls
+  readonly #layout: Layout
+  readonly #options: EtcdOptions
+  readonly #feed: Feed
+  readonly #follower: Follower
+  readonly #creates: Creates
+  readonly #recent: RecentChanges
+  readonly #meta: KeyValue
+  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #heartbeat: NodeJS.Timeout
+  readonly #failure = Promise.withResolvers<Error>()
+  #closing: Promise<void> | undefined
+  /** Of the latest write that was acknowledged here. */
+  #acknowledged = 0
+  /** What was there before the data began is not theirs. */
+  #compacted: number
+
+  constructor(calls: EtcdCalls, { meta, revision }: FoundMeta, options: EtcdOptions) {
+    const { client, layout } = calls
+    this.#calls = calls
+    this.#layout = layout
+    this.#meta = meta
+    this.#compacted = meta.modRevision
+    this.#options = options
+    this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), layout.rev(revision), options)
+    this.#recent = new RecentChanges(revision, options.recentChanges ?? defaultRecentChanges)
+    this.#follower = new Follower({
+      client,
+      range: layout.all,
+      // A shim's watch says itself where it begins.
+      revision: layout.isShim ? 0 : revision,
+      deliver: (events, reached) => this.#deliver(events, reached),
+      skipped: (reached) => this.#skip(reached),
+      newest: () => this.#calls.newest(),
+      sync: layout.isShim ? () => this.#calls.sync() : undefined,
+    })
+    this.#creates = new Creates(calls, options.patienceMs ?? defaultPatienceMs)
+    this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref()
+  }
+
+  /** Resolves when the watch of a shim can be relied on. */
+  async begun(): Promise<void> {
+    if (await this.#follower.reached(1, catchUpMs, new AbortController().signal)) return
+    await this.close()
+    const why = this.#follower.trouble ?? 'it did not begin in time'
+    throw new StoreError('Unavailable', `the watch of the shim that stands in for etcd does not work (${why})`)
+  }
+
+  get failed(): Promise<Error> {
+    return this.#failure.promise
+  }
+
+  async get(key: string): Promise<Entry | undefined> {
+    return this.#work(key, false, async () => {
+      if (!isKey(key)) return undefined
+      const kv = await this.#calls.find(key)
+      return kv && this.#layout.entry(kv)
+    })
+  }
+
+  async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page> {
+    const { after, limit = Number.POSITIVE_INFINITY } = page ?? {}
+    const settle = this.#layout.isShim ? (isAgain: boolean) => this.#settle(isAgain) : undefined
+    return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit, settle }))
+  }
+
+  async create(key: string, value: Json): Promise<Entry> {
+    return this.#work(key, true, async () => {
+      assertKey(key)
+      const text = textOf(key, value)
+      const made = await this.#creates.create(key, text, this.#follower.revision)
+      return this.#written(key, readBack(value, text), made)
+    })
+  }
+
+  async update(key: string, value: Json, expect: Rev): Promise<Entry> {
+    return this.#work(key, true, async () => {
+      const text = textOf(key, value)
+      const wanted = await this.#expected(key, expect)
+      const op = newOperationId()
+      const request = encodeUpdate(this.#layout.key(key), seal(op, text), wanted)
+      const entryAt = (standing: Standing): Entry => this.#written(key, readBack(value, text), standing)
+      try {
+        const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
+        const { succeeded, found, header } = txn
+        const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
+        if (succeeded || isOurs) return entryAt({ revision: found?.modRevision ?? header.revision })
+        // An earlier try may have won, and somebody changed or removed it since.
+        if (perhapsBefore) throw unknown(key, 'somebody else has written it since')
+        if (found?.modRevision === wanted) throw wronglyRefused(key)
+        throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
+      } catch (error) {
+        if (!(error instanceof EtcdFailure && error.perhaps)) throw error
+        return entryAt(await recogniseUpdate(this.#calls, { key, op, before: wanted, failure: error }))
+      }
+    })
+  }
+
+  async delete(key: string, expect: Rev): Promise<Rev> {
+    return this.#work(key, true, async () => {
+      const wanted = await this.#expected(key, expect)
+      const request = encodeDelete(this.#layout.key(key), wanted)
+      const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable).catch(async (error: unknown) => {
+        if (!(error instanceof EtcdFailure && error.perhaps)) throw error
+        throw await judgeDelete(this.#calls, { key, before: wanted, failure: error })
+      })
+      const { succeeded, header } = txn
+      if (succeeded) {
+        this.#acknowledge(header.revision)
+        return this.#layout.rev(header.revision)
+      }
+      if (txn.found?.modRevision === wanted) throw wronglyRefused(key)
+      // Where two delete at once, a shim may answer with what is gone.
+      const found = txn.found && this.#layout.isShim ? await this.#calls.find(key) : txn.found
+      // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
+      if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it is gone now')
+      throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
+    })
+  }
+
+  async *watch(...watched: Parameters<Store['watch']>): AsyncGenerator<readonly Change[] | Bookmark, void> {
+    if (this.#closing) throw closed()
+    await this.#catchUp(watched[1], watched[2])
+    yield* this.#feed.watch(...watched)
+  }
+
+  async reached(rev: Rev, signal: AbortSignal): Promise<void> {
+    await this.#catchUp(rev, signal)
+    signal.throwIfAborted()
+    this.#feed.assertReached(rev)
+  }
+
+  async compact(rev: Rev): Promise<void> {
+    const target = this.#layout.passed(rev)
+    if (Number.isNaN(target)) throw new TypeError(`"${rev}" is not a revision`)
+    await this.#work('the past', true, async () => this.#forget(Math.min(target, await this.#calls.newest())))
+  }
+
+  async health(): Promise<Health> {
+    try {
+      return await this.#work('its state', false, async () => {
+        await this.#calls.range({ key: this.#layout.metaKey }, checking)
+        const [alarm] = await this.#calls.alarms()
+        if (alarm) return { ok: false, message: alarmAdvice[alarm] }
+        const { trouble } = this.#follower
+        const members = this.#options.endpoints.map(({ url }) => new URL(url).host).join(', ')
+        return { ok: true, message: `etcd at ${members}${trouble ? `; its watch is being renewed: ${trouble}` : ''}` }
+      })
+    } catch (error) {
+      if (error instanceof StoreError) return { ok: false, message: error.message }
+      throw error
+    }
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    clearInterval(this.#heartbeat)
+    await Promise.allSettled(this.#underWay)
+    this.#feed.end()
+    await this.#follower.stop()
+    this.#calls.client.close()
+  }
+
+  /** What was asked before the store was closed is finished; faults are told in the store's terms. */
+  async #work<T>(what: string, isWrite: boolean, work: () => Promise<T>): Promise<T> {
+    if (this.#closing) throw closed()
+    const working = work()
+    this.#underWay.add(working)
+    try {
+      return await working
+    } catch (error) {
+      throw storeFault(error, what, isWrite)
+    } finally {
+      this.#underWay.delete(working)
+    }
+  }
+
+  /**
+   * The revision of etcd that an entry must have; those that share one are all creates, of which nothing can be lost by naming
+   * a neighbour's. Text that is no revision can be nobody's: the answer is the same.
+   */
+  async #expected(key: string, expect: Rev): Promise<number> {
+    const revision = this.#layout.holding(expect)
+    if (isKey(key) && revision > 0) return revision
+    const found = isKey(key) ? await this.#calls.find(key) : undefined
+    throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
+  }
+
+  #written(key: string, value: Json, { revision, place }: Standing): Entry {
+    this.#acknowledge(revision)
+    return { key, value, rev: this.#layout.rev(revision, place) }
+  }
+
+  #acknowledge(revision: number): void {
+    this.#acknowledged = Math.max(this.#acknowledged, revision)
+    const keep = this.#options.keepRevisions ?? 10_000
+    // An eighth more than asked for, so that not every write compacts.
+    if (keep > 0 && revision - this.#compacted > keep + keep / 8)
+      // Another server may have been first, or etcd is away: a later write sees to it.
+      this.#forget(revision - keep).catch(() => undefined)
+  }
+
+  async #forget(revision: number): Promise<void> {
+    if (revision <= this.#compacted) return
+    this.#compacted = revision
+    await this.#calls.compact(revision)
+  }
+
+  #deliver(events: readonly WatchEvent[], revision: number): void {
+    const changes: Change[] = []
+    let isGap = false
+    for (const event of events) {
+      const { kv, previous } = event
+      if (kv.key === this.#meta.key) this.#fail('its record of itself was rewritten, as a restore does')
+      const change = this.#layout.change(event)
+      if (change === 'gap') isGap = true
+      else if (change) {
+        changes.push(change)
+        this.#recent.push(change, kv.modRevision, kv.value.length + (previous?.value.length ?? 0))
+      }
+    }
+    // Compacted before it was read: whoever needs it is told to list again.
+    if (isGap) this.#skip(revision)
+    else this.#feed.publish(changes, this.#layout.rev(revision))
+  }
+
+  #skip(revision: number): void {
+    this.#recent.restart(revision)
+    this.#feed.skipTo(this.#layout.rev(revision))
+  }
+
+  /** The past of a watcher: from memory, or from etcd itself. */
+  async #readLog(prefix: string, after: Rev): Promise<LogPage> {
+    const from = this.#layout.passed(after)
+    if (!(from >= this.#compacted)) throw compacted(after)
+    if (from < this.#recent.since) {
+      await this.#calls.assertKept(from, after)
+      return readPast(this.#calls, { prefix, after, target: this.#recent.since, ceiling: this.#follower.revision })
+    }
+    return { changes: this.#recent.after(from, prefix), rev: this.#layout.rev(this.#follower.revision) }
+  }
+
+  /** A revision that a shim shows all of. The next change helps one that refuses what it gave out as its newest. */
+  async #settle(isAgain: boolean): Promise<number> {
+    const newest = isAgain ? await this.#calls.sync() : await this.#calls.newest()
+    await this.#catchUp(this.#layout.rev(newest), new AbortController().signal)
+    return newest
+  }
+
+  /** A watch begins after everything that was acknowledged before, and after the revision that its reader has seen. */
+  async #catchUp(after: Rev, signal: AbortSignal): Promise<void> {
+    const asked = this.#layout.holding(after)
+    const wanted = Math.max(this.#acknowledged, Number.isNaN(asked) ? 0 : asked)
+    if (wanted <= this.#follower.revision || signal.aborted) return
+    if (asked > this.#acknowledged) await this.#calls.assertKept(asked, after)
+    if (await this.#follower.reached(wanted, syncMs, signal)) return
+    // Others may write to the same cluster: their revisions are seen only when a later one is ours.
+    await this.#calls.sync().catch(() => undefined)
+    if ((await this.#follower.reached(wanted, catchUpMs, signal)) || signal.aborted || this.#closing) return
+    throw new StoreError('Unavailable', `etcd's watch has not reached revision ${after} yet: try again`)
+  }
+
+  /** Keeps an eye on who leads, on the member in use, and on etcd's history. */
+  async #beat(): Promise<void> {
+    await this.#calls.client.follow()
+    const before = this.#follower.revision
+    const newest = await this.#calls.newest(checking).catch(() => before)
+    if (newest < before && !this.#closing) this.#fail('its history went back, as after a restore')
+  }
+
+  #fail(why: string): void {
+    const error = new StoreError('Unavailable', `the data in etcd is not what it was (${why}): restart svc3`)
+    this.#failure.resolve(error)
+    this.#feed.end(error)
+  }
+}

@@ -1,0 +1,114 @@
+// The one watch on etcd that feeds the store, kept up across members, failures and compaction.
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { EtcdClient } from './client.ts'
+import type { Range } from './protocol.ts'
+import { readSoundWatch } from './shim-watch.ts'
+import { type Deliver, readWatch } from './watch.ts'
+
+export interface FollowerOptions {
+  readonly client: EtcdClient
+  readonly range: Range
+  /** Everything after this revision is followed. */
+  readonly revision: number
+  readonly deliver: Deliver
+  /** What came before this revision was compacted before it could be read, or is not known to be whole. */
+  readonly skipped: (revision: number) => void
+  /** The newest revision, for going on after compaction. */
+  readonly newest: () => Promise<number>
+  /** Where a shim is followed: makes a change, for its revision. */
+  readonly sync?: (() => Promise<number>) | undefined
+}
+
+const minPauseMs = 20
+const maxPauseMs = 1_000
+
+/** The one watch that feeds the store, for as long as the store is open. */
+export class Follower {
+  readonly #options: FollowerOptions
+  readonly #stop = new AbortController()
+  readonly #waiters = new Set<{ readonly revision: number; readonly resolve: () => void }>()
+  readonly #running: Promise<void>
+  #revision: number
+  #trouble: string | undefined
+
+  constructor(options: FollowerOptions) {
+    this.#options = options
+    this.#revision = options.revision
+    this.#running = this.#run(this.#stop.signal)
+  }
+
+  /** Every change up to here has been delivered. */
+  get revision(): number {
+    return this.#revision
+  }
+
+  get trouble(): string | undefined {
+    return this.#trouble
+  }
+
+  /** Resolves to whether it got there in time. */
+  reached(revision: number, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    if (this.#revision >= revision) return Promise.resolve(true)
+    return new Promise((resolve) => {
+      const done = (): void => {
+        clearTimeout(timer)
+        this.#waiters.delete(waiter)
+        for (const end of [signal, this.#stop.signal]) end.removeEventListener('abort', done)
+        resolve(this.#revision >= revision)
+      }
+      const timer = setTimeout(done, timeoutMs)
+      const waiter = { revision, resolve: done }
+      this.#waiters.add(waiter)
+      for (const end of [signal, this.#stop.signal]) end.addEventListener('abort', done)
+      if (signal.aborted || this.#stop.signal.aborted) done()
+    })
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.#running
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    const { client, range, newest, sync, skipped } = this.#options
+    let failures = 0
+    const receive: Deliver = (events, revision) => {
+      this.#trouble = undefined
+      failures = 0
+      // A member that is behind the others may report progress that is behind ours.
+      if (revision <= this.#revision) return
+      this.#options.deliver(events, revision)
+      this.#advance(revision)
+    }
+    const begun = (revision: number): void => {
+      this.#trouble = undefined
+      failures = 0
+      skipped(revision)
+      this.#advance(revision)
+    }
+    for (; !signal.aborted; failures++) {
+      const end = sync
+        ? await readSoundWatch({ client, range, newest, sync, begun, deliver: receive }, signal)
+        : await readWatch(client, range, this.#revision + 1, signal, receive)
+      if (end.kind === 'compacted') await this.#skip()
+      else if (end.kind === 'failed') this.#trouble = end.text
+      const pauseMs = Math.min(minPauseMs * 2 ** failures, maxPauseMs) * (0.5 + Math.random() / 2)
+      await sleep(pauseMs, undefined, { signal, ref: false }).catch(() => undefined)
+    }
+  }
+
+  async #skip(): Promise<void> {
+    try {
+      const revision = await this.#options.newest()
+      this.#options.skipped(revision)
+      this.#advance(revision)
+    } catch (error) {
+      this.#trouble = error instanceof Error ? error.message : String(error)
+    }
+  }
+
+  #advance(revision: number): void {
+    this.#revision = revision
+    for (const waiter of this.#waiters) if (waiter.revision <= revision) waiter.resolve()
+  }
+}

@@ -1,0 +1,222 @@
+// The members of a cluster: which one is asked, connections to them, and whether they are what they should be.
+import { setTimeout as sleep } from 'node:timers/promises'
+import { CallFailure, Connection, type Endpoint } from './connection.ts'
+import { decodeStatus, methods } from './protocol.ts'
+import { judge } from './verdict.ts'
+
+interface Member {
+  readonly endpoint: Endpoint
+  connection: Connection | undefined
+  opening: Promise<Connection> | undefined
+  /** Others are asked first until then. */
+  avoidUntilMs: number
+  problem: string | undefined
+}
+
+const oldest = [3, 4, 0] as const
+const recommended = [3, 5, 24] as const
+const statusMs = 1_000
+const avoidMs = 3_000
+const headStartMs = 250
+
+export class Members {
+  readonly #endpoints: readonly Endpoint[]
+  readonly #members: readonly Member[]
+  readonly #notice: (text: string) => void
+  readonly #stopping: AbortSignal
+  #preferred = 0
+  #clusterId: number | undefined
+  #warnedVersion: string | undefined
+
+  constructor(endpoints: readonly Endpoint[], notice: (text: string) => void, stopping: AbortSignal) {
+    this.#endpoints = endpoints
+    this.#notice = notice
+    this.#stopping = stopping
+    // Several servers begin with different members.
+    const first = Math.floor(Math.random() * endpoints.length)
+    this.#members = [...endpoints.slice(first), ...endpoints.slice(0, first)].map((endpoint) => ({
+      endpoint,
+      connection: undefined,
+      opening: undefined,
+      avoidUntilMs: 0,
+      problem: undefined,
+    }))
+  }
+
+  get count(): number {
+    return this.#members.length
+  }
+
+  /** Something went wrong there: the others come first for a while. */
+  avoid(connection: Connection | undefined, problem: string): void {
+    const member = this.#members.find((one) => connection !== undefined && one.connection === connection)
+    if (!member) return
+    member.problem = problem
+    member.avoidUntilMs = performance.now() + avoidMs
+    if (connection?.isUsable === false) member.connection = undefined
+  }
+
+  close(): void {
+    for (const { connection } of this.#members) connection?.close()
+  }
+
+  /**
+   * Makes the member that leads the one that is asked. Others pass changes on to it, and when it hands over, as it does
+   * before it stops, what is on that way is lost without a word; it says itself what it does not take.
+   */
+  async follow(): Promise<void> {
+    const first = this.#preferred
+    for (let turn = 0; turn < this.count && this.count > 1; turn++) {
+      const index = (first + turn) % this.count
+      const member = this.#members[index]
+      if (!member || member.avoidUntilMs > performance.now() || !(await this.#leads(member).catch(() => false)))
+        continue
+      this.#preferred = index
+      return
+    }
+  }
+
+  /**
+   * Makes the first one that answers, in the order of the address, the one that is asked. Shims know nothing of each other,
+   * and show what came through another one late: servers had better meet at the same. Never fails.
+   */
+  async meet(): Promise<void> {
+    for (const endpoint of this.#endpoints) {
+      const index = this.#members.findIndex((member) => member.endpoint === endpoint)
+      const member = this.#members[index]
+      const isThere = member && (await this.#open(member).catch(() => undefined))
+      if (!isThere) continue
+      this.#preferred = index
+      return
+    }
+  }
+
+  async #leads(member: Member): Promise<boolean> {
+    const connection = await this.#open(member)
+    return decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs)).isLeader
+  }
+
+  /** Nearly always there is nothing to wait for. */
+  usual(): Connection | undefined {
+    const member = this.#members[this.#preferred]
+    return member?.connection?.isUsable && member.avoidUntilMs <= performance.now() ? member.connection : undefined
+  }
+
+  /** A connection to the best member there is; rejects with CallFailure when there is none in time. */
+  async connect(untilMs: number): Promise<Connection> {
+    for (;;) {
+      const usual = this.usual()
+      if (usual) return usual
+      const nowMs = performance.now()
+      const order = this.#members
+        .map((member, index) => ({ member, index, turn: this.#turnOf(index), avoided: member.avoidUntilMs > nowMs }))
+        .sort((a, b) => Number(a.avoided) - Number(b.avoided) || a.turn - b.turn)
+      const connection = await this.#openFirst(order)
+      if (connection) return connection
+      if (this.#stopping.aborted) throw new CallFailure('unsent', 'the store is closed')
+      if (performance.now() >= untilMs) throw new CallFailure('unsent', this.#problems())
+      await this.pause(100)
+    }
+  }
+
+  /**
+   * The first that opens, or undefined. Where one has not within a moment, the next is tried beside it: a member that is
+   * paused takes connections, and says nothing on them.
+   */
+  #openFirst(order: readonly { readonly member: Member; readonly index: number }[]): Promise<Connection | undefined> {
+    const { promise, resolve } = Promise.withResolvers<Connection | undefined>()
+    const waiting = [...order]
+    let underWay = 0
+    let isOver = false
+    let timer: NodeJS.Timeout | undefined
+    const end = (connection?: Connection): void => {
+      isOver = true
+      clearTimeout(timer)
+      resolve(connection)
+    }
+    const next = (): void => {
+      clearTimeout(timer)
+      if (isOver) return
+      const begun = this.#stopping.aborted ? undefined : waiting.shift()
+      if (!begun) {
+        if (underWay === 0 || this.#stopping.aborted) end()
+        return
+      }
+      underWay++
+      timer = setTimeout(next, headStartMs)
+      this.#open(begun.member).then(
+        (connection) => {
+          if (isOver) return
+          this.#preferred = begun.index
+          end(connection)
+        },
+        (error: unknown) => {
+          underWay--
+          begun.member.problem = error instanceof Error ? error.message : String(error)
+          begun.member.avoidUntilMs = performance.now() + avoidMs
+          next()
+        },
+      )
+    }
+    next()
+    return promise
+  }
+
+  #turnOf(index: number): number {
+    return (index - this.#preferred + this.#members.length) % this.#members.length
+  }
+
+  #problems(): string {
+    const problems = new Set(this.#members.map(({ endpoint, problem }) => problem ?? `${endpoint.url}: not tried`))
+    return [...problems].join('; ')
+  }
+
+  async #open(member: Member): Promise<Connection> {
+    if (member.connection?.isUsable) return member.connection
+    member.opening ??= this.#check(member.endpoint).finally(() => {
+      member.opening = undefined
+    })
+    member.connection = await member.opening
+    if (this.#stopping.aborted) member.connection.close()
+    return member.connection
+  }
+
+  /** A connection to a member that answers, is of the same cluster as the others, and new enough. */
+  async #check(endpoint: Endpoint): Promise<Connection> {
+    const connection = await Connection.open(endpoint)
+    try {
+      const { header, version } = decodeStatus(await connection.unary(methods.status, Buffer.alloc(0), {}, statusMs))
+      this.#clusterId ??= header.clusterId
+      if (header.clusterId !== this.#clusterId)
+        throw new Error(`${endpoint.url} belongs to another cluster than the other members: name members of one only`)
+      if (isOlder(version, oldest))
+        throw new Error(`${endpoint.url} is etcd ${version}: svc3 needs ${oldest.slice(0, 2).join('.')} or later`)
+      // A shim says some version, and has faults of its own.
+      if (header.clusterId !== 0 && isOlder(version, recommended) && this.#warnedVersion !== version) {
+        this.#warnedVersion = version
+        this.#notice(
+          `etcd ${version} at ${endpoint.url} has known faults in watches: upgrade it to ${recommended.join('.')} or later`,
+        )
+      }
+      return connection
+    } catch (error) {
+      // A member that does not say may still serve: some shims do not know the question.
+      if (error instanceof CallFailure && error.kind === 'answered' && judge(error) === 'final') return connection
+      connection.close()
+      throw error
+    }
+  }
+
+  pause(milliseconds: number): Promise<void> {
+    const jittered = milliseconds * (0.5 + Math.random() / 2)
+    return sleep(jittered, undefined, { signal: this.#stopping }).catch(() => undefined)
+  }
+}
+
+function isOlder(version: string, than: readonly number[]): boolean {
+  const found = /^(\d+)\.(\d+)\.(\d+)/.exec(version)
+  if (!found) return false
+  const parts = found.slice(1).map(Number)
+  const differing = parts.findIndex((part, n) => part !== than[n])
+  return differing >= 0 && (parts[differing] ?? 0) < (than[differing] ?? 0)
+}

@@ -1,0 +1,291 @@
+// The part of etcd's protocol (version 3) that the store speaks. Only transactions of one comparison on one key, those that
+// shims over SQL databases understand as well; to etcd itself, several of them in one.
+import { bytesField, type FieldValue, message, messageField, numberField, presentNumber, readFields } from './wire.ts'
+
+export const methods = {
+  range: '/etcdserverpb.KV/Range',
+  txn: '/etcdserverpb.KV/Txn',
+  compact: '/etcdserverpb.KV/Compact',
+  watch: '/etcdserverpb.Watch/Watch',
+  authenticate: '/etcdserverpb.Auth/Authenticate',
+  status: '/etcdserverpb.Maintenance/Status',
+  alarm: '/etcdserverpb.Maintenance/Alarm',
+} as const
+
+export interface KeyValue {
+  readonly key: string
+  readonly value: Buffer
+  readonly createRevision: number
+  readonly modRevision: number
+}
+
+export interface Header {
+  readonly clusterId: number
+  readonly revision: number
+}
+
+const noHeader: Header = { clusterId: 0, revision: 0 }
+const noBytes = Buffer.alloc(0)
+/** The values of a field are of one kind in one version of the protocol; another kind counts as nothing. */
+const asBytes = (value: FieldValue): Buffer => (typeof value === 'number' ? noBytes : value)
+const asNumber = (value: FieldValue): number => (typeof value === 'number' ? value : 0)
+const asText = (value: FieldValue): string => asBytes(value).toString()
+
+export interface Range {
+  readonly key: Buffer
+  /** Exclusive; without it, the one key. */
+  readonly end?: Buffer | undefined
+}
+
+/** All keys that begin with these bytes: UTF-8 has no byte 0xff, so the last one can always be counted up. */
+export function prefixRange(prefix: string): { readonly key: Buffer; readonly end: Buffer } {
+  const key = Buffer.from(prefix)
+  const end = Buffer.from(key)
+  end[end.length - 1] = (end.at(-1) ?? 0) + 1
+  return { key, end }
+}
+
+export interface RangeRequest extends Range {
+  readonly limit?: number
+  /** Read the past of this revision. */
+  readonly revision?: number | undefined
+  readonly countOnly?: boolean
+}
+
+const mod = 2
+
+export const encodeRange = ({ key, end, limit, revision, countOnly }: RangeRequest): Buffer =>
+  message(
+    bytesField(1, key),
+    bytesField(2, end),
+    numberField(3, limit),
+    numberField(4, revision),
+    numberField(9, countOnly),
+  )
+
+const comparison = (key: Buffer, modRevision: number): Buffer =>
+  messageField(1, message(numberField(2, mod), bytesField(3, key), presentNumber(6, modRevision)))
+const put = (key: Buffer, value: Buffer): Buffer => messageField(2, message(bytesField(1, key), bytesField(2, value)))
+const remove = (key: Buffer): Buffer => messageField(3, bytesField(1, key))
+const look = (key: Buffer): Buffer => messageField(3, messageField(1, encodeRange({ key })))
+
+export const encodeCreate = (key: Buffer, value: Buffer): Buffer =>
+  message(comparison(key, 0), messageField(2, put(key, value)))
+
+/** Where the comparison fails, the answer has what is there. */
+export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number): Buffer =>
+  message(comparison(key, modRevision), messageField(2, put(key, value)), look(key))
+
+export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
+  message(comparison(key, modRevision), messageField(2, remove(key)), look(key))
+
+/**
+ * Each by itself, whatever becomes of the others. etcd refuses two that write the same key. It counts against its quota only
+ * what a transaction writes itself, and one that writes nothing gets through whatever its alarm says: so this one would write
+ * `spare` if its comparison failed, and has none.
+ */
+export const encodeTogether = (txns: readonly Buffer[], spare: Buffer): Buffer =>
+  message(...txns.map((txn) => messageField(2, messageField(4, txn))), messageField(3, put(spare, noBytes)))
+
+export const encodeCompact = (revision: number): Buffer => numberField(1, revision)
+
+export const encodeAuthenticate = (name: string, password: string): Buffer =>
+  message(bytesField(1, name), bytesField(2, password))
+
+export const encodeWatch = ({ key, end }: Range, startRevision: number): Buffer =>
+  messageField(
+    1,
+    message(
+      bytesField(1, key),
+      bytesField(2, end),
+      numberField(3, startRevision),
+      // Progress notices, what was there before, and large answers in fragments.
+      numberField(4, true),
+      numberField(6, true),
+      numberField(8, true),
+    ),
+  )
+
+export function decodeHeader(bytes: Buffer): Header {
+  let { clusterId, revision } = noHeader
+  readFields(bytes, (field, value) => {
+    if (field === 1) clusterId = asNumber(value)
+    else if (field === 3) revision = asNumber(value)
+  })
+  return { clusterId, revision }
+}
+
+function decodeKeyValue(bytes: Buffer): KeyValue {
+  let key = ''
+  let value: Buffer = noBytes
+  let createRevision = 0
+  let modRevision = 0
+  readFields(bytes, (field, found) => {
+    if (field === 1) key = asText(found)
+    else if (field === 2) createRevision = asNumber(found)
+    else if (field === 3) modRevision = asNumber(found)
+    else if (field === 5) value = asBytes(found)
+  })
+  return { key, value, createRevision, modRevision }
+}
+
+export interface RangeResponse {
+  readonly header: Header
+  readonly kvs: readonly KeyValue[]
+  readonly more: boolean
+}
+
+export function decodeRange(bytes: Buffer): RangeResponse {
+  let header = noHeader
+  let more = false
+  const kvs: KeyValue[] = []
+  readFields(bytes, (field, value) => {
+    if (field === 1) header = decodeHeader(asBytes(value))
+    else if (field === 2) kvs.push(decodeKeyValue(asBytes(value)))
+    else if (field === 3) more = value !== 0
+  })
+  return { header, kvs, more }
+}
+
+export interface TxnResponse {
+  readonly header: Header
+  readonly succeeded: boolean
+  /** What is there, when the comparison failed and something is. */
+  readonly found: KeyValue | undefined
+}
+
+/** How many keys went. */
+function decodeDeleted(bytes: Buffer): number {
+  let deleted = 0
+  readFields(bytes, (field, value) => {
+    if (field === 2) deleted = asNumber(value)
+  })
+  return deleted
+}
+
+export function decodeTxn(bytes: Buffer): TxnResponse {
+  let header = noHeader
+  let succeeded = false
+  let found: KeyValue | undefined
+  let isNothing = false
+  readFields(bytes, (field, value) => {
+    if (field === 1) header = decodeHeader(asBytes(value))
+    else if (field === 2) succeeded = value !== 0
+    else if (field === 3)
+      readFields(asBytes(value), (kind, answer) => {
+        if (kind === 1) found = decodeRange(asBytes(answer)).kvs[0]
+        // A shim is content to delete what is not there; etcd's comparison fails.
+        else if (kind === 3) isNothing = decodeDeleted(asBytes(answer)) === 0
+      })
+  })
+  return { header, succeeded: succeeded && !isNothing, found }
+}
+
+/** Of each of them, in order, whether its comparison held. */
+export function decodeTogether(bytes: Buffer): { readonly header: Header; readonly succeeded: readonly boolean[] } {
+  let header = noHeader
+  const succeeded: boolean[] = []
+  readFields(bytes, (field, value) => {
+    if (field === 1) header = decodeHeader(asBytes(value))
+    else if (field === 3)
+      readFields(asBytes(value), (kind, answer) => {
+        if (kind === 4) succeeded.push(decodeTxn(asBytes(answer)).succeeded)
+      })
+  })
+  return { header, succeeded }
+}
+
+export interface WatchEvent {
+  readonly isDelete: boolean
+  readonly kv: KeyValue
+  readonly previous: KeyValue | undefined
+}
+
+export interface WatchResponse {
+  readonly header: Header
+  readonly created: boolean
+  readonly canceled: boolean
+  /** Not 0: the revision to start from is gone; this is the oldest that is left. */
+  readonly compactRevision: number
+  readonly cancelReason: string
+  /** More of the same answer follows. */
+  readonly isFragment: boolean
+  readonly events: readonly WatchEvent[]
+}
+
+function decodeEvent(bytes: Buffer): WatchEvent {
+  let isDelete = false
+  let kv: KeyValue | undefined
+  let previous: KeyValue | undefined
+  readFields(bytes, (field, value) => {
+    if (field === 1) isDelete = value === 1
+    else if (field === 2) kv = decodeKeyValue(asBytes(value))
+    else if (field === 3) previous = decodeKeyValue(asBytes(value))
+  })
+  return { isDelete, kv: kv ?? decodeKeyValue(noBytes), previous }
+}
+
+export function decodeWatch(bytes: Buffer): WatchResponse {
+  let header = noHeader
+  let created = false
+  let canceled = false
+  let compactRevision = 0
+  let cancelReason = ''
+  let isFragment = false
+  const events: WatchEvent[] = []
+  readFields(bytes, (field, value) => {
+    if (field === 1) header = decodeHeader(asBytes(value))
+    else if (field === 3) created = value !== 0
+    else if (field === 4) canceled = value !== 0
+    else if (field === 5) compactRevision = asNumber(value)
+    else if (field === 6) cancelReason = asText(value)
+    else if (field === 7) isFragment = value !== 0
+    else if (field === 11) events.push(decodeEvent(asBytes(value)))
+  })
+  return { header, created, canceled, compactRevision, cancelReason, isFragment, events }
+}
+
+export function decodeToken(bytes: Buffer): string {
+  let token = ''
+  readFields(bytes, (field, value) => {
+    if (field === 2) token = asText(value)
+  })
+  return token
+}
+
+export interface Status {
+  readonly header: Header
+  readonly version: string
+  readonly isLeader: boolean
+}
+
+export function decodeStatus(bytes: Buffer): Status {
+  let header = noHeader
+  let version = ''
+  let [member, leader] = [0, 0]
+  readFields(bytes, (field, value) => {
+    if (field === 1) {
+      header = decodeHeader(asBytes(value))
+      readFields(asBytes(value), (inner, id) => {
+        if (inner === 2) member = asNumber(id)
+      })
+    } else if (field === 2) version = asText(value)
+    else if (field === 4) leader = asNumber(value)
+  })
+  return { header, version, isLeader: member !== 0 && member === leader }
+}
+
+export type Alarm = 'NOSPACE' | 'CORRUPT'
+const alarms: Readonly<Record<number, Alarm>> = { 1: 'NOSPACE', 2: 'CORRUPT' }
+
+export function decodeAlarms(bytes: Buffer): Alarm[] {
+  const found: Alarm[] = []
+  readFields(bytes, (field, value) => {
+    if (field !== 2) return
+    readFields(asBytes(value), (inner, kind) => {
+      const alarm = alarms[asNumber(kind)]
+      if (inner === 2 && alarm) found.push(alarm)
+    })
+  })
+  return found
+}

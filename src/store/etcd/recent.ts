@@ -1,0 +1,64 @@
+// The latest changes, kept in memory: a watcher that comes back soon costs etcd nothing, and does not wait for it
+// (etcd lets watchers of its past wait up to 100 ms). Older ones are read from etcd.
+import { type Change, changeKey } from '../store.ts'
+
+interface Kept {
+  readonly change: Change
+  readonly revision: number
+  readonly bytes: number
+}
+
+const maxBytes = 16 * 1_048_576
+
+export class RecentChanges {
+  readonly #maxChanges: number
+  #kept: Kept[] = []
+  /** Those before are forgotten, but still in the array. */
+  #first = 0
+  #bytes = 0
+  /** Every change after this revision is here. */
+  #since: number
+
+  constructor(since: number, maxChanges: number) {
+    this.#since = since
+    this.#maxChanges = maxChanges
+  }
+
+  get since(): number {
+    return this.#since
+  }
+
+  push(change: Change, revision: number, bytes: number): void {
+    this.#kept.push({ change, revision, bytes })
+    this.#bytes += bytes
+    while (this.#kept.length - this.#first > this.#maxChanges || this.#bytes > maxBytes) this.#drop()
+    if (this.#first <= this.#maxChanges) return
+    this.#kept = this.#kept.slice(this.#first)
+    this.#first = 0
+  }
+
+  #drop(): void {
+    const oldest = this.#kept[this.#first++]
+    if (!oldest) return
+    this.#bytes -= oldest.bytes
+    this.#since = oldest.revision
+  }
+
+  /** A gap: nothing up to `revision` is known. */
+  restart(revision: number): void {
+    this.#kept = []
+    this.#first = 0
+    this.#bytes = 0
+    this.#since = revision
+  }
+
+  /** Those after `revision`, which is not before `since`. */
+  after(revision: number, prefix: string): Change[] {
+    let from = this.#kept.length
+    while (from > this.#first && (this.#kept[from - 1]?.revision ?? 0) > revision) from--
+    return this.#kept
+      .slice(from)
+      .map(({ change }) => change)
+      .filter((change) => changeKey(change).startsWith(prefix))
+  }
+}

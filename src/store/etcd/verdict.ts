@@ -1,0 +1,56 @@
+// What the failure of one try means for the next: whether the call was surely not carried out, and who is asked now.
+import type { CallFailure } from './connection.ts'
+
+export const grpc = {
+  cancelled: 1,
+  unknown: 2,
+  invalidArgument: 3,
+  deadlineExceeded: 4,
+  permissionDenied: 7,
+  resourceExhausted: 8,
+  failedPrecondition: 9,
+  aborted: 10,
+  outOfRange: 11,
+  unimplemented: 12,
+  internal: 13,
+  unavailable: 14,
+  dataLoss: 15,
+  unauthenticated: 16,
+} as const
+
+/**
+ * `final`: no other member says anything else. `login`: with a new token. `unclear`: it may have been carried out, or will
+ * be. `either`: it was carried out or it was not, and looking tells.
+ */
+export type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear' | 'either'
+
+/** What the words of etcd, or of a shim, say of what it did. */
+const refusals: readonly (readonly [RegExp, Verdict])[] = [
+  [/etcdserver: no leader/, 'elsewhere'],
+  [/raft proposal dropped/, 'elsewhere'],
+  [/etcdserver: too many requests/, 'elsewhere'],
+  [/etcdserver: rpc not supported for learner/, 'elsewhere'],
+  [/etcdserver: invalid auth token/, 'login'],
+  [/etcdserver: (revision of auth store|auth: revision in header) is old/, 'login'],
+  [/etcdserver: user name is empty/, 'login'],
+  // Whoever asks with room left is carried out, and refused all the same when there is none by then.
+  [/etcdserver: mvcc: database space exceeded/, 'either'],
+  // Shims, of questions that they do not know.
+  [/ is not (supported|implemented)/, 'final'],
+]
+const unclearCodes: ReadonlySet<number> = new Set([
+  grpc.cancelled,
+  grpc.unknown,
+  grpc.deadlineExceeded,
+  grpc.aborted,
+  grpc.internal,
+  grpc.unavailable,
+  grpc.dataLoss,
+])
+
+export function judge({ kind, code, message }: CallFailure): Verdict {
+  if (kind === 'unsent') return 'elsewhere'
+  if (kind === 'unclear') return 'unclear'
+  const known = refusals.find(([words]) => words.test(message))
+  return known?.[1] ?? (unclearCodes.has(code) ? 'unclear' : 'final')
+}

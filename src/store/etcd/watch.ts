@@ -1,0 +1,80 @@
+// A watch on etcd, read until it ends.
+import { type EtcdClient, EtcdFailure } from './client.ts'
+import type { Connection } from './connection.ts'
+import { decodeWatch, encodeWatch, methods, type Range, type WatchEvent } from './protocol.ts'
+
+export type WatchEnd =
+  | { readonly kind: 'stopped' }
+  /** The past that was asked for is gone. */
+  | { readonly kind: 'compacted' }
+  | { readonly kind: 'failed'; readonly text: string }
+
+/** Every change up to `revision` has been handed over with this one; without events, a notice of progress. */
+export type Deliver = (events: readonly WatchEvent[], revision: number) => void
+
+/** Reads the changes of a range from a revision on, until `signal` aborts or etcd ends it. Never rejects. */
+export async function readWatch(
+  client: EtcdClient,
+  range: Range,
+  startRevision: number,
+  signal: AbortSignal,
+  deliver: Deliver,
+): Promise<WatchEnd> {
+  if (signal.aborted) return { kind: 'stopped' }
+  const ended = Promise.withResolvers<WatchEnd>()
+  /** Of a revision of which more follows. */
+  let begun: readonly WatchEvent[] = []
+  let connection: Connection | undefined
+  const receive = (body: Buffer): void => {
+    const { canceled, compactRevision, cancelReason, events, isFragment, created, header } = decodeWatch(body)
+    if (canceled) ended.resolve(compactRevision > 0 ? { kind: 'compacted' } : canceledBy(client, cancelReason))
+    if (canceled || signal.aborted) return
+    const received = [...begun, ...events]
+    const end = isFragment ? firstOfLast(received) : received.length
+    begun = received.slice(end)
+    // Beside events the header has the member's own revision, which may be further than what it has sent.
+    const last = received[end - 1]
+    if (last) deliver(received.slice(0, end), last.kv.modRevision)
+    else if (!created && !isFragment) deliver([], header.revision)
+  }
+  const stop = (): void => ended.resolve({ kind: 'stopped' })
+  try {
+    const opened = await client.stream(methods.watch, {
+      message: (body) => {
+        try {
+          receive(body)
+        } catch (error) {
+          ended.resolve({ kind: 'failed', text: error instanceof Error ? error.message : String(error) })
+        }
+      },
+      ended: (failure) => {
+        client.avoid(connection, failure.message)
+        ended.resolve({ kind: 'failed', text: failure.message })
+      },
+    })
+    connection = opened.connection
+    signal.addEventListener('abort', stop, { once: true })
+    if (signal.aborted) stop()
+    opened.stream.send(encodeWatch(range, startRevision))
+    const end = await ended.promise
+    opened.stream.cancel()
+    return end
+  } catch (error) {
+    if (error instanceof EtcdFailure) return { kind: 'failed', text: error.message }
+    throw error
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** A token that has expired makes a watch "not permitted": the next try logs in anew. */
+function canceledBy(client: EtcdClient, reason: string): WatchEnd {
+  if (/permission denied|auth token/.test(reason)) client.forgetLogin()
+  return { kind: 'failed', text: `etcd ended the watch: ${reason || 'it did not say why'}` }
+}
+
+/** Where the last revision of what is there begins: of it more may follow, of no other. */
+function firstOfLast(events: readonly WatchEvent[]): number {
+  const revision = events.at(-1)?.kv.modRevision
+  return events.findIndex(({ kv }) => kv.modRevision === revision)
+}

@@ -1,0 +1,231 @@
+// The records that svc3 keeps, one line a kind: what it is called in the store, and what it holds.
+import { Collection, type KindStore } from '../collection.ts'
+import type { Store } from '../store.ts'
+import { View } from '../view.ts'
+import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
+import { foldedEvents } from './folded-events.ts'
+import type { PushJobRecord } from './push-jobs.ts'
+import type {
+  KnownServerRecord,
+  LoginTriesRecord,
+  PresenceRecord,
+  ServerRecord,
+  UploadPlaceRecord,
+  UsedRecord,
+} from './server-records.ts'
+
+export interface NamespaceRecord {
+  readonly name: string
+  readonly customPods: boolean
+  readonly createdAt: string
+  readonly requestKey?: string
+  /** Set while what is in it is being removed; nothing new may come in. */
+  readonly isTerminating?: boolean
+}
+
+export interface EraRecord {
+  readonly uid: string
+  readonly since: string
+  /** Where servers share the data: which of them began it, and when. */
+  readonly server?: string
+  readonly at?: string
+}
+
+/** One record, `id`: these data and no others. */
+export interface ClusterRecord {
+  readonly uid: string
+  readonly createdAt: string
+  /** The starts of servers on these data, the newest last, each with the revision that it found. */
+  readonly eras?: readonly EraRecord[]
+}
+
+export interface ServiceAccountRecord {
+  readonly name: string
+  readonly namespace: string
+  /** What tokens are bound to: an account made again under the same name is another one. */
+  readonly uid: string
+  readonly createdAt: string
+  readonly requestKey?: string
+}
+
+/** One record per namespace and role. */
+export interface RoleBindingRecord {
+  readonly users: readonly string[]
+  readonly serviceAccounts: readonly { readonly name: string; readonly namespace: string; readonly uid: string }[]
+  /** In the default namespace, where every user has the role: those from whom it was taken. */
+  readonly excludedUsers: readonly string[]
+}
+
+export interface EventRecord {
+  readonly name: string
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly message: string
+  readonly involved: { readonly kind: string; readonly name: string }
+  readonly actor: string
+  readonly requestId: string
+  readonly outcome: string
+  readonly at: string
+  /** Who may see it: what only administrators may do or know, only they read about. */
+  readonly audience: 'admin' | 'dev'
+  /** In the store only: those of the same moment, which came before it and have no records of their own. */
+  readonly earlier?: readonly EventRecord[]
+  /** In memory only: the event in whose record it is, and with which it goes. */
+  readonly heldBy?: string
+}
+
+/** One key per registry and namespace: the store itself keeps it at one set (founding document 2.1, rule 1). */
+export interface RegistryCredentialRecord {
+  readonly server: string
+  readonly username: string
+  readonly allowInsecure: boolean
+  readonly createdAt: string
+  readonly updatedAt: string
+  readonly updatedBy: string
+  /** The request that wrote it, so that a repeated request recognises its own work after a crash. */
+  readonly requestKey?: string
+  /** What that request did, and so which answer it got. */
+  readonly isReplacement?: boolean
+  /** The password, sealed and bound to all of the above. */
+  readonly sealed: string
+}
+
+export interface SigningKeyRecord {
+  readonly kid: string
+  readonly createdAt: string
+  /** Published before it is used; since `createdAt` when missing. */
+  readonly signsFrom?: string
+  /** No token of it that is good for more than a day is good for longer; `never`: some are good for ever. */
+  readonly tokensUntil?: string
+  /** The one that does not sign, but other secrets follow from it. */
+  readonly use?: 'derive'
+  readonly sealed: string
+}
+
+/** The certificate that HTTPS is served with: `api`; the one that vouches for the nodes: `node-authority`. */
+export interface CertificateRecord {
+  /** PEM, that of the key first. */
+  readonly certificate: string
+  /** made: by the service itself, which renews it. */
+  readonly origin: 'made' | 'uploaded'
+  readonly updatedAt: string
+  readonly updatedBy: string
+  /** The private key, sealed and bound to all of the above. */
+  readonly sealed: string
+}
+
+/** The first answer to a request that carried an Idempotency-Key. */
+export interface AnswerRecord {
+  readonly fingerprint: string
+  readonly status: number
+  readonly body: string
+  readonly createdAt: string
+}
+
+/** Keys of the built-in identity provider; one record, sealed. */
+export interface IssuerKeysRecord {
+  readonly createdAt: string
+  readonly sealed: string
+}
+
+/** A user of the built-in identity provider, where servers share a store; the hash of the password is sealed. */
+export interface UserRecord {
+  readonly uid: string
+  readonly email: string
+  readonly admin: boolean
+  readonly createdAt: string
+  readonly sealed: string
+}
+
+/** How often one caller's program called one path of 2.4.x. */
+export interface LegacyUsageRecord {
+  readonly endpoint: string
+  readonly subject: string
+  readonly client: string
+  readonly calls: number
+  /** Those of them that were refused. */
+  readonly refused: number
+  readonly firstAt: string
+  readonly lastAt: string
+}
+
+/** What the built-in identity provider remembers: sessions, codes, refresh tokens. Ids are hashed, the rest is sealed. */
+export interface LoginRecord {
+  readonly model: string
+  readonly expiresAt: string
+  /** By which it is found besides its id, hashed. */
+  readonly grant?: string
+  readonly other?: string
+  readonly sealed: string
+}
+
+/** A browser that is logged in, by the hash of what its cookie holds. */
+export interface BrowserSessionRecord {
+  readonly principal:
+    | { readonly kind: 'user'; readonly name: string; readonly admin: boolean; readonly uid?: string }
+    | { readonly kind: 'serviceaccount'; readonly name: string; readonly namespace: string; readonly uid: string }
+  readonly createdAt: string
+  readonly expiresAt: string
+  /** However often it is renewed. */
+  readonly endsAt: string
+  /** A server asks the provider to let it go on; in ms. */
+  readonly renewingUntil?: number
+  /** What it is renewed with, or nothing; bound to all of the above. */
+  readonly sealed: string
+}
+
+const kinds = {
+  namespaces: kind<NamespaceRecord>('/namespaces/'),
+  registryCredentials: kind<RegistryCredentialRecord>('/registry-credentials/'),
+  signingKeys: kind<SigningKeyRecord>('/signing-keys/'),
+  answers: kind<AnswerRecord>('/answers/'),
+  certificates: kind<CertificateRecord>('/certificates/'),
+  issuerKeys: kind<IssuerKeysRecord>('/issuer-keys/'),
+  logins: kind<LoginRecord>('/logins/'),
+  users: kind<UserRecord>('/users/'),
+  browserSessions: kind<BrowserSessionRecord>('/browser-sessions/'),
+  serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
+  roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
+  events: kind<EventRecord>('/events/', foldedEvents),
+  vms: kind<VmRecord>('/vms/'),
+  vmSecrets: kind<VmSecretRecord>('/vm-secrets/'),
+  vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
+  nodes: kind<NodeRecord>('/nodes/'),
+  images: kind<ImageRecord>('/images/'),
+  isos: kind<ImageRecord>('/isos/'),
+  pushJobs: kind<PushJobRecord>('/push-jobs/'),
+  legacyUsage: kind<LegacyUsageRecord>('/legacy-usage/'),
+  cluster: kind<ClusterRecord>('/cluster/'),
+  servers: kind<ServerRecord>('/servers/'),
+  knownServers: kind<KnownServerRecord>('/known-servers/'),
+  presence: kind<PresenceRecord>('/presence/'),
+  uploadPlaces: kind<UploadPlaceRecord>('/upload-places/'),
+  used: kind<UsedRecord>('/used/'),
+  loginTries: kind<LoginTriesRecord>('/login-tries/'),
+}
+
+export type Collections = { readonly [Name in keyof typeof kinds]: ReturnType<(typeof kinds)[Name]> } & AsyncDisposable
+
+/** Opens every collection and waits until each has read what is there. */
+export async function openCollections(store: Store, signal?: AbortSignal): Promise<Collections> {
+  const opened = Object.entries(kinds).map(([name, open]) => [name, open(store)] as const)
+  await Promise.all(opened.map(([, collection]) => collection.view.synced(signal)))
+  const close = async (): Promise<void> => {
+    await Promise.all(opened.map(([, collection]) => collection.view.close()))
+  }
+  return {
+    ...(Object.fromEntries(opened) as unknown as Omit<Collections, typeof Symbol.asyncDispose>),
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+/** For whoever asks how all of them are. */
+export const viewsOf = (collections: Collections): readonly View<unknown>[] =>
+  Object.keys(kinds).map((name) => collections[name as keyof typeof kinds].view as View<unknown>)
+
+function kind<T>(prefix: string, through: (store: Store) => KindStore = (store) => store) {
+  return (store: Store): Collection<T> => {
+    const own = through(store)
+    return new Collection(own, new View<T>(own, prefix), prefix)
+  }
+}

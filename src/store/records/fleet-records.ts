@@ -1,0 +1,268 @@
+// Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is wanted (written by the
+// server) beside what is (reported by the agent of its node); a wish is a new `generation`.
+
+import type { Image } from '../../api/images/images.ts'
+import type { WantedCapture } from '../../api/nodes/captures.ts'
+import type { NodeReport } from '../../api/nodes/node-report.ts'
+import type { Architecture } from '../../api/records.ts'
+import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
+
+/** What somebody asked for, with all defaults filled in. */
+export interface VmShapeRecord {
+  readonly image: string
+  readonly architecture: Architecture
+  readonly cpu: number
+  /** 0 is automatic. */
+  readonly memoryMiB: number
+  readonly node?: string
+  readonly tag?: string
+  readonly tagRequired: boolean
+  readonly scheduler: 'default' | 'most-allocated'
+  readonly vncConsole: boolean
+  readonly netBoost: boolean
+  readonly legacyIO: boolean
+  readonly gpuPassthrough: boolean
+  readonly iso?: string
+  readonly systemSerial?: string
+  readonly display: { readonly width: number; readonly height: number; readonly dpi: number }
+}
+
+export interface VmWish {
+  /** Grows with every wish. */
+  readonly generation: number
+  readonly power: 'running' | 'stopped' | 'suspended' | 'deleted'
+  /** Grows with every revert. */
+  readonly diskGeneration: number
+  readonly diskGb?: number
+  /** What is under way until the wish is fulfilled. */
+  readonly action: string
+  /** The request that made it, so that the same request again finds its own. */
+  readonly requestKey?: string | undefined
+}
+
+export interface VmPlace {
+  readonly node: string
+  readonly ip: string
+  readonly memoryMiB: number
+  readonly ssh: number
+  readonly vnc?: number
+  readonly screenshare: number
+}
+
+/** As the agent last told. */
+export interface VmObserved {
+  /** The wish that was fulfilled, or that failed for good. */
+  readonly generation: number
+  readonly power: Vm['powerState']
+  /** It ran once: the deployment is over. */
+  readonly hasRun: boolean
+  readonly problem?: string
+  readonly warning?: string
+  readonly diskGb?: number
+  readonly operation?: VmOperation
+}
+
+export interface VmRecord {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly owner: string
+  readonly createdAt: string
+  readonly requestKey?: string
+  readonly shape: VmShapeRecord
+  /** The manifest that its disk was made from: it stays in the store as long as this record names it. */
+  readonly imageContent?: string
+  /** In place of that: the recipe that its node made the image by. */
+  readonly imageRecipe?: string
+  /** In place of both: an image in a registry, `host/repository@sha256:…`, looked at when this record was made. */
+  readonly imageReference?: string
+  readonly isoContent?: string
+  /** Which guest its image held when it was deployed, where somebody said so. */
+  readonly os?: Image['os']
+  readonly reservedPorts: Vm['reservedPorts']
+  readonly labels: Readonly<Record<string, string>>
+  readonly metadataKeys: readonly string[]
+  readonly expiresAt?: string
+  /** Somebody waits for the deployment: one that fails or is late leaves nothing behind. */
+  readonly awaitedUntil?: string
+  /** Boots from its disk, though the image carries memory. */
+  readonly isCold?: true
+  /** What its node is to freeze, or has frozen and not delivered yet. */
+  readonly captures?: readonly VmCapture[]
+  readonly wish: VmWish
+  readonly place?: VmPlace
+  readonly observed: VmObserved
+  readonly conditions: readonly Condition[]
+  /** Why it is being deleted, when nobody asked for it. */
+  readonly failure?: string
+}
+
+/** A VM as it is in one moment, on its way into an image or to a registry. */
+export type VmCapture = (CaptureForImage | CaptureForPush) & {
+  /** The manifest that its disk stands on: it stays in the store until the capture has come to its end. */
+  readonly base?: string
+}
+
+export interface CaptureForImage extends WantedCapture {
+  readonly kind: 'save' | 'commit'
+  /** The name of the image; that record's `capture` has the same id until this has come to its end. */
+  readonly image: string
+  /** What the image is to be described as, when that is to change with its content. */
+  readonly description?: string
+}
+
+export interface CaptureForPush extends WantedCapture {
+  readonly kind: 'push'
+  /** The name of the job, in the namespace of the VM; it is over when this has come to its end. */
+  readonly job: string
+  readonly reference: string
+}
+
+/** Metadata and first-boot script of a VM, by its uid. */
+export interface VmSecretRecord {
+  readonly uid: string
+  readonly namespace: string
+  readonly name: string
+  readonly createdAt: string
+  readonly sealed: string
+}
+
+export interface VmConfigRecord {
+  readonly name: string
+  readonly namespace: string
+  readonly owner: string
+  readonly createdAt: string
+  readonly requestKey?: string
+  readonly shape: VmShapeRecord
+}
+
+/** What a VM has of a node. It is in the node's record, so that one compare-and-set keeps two VMs off the last core. */
+export interface NodeAllocation {
+  readonly namespace: string
+  readonly name: string
+  readonly os?: string
+  readonly cpu: number
+  readonly memoryMiB: number
+  readonly gpus: number
+  readonly ports: readonly number[]
+}
+
+export interface NodeRecord {
+  readonly name: string
+  readonly namespace: string
+  readonly uid: string
+  readonly createdAt: string
+  /** Ed25519, as SPKI in base64: who holds the private key is this node. */
+  readonly publicKey: string
+  readonly tags: readonly string[]
+  readonly isCordoned: boolean
+  /** Its agent is connected. Behind the truth by as long as it takes to notice. */
+  readonly isReady: boolean
+  readonly lastSeenAt?: string
+  /** Undefined until its agent has reported for the first time. */
+  readonly report?: NodeReport
+  readonly allocations: Readonly<Record<string, NodeAllocation>>
+  readonly cache?: NodeCache
+}
+
+/** What is wanted of the copies of images on a node. */
+export interface NodeCache {
+  /** By the name of the image: it is to be there, and to stay. */
+  readonly pins: Readonly<Record<string, { readonly by: string; readonly at: string }>>
+  /** Keys of copies that are to go; forgotten when they are gone. */
+  readonly drops: readonly string[]
+}
+
+/** An image or an ISO. What it is made of is either `content` (in the content store) or `recipe` (nodes make it). */
+export interface ImageRecord {
+  readonly name: string
+  readonly description: string
+  readonly architecture: Architecture
+  /** Which guest the disk holds, where somebody said so. */
+  readonly os?: Image['os']
+  /** Of the disk; of an ISO, exactly that of its file. */
+  readonly sizeBytes: number
+  readonly owner: string
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** The request that made it, so that the same request again finds its own. */
+  readonly requestKey?: string
+  /** Nodes build it themselves, by this recipe. */
+  readonly recipe?: string
+  /** The digest of its manifest. */
+  readonly content?: string
+  /** What its content takes in the store. What is shared with other images is counted for each. */
+  readonly spaceUsedBytes?: number
+  /** Absent: Ready. */
+  readonly state?: Image['state']
+  /** While it is Updating. `phase`: what it waits for. */
+  readonly progress?: { readonly percent: number; readonly bytes: number; readonly phase?: string }
+  /** Why it is Failed. */
+  readonly errorMessage?: string
+  /** Absent: it came with svc3. */
+  readonly source?: string
+  readonly sourceType?: Image['sourceType']
+  readonly sourceNamespace?: string
+  /** Of an upload, where servers share the records: the one that takes it in. */
+  readonly server?: string
+  /** What is on its way into it: the only one, and until it has come to its end the image is Updating. */
+  readonly capture?: ImageCapture
+  /** Set while it is being pulled: what from where. The next start goes on with it. */
+  readonly pull?: PullRecord
+  /** Grows with every commit into it. Absent: 1. */
+  readonly version?: number
+  /** The newest of them, where there was a save or a commit; `versionsOf` knows them of every image. */
+  readonly versions?: readonly ImageVersion[]
+  /** What it was made from, as that was then. */
+  readonly parent?: Image['parent']
+}
+
+/** One that was current once. Its content is kept only as long as something else names it. */
+export interface ImageVersion {
+  readonly version: number
+  readonly at: string
+  /** Absent: nodes built it themselves. */
+  readonly content?: string
+  /** Whose disk it is, as `namespace/name`. */
+  readonly vm?: string
+}
+
+export interface ImageCapture {
+  readonly id: string
+  readonly kind: CaptureForImage['kind']
+  readonly requestedAt: string
+  readonly requestKey?: string
+  readonly vm: { readonly namespace: string; readonly name: string; readonly uid: string }
+}
+
+/** What a commit is about to replace is there until then. */
+export const isDeployable = (image: ImageRecord): boolean =>
+  isReady(image) || (image.capture?.kind === 'commit' && image.architecture === 'arm64')
+
+/** What its copies on nodes are known by; undefined while it has no content. */
+export const cacheKeyOf = ({ content, recipe }: Pick<ImageRecord, 'content' | 'recipe'>): string | undefined =>
+  content ?? (recipe === undefined ? undefined : `recipe:${recipe}`)
+
+export type PullRecord = RemotePull | RegistryPull
+
+export interface RegistryPull {
+  /** `host/repository@sha256:…` */
+  readonly reference: string
+  /** Whose credentials it is pulled with. */
+  readonly namespace: string
+  readonly bytes: number
+  /** Of its manifest there. */
+  readonly sha256: string
+}
+
+export interface RemotePull {
+  /** As the configuration calls it. */
+  readonly remote: string
+  readonly item: string
+  /** Of the file there: it must be the same to the end. */
+  readonly bytes: number
+  readonly sha256: string
+  readonly firmware?: 'bios' | 'uefi'
+}
+
+export const isReady = ({ state = 'Ready' }: ImageRecord): boolean => state === 'Ready'

@@ -1,0 +1,135 @@
+// Events that share records: what is written, what readers see of it, and what goes.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { openMemory } from '../memory.ts'
+import { changeRev, type Rev, type Store } from '../store.ts'
+import { type Collections, type EventRecord, openCollections } from './collections.ts'
+import { removeNamespace } from './namespaces.ts'
+
+const event = (name: string): EventRecord => ({
+  name,
+  type: 'Normal',
+  reason: 'AddRegistryCredential',
+  message: `added ${name}`,
+  involved: { kind: 'registrycredentials', name },
+  actor: 'ana@example.com',
+  requestId: name,
+  outcome: 'Succeeded',
+  at: '2026-01-01T00:00:00.000Z',
+  audience: 'dev',
+})
+const names = ['e1', 'e2', 'e3', 'e4', 'e5']
+
+async function opened(t: TestContext, store = openMemory()): Promise<{ store: Store; collections: Collections }> {
+  const collections = await openCollections(store)
+  t.after(async () => {
+    await collections[Symbol.asyncDispose]()
+    await store.close()
+  })
+  return { store, collections }
+}
+
+const record = ({ events }: Collections, each: readonly string[]): Promise<unknown> =>
+  Promise.all(each.map((name) => events.create('svc-ios', name, event(name))))
+const shown = ({ events }: Collections, namespace = 'svc-ios'): string[] =>
+  events.list(namespace).map(({ value }) => value.name)
+const keysOf = async (store: Store): Promise<string[]> =>
+  (await store.list('/events/')).entries.map((entry) => entry.key)
+
+test('one alone has a record of its own; those that come while it is written share the next', async (t) => {
+  const { store, collections } = await opened(t)
+  await record(collections, names)
+  assert.deepEqual(await keysOf(store), ['/events/svc-ios/e1', '/events/svc-ios/e5'])
+  assert.deepEqual(shown(collections), names)
+  assert.deepEqual(collections.events.get('svc-ios', 'e3')?.value.message, 'added e3')
+  await record(collections, ['e6'])
+  assert.equal((await keysOf(store)).length, 3)
+})
+
+test('each is told when its own record is written, and is in the list then', async (t) => {
+  const { collections } = await opened(t)
+  const each = names.map(async (name) => {
+    const { key } = await collections.events.create('svc-ios', name, event(name))
+    assert.ok(collections.events.at(key), name)
+  })
+  await Promise.all(each)
+})
+
+test('a server that starts later lists the same', async (t) => {
+  const { store, collections } = await opened(t)
+  await record(collections, names)
+  await using later = await openCollections(store)
+  assert.deepEqual(later.events.list(), collections.events.list())
+})
+
+test('whoever goes on after any revision that it saw misses none', async (t) => {
+  const { collections } = await opened(t)
+  await record(collections, names)
+  const after = async (rev: Rev): Promise<string[]> => {
+    const stop = new AbortController()
+    for await (const batch of collections.events.watch('svc-ios', rev, stop.signal)) {
+      if ('type' in batch) return []
+      return batch.flatMap((change) => (change.type === 'put' ? [change.entry.key.slice(-2)] : []))
+    }
+    return []
+  }
+  const all = await after('0')
+  assert.deepEqual(all, names)
+  for (const [index, name] of names.entries()) {
+    const { rev = '' } = collections.events.get('svc-ios', name) ?? {}
+    const seen = new Set([...names.slice(0, index + 1), ...(await after(rev))])
+    assert.equal(seen.size, names.length, `after ${name}`)
+  }
+})
+
+test('revisions do not go back within a watch', async (t) => {
+  const { collections } = await opened(t)
+  await record(collections, names)
+  for await (const batch of collections.events.watch('', '0', AbortSignal.timeout(60_000))) {
+    assert.ok(!('type' in batch))
+    const revs = batch.map((change) => Number(changeRev(change)))
+    assert.deepEqual(
+      revs,
+      revs.toSorted((a, b) => a - b),
+    )
+    break
+  }
+})
+
+test('one that is there already is refused alone', async (t) => {
+  const { collections } = await opened(t)
+  await record(collections, ['e5'])
+  const made = await Promise.allSettled(
+    names.map((name) => collections.events.create('svc-ios', name, event(name)).then(() => name)),
+  )
+  assert.deepEqual(
+    made.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : [])),
+    ['e1', 'e2', 'e3', 'e4'],
+  )
+  assert.deepEqual(shown(collections), names)
+})
+
+test('a store that refuses tells everybody who waits', async (t) => {
+  const { store, collections } = await opened(t)
+  const waiting = record(collections, names).catch((error: unknown) => error)
+  await store.close()
+  const again = await Promise.allSettled(names.map((name) => collections.events.create('svc-ios', name, event(name))))
+  assert.ok(again.every(({ status }) => status === 'rejected'))
+  await waiting
+})
+
+test('the history of a namespace outlives it, each event once', async (t) => {
+  const { collections } = await opened(t)
+  const entry = await collections.namespaces.create('', 'svc-ios', {
+    name: 'svc-ios',
+    customPods: false,
+    createdAt: '2026-01-01T00:00:00.000Z',
+  })
+  await record(collections, names)
+  // A crash on the way: some of them are there already.
+  await collections.events.create('svc-default', 'e2', event('e2'))
+  assert.deepEqual(await removeNamespace(collections, entry), [])
+  assert.deepEqual(shown(collections), [])
+  assert.deepEqual(shown(collections, 'svc-default'), names)
+  assert.ok(collections.events.list('svc-default').every(({ value }) => value.requestId === value.name))
+})

@@ -1,0 +1,88 @@
+// Events in the store: those of one moment share a record, because each change waits until its event is on disk and a
+// record costs as much as the change itself. Whoever reads sees them one by one, as if each had a record of its own.
+import type { KindStore } from '../collection.ts'
+import { type Change, type Entry, isFault, type Json, type Rev, type Store } from '../store.ts'
+import type { EventRecord } from './collections.ts'
+
+/** An event takes less than two kilobytes, a record up to a thousand. */
+const maxTogether = 64
+
+interface Waiting {
+  readonly key: string
+  readonly value: Json
+  readonly settle: PromiseWithResolvers<Entry>
+}
+
+/** A store for the prefix of events alone: what is created at once is written together, the newest by its own key. */
+export function foldedEvents(store: Store): KindStore {
+  const places = new Map<string, Waiting[]>()
+
+  /** One write at a time in each place; who comes meanwhile goes with the next. */
+  const write = async (place: string, waiting: Waiting[]): Promise<void> => {
+    while (waiting.length > 0) await writeTogether(store, waiting.splice(0, maxTogether))
+    places.delete(place)
+  }
+
+  return {
+    create(key, value) {
+      const settle = Promise.withResolvers<Entry>()
+      const place = key.slice(0, key.lastIndexOf('/'))
+      const waiting = places.get(place)
+      if (waiting) waiting.push({ key, value, settle })
+      else {
+        const first = [{ key, value, settle }]
+        places.set(place, first)
+        void write(place, first)
+      }
+      return settle.promise
+    },
+    async list(prefix, page) {
+      const { entries, rev } = await store.list(prefix, page)
+      return { entries: entries.flatMap(unfolded), rev }
+    },
+    async *watch(...watched) {
+      for await (const batch of store.watch(...watched)) yield 'type' in batch ? batch : batch.flatMap(unfoldedChanges)
+    },
+    update: (key, value, expect) => store.update(key, value, expect),
+    delete: (key, expect) => store.delete(key, expect),
+  }
+}
+
+/** Never rejects: each of those who wait is told. */
+async function writeTogether(store: Store, waiting: readonly Waiting[]): Promise<void> {
+  const last = waiting.at(-1)
+  if (!last) return
+  const earlier = waiting.slice(0, -1).map(({ value }) => value)
+  const value = earlier.length === 0 ? last.value : { ...(last.value as object), earlier }
+  try {
+    const { rev } = await store.create(last.key, value)
+    for (const each of waiting) each.settle.resolve({ key: each.key, value: each.value, rev })
+  } catch (error) {
+    // One that is there already is no fault of the others.
+    if (earlier.length > 0 && isFault(error, 'AlreadyExists'))
+      for (const each of waiting) await writeTogether(store, [each])
+    else for (const each of waiting) each.settle.reject(error)
+  }
+}
+
+/**
+ * The record's own event comes last and has its revision. Those before it have the one before: a reader that stops among
+ * them, and goes on after the last revision that it saw, gets all of them again and misses none.
+ */
+function unfolded(entry: Entry): Entry[] {
+  const { earlier, ...own } = entry.value as unknown as EventRecord
+  if (!earlier) return [entry]
+  const place = entry.key.slice(0, entry.key.lastIndexOf('/') + 1)
+  const rev: Rev = String(BigInt(entry.rev) - 1n)
+  const before = earlier.map((event) => {
+    const value = { ...event, heldBy: own.name }
+    return { key: place + encodeURIComponent(event.name), value: value as unknown as Json, rev }
+  })
+  return [...before, { ...entry, value: own as unknown as Json }]
+}
+
+/** Records of events are written once, and go as a whole. */
+const unfoldedChanges = (change: Change): Change[] =>
+  change.type === 'put'
+    ? unfolded(change.entry).map((entry) => ({ type: 'put', entry }))
+    : unfolded(change.previous).map((previous) => ({ type: 'delete', key: previous.key, rev: change.rev, previous }))

@@ -1,0 +1,78 @@
+// What belongs to a namespace, and the end of one: everything in it goes first, and a crash on the way is no harm.
+import type { Collection } from '../collection.ts'
+import { type Entry, ignoreLost, isFault } from '../store.ts'
+import type { Collections, EventRecord, NamespaceRecord } from './collections.ts'
+
+/** As in rules/names.ts, which the store may not import. */
+const defaultNamespace = 'svc-default'
+
+/** Kinds that keep a namespace from being deleted: how they are called, and which there are. */
+const blocking: Readonly<Record<string, (collections: Collections, namespace: string) => readonly string[]>> = {
+  vm: ({ vms }, namespace) => vms.list(namespace).map(({ value }) => value.name),
+  node: ({ nodes }, namespace) =>
+    nodes.list().flatMap(({ value }) => (value.namespace === namespace ? [value.name] : [])),
+}
+
+/** Kinds that go with their namespace. */
+const inside = (collections: Collections): readonly Collection<unknown>[] => [
+  collections.registryCredentials as Collection<unknown>,
+  collections.serviceAccounts as Collection<unknown>,
+  collections.roleBindings as Collection<unknown>,
+  collections.vmConfigs as Collection<unknown>,
+  collections.pushJobs as Collection<unknown>,
+]
+
+/** What keeps it from being deleted, by name. */
+export const blockersOf = (collections: Collections, namespace: string): string[] =>
+  Object.entries(blocking).flatMap(([kind, namesIn]) =>
+    namesIn(collections, namespace).map((name) => `${kind} ${name}`),
+  )
+
+/**
+ * Marks, looks again for what is in the way, sweeps, deletes. Returns what was in the way: then nothing has changed.
+ * Cut off at any point, the controller `collect-namespaces` goes on with it.
+ */
+export async function removeNamespace(collections: Collections, entry: Entry<NamespaceRecord>): Promise<string[]> {
+  const { isTerminating, ...plain } = entry.value
+  const marked = isTerminating ? entry : await collections.namespaces.update(entry, { ...plain, isTerminating: true })
+  // After the mark nothing new comes in, so what is not here now will not be.
+  const blockers = blockersOf(collections, plain.name)
+  if (blockers.length > 0) {
+    await collections.namespaces.update(marked, plain)
+    return blockers
+  }
+  for (const collection of inside(collections)) await sweep(collection, () => collection.list(plain.name))
+  await archiveEvents(collections, plain.name)
+  await collections.namespaces.delete(marked).catch(ignoreLost)
+  return []
+}
+
+/** The history of a namespace outlives it, among the events of the cluster, for administrators. */
+async function archiveEvents({ events }: Collections, namespace: string): Promise<void> {
+  const entries = events.list(namespace)
+  const archive = async ({ value: { heldBy: _, ...event } }: Entry<EventRecord>): Promise<void> => {
+    if (events.get(defaultNamespace, event.name)) return
+    await events.create(defaultNamespace, event.name, { ...event, audience: 'admin' }).catch((error: unknown) => {
+      if (!isFault(error, 'AlreadyExists')) throw error
+    })
+  }
+  await Promise.all(entries.map(archive))
+  for (const entry of entries) if (entry.value.heldBy === undefined) await events.delete(entry).catch(ignoreLost)
+}
+
+/** What a crash left behind in namespaces that are gone. */
+export async function removeStrays(collections: Collections): Promise<void> {
+  for (const collection of inside(collections)) {
+    const isStray = ({ key }: Entry<unknown>): boolean => {
+      const scope = decodeURIComponent(key.slice(collection.prefix.length).split('/')[0] ?? '')
+      return collections.namespaces.get('', scope) === undefined
+    }
+    await sweep(collection, () => collection.list().filter(isStray))
+  }
+}
+
+async function sweep(collection: Collection<unknown>, left: () => readonly Entry<unknown>[]): Promise<void> {
+  for (let entries = left(); entries.length > 0; entries = left()) {
+    await Promise.all(entries.map((entry) => collection.delete(entry).catch(ignoreLost)))
+  }
+}

@@ -1,0 +1,188 @@
+// What is particular to SQLite: who may open the folder, what it refuses to open, and how the thread's death shows.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import { isFault, type Store, StoreError, type StoreFault } from '../store.ts'
+import { openSqlite } from './engine.ts'
+
+function newFolder(t: TestContext): string {
+  const root = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-sqlite-'))
+  t.after(() => fs.rmSync(root, { recursive: true, force: true }))
+  return path.join(root, 'deep', 'data')
+}
+
+async function opened(t: TestContext, folder: string, options = {}): Promise<Store> {
+  const store = await openSqlite(folder, options)
+  t.after(() => store.close())
+  return store
+}
+
+const refused = (fault: StoreFault, words: RegExp, folder: string): Promise<void> =>
+  assert.rejects(openSqlite(folder), (error: Error) => {
+    assert.ok(isFault(error, fault), error.stack)
+    assert.match(error.message, words)
+    return error.message.includes(folder)
+  })
+
+const mode = (file: string): string => (fs.statSync(file).mode & 0o777).toString(8)
+
+test('nobody else may read the folder or its files', async (t) => {
+  const folder = newFolder(t)
+  const store = await opened(t, folder)
+  await store.create('/a', 1)
+  assert.equal(mode(folder), '700')
+  const files = fs.readdirSync(folder)
+  assert.deepEqual(files.sort(), ['svc3.db', 'svc3.db-wal'])
+  for (const file of files) assert.equal(mode(path.join(folder, file)), '600')
+})
+
+test('a second opener is refused while the first lives, in this process and in another; kill -9 frees it', async (t) => {
+  const folder = newFolder(t)
+  const source = `const { openSqlite } = await import(${JSON.stringify(import.meta.resolve('./engine.ts'))})
+    await openSqlite(${JSON.stringify(folder)}); process.stdout.write('open')`
+  const holder = spawn(process.execPath, ['--input-type=module', '-e', source], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.after(() => holder.kill('SIGKILL'))
+  await once(holder.stdout, 'data')
+  await refused('Locked', /in use by another svc3/, folder)
+  await refused('Locked', /choose another folder/, folder)
+  const exited = once(holder, 'exit')
+  holder.kill('SIGKILL')
+  await exited
+  const store = await opened(t, folder)
+  await refused('Locked', /in use/, folder)
+  // The refused one has not loosened the lock.
+  await refused('Locked', /in use/, folder)
+  assert.equal((await store.health()).ok, true)
+})
+
+test('data of a newer program is refused, and left as it is', async (t) => {
+  const folder = newFolder(t)
+  await (await openSqlite(folder)).close()
+  const db = new DatabaseSync(path.join(folder, 'svc3.db'))
+  db.exec('PRAGMA user_version = 7')
+  db.close()
+  const before = fs.readFileSync(path.join(folder, 'svc3.db'))
+  await refused('Newer', /schema version 7.*knows up to 1.*newer svc3/, folder)
+  assert.deepEqual(fs.readFileSync(path.join(folder, 'svc3.db')), before)
+})
+
+test('a file with pages of another size, as older programs made it, goes on as it is', async (t) => {
+  const folder = newFolder(t)
+  const first = await openSqlite(folder)
+  const kept = await first.create('/a', 'x'.repeat(20_000))
+  await first.close()
+  const file = path.join(folder, 'svc3.db')
+  const pageSize = (): unknown => {
+    using db = new DatabaseSync(file)
+    return db.prepare('PRAGMA page_size').get()?.page_size
+  }
+  assert.equal(pageSize(), 8_192)
+  const db = new DatabaseSync(file)
+  db.exec('PRAGMA journal_mode = DELETE; PRAGMA page_size = 4096; VACUUM')
+  db.close()
+  const store = await openSqlite(folder)
+  assert.deepEqual(await store.get('/a'), kept)
+  assert.equal((await store.create('/b', 1)).rev, '2')
+  await store.close()
+  assert.equal(pageSize(), 4_096)
+})
+
+test('what is no database of ours is refused and left as it is', async (t) => {
+  const cases: [string, RegExp, (file: string) => void][] = [
+    [
+      'text',
+      /is not a database/,
+      (file) => fs.writeFileSync(file, 'not a database, only text that is long enough '.repeat(50)),
+    ],
+    ['foreign', /another program/, (file) => new DatabaseSync(file).exec('CREATE TABLE theirs (a)')],
+    ['folder', /cannot be/, (file) => fs.mkdirSync(file)],
+  ]
+  for (const [name, words, make] of cases) {
+    const folder = path.join(newFolder(t), name)
+    fs.mkdirSync(folder, { recursive: true })
+    make(path.join(folder, 'svc3.db'))
+    await refused('Unavailable', words, folder)
+  }
+  const file = path.join(newFolder(t), 'file')
+  fs.mkdirSync(path.dirname(file), { recursive: true })
+  fs.writeFileSync(file, '')
+  await refused('Unavailable', /cannot be used/, file)
+})
+
+test('a damaged database says so', async (t) => {
+  const folder = newFolder(t)
+  const store = await openSqlite(folder)
+  for (let n = 0; n < 50; n++) await store.create(`/a/${n}`, 'x'.repeat(2_000))
+  await store.close()
+  const file = path.join(folder, 'svc3.db')
+  const bytes = fs.readFileSync(file)
+  // The first page's tables of contents, behind the header that says what kind of file it is.
+  fs.writeFileSync(file, bytes.fill(0xff, 100, 4_096))
+  await refused('Unavailable', /damaged|restore a backup/, folder)
+})
+
+test('the write-ahead log does not grow without bound, nor does the file under constant change', async (t) => {
+  const folder = newFolder(t)
+  const store = await opened(t, folder, { keepRevisions: 100 })
+  const size = (name: string): number => fs.statSync(path.join(folder, name)).size
+  const value = 'x'.repeat(50_000)
+  const revs = await Promise.all(Array.from({ length: 20 }, async (_, n) => (await store.create(`/a/${n}`, value)).rev))
+  // 60 MB of changes to 1 MB of data.
+  for (let round = 0; round < 60; round++)
+    await Promise.all(revs.map(async (rev, n) => (revs[n] = (await store.update(`/a/${n}`, value, rev)).rev)))
+  assert.ok(size('svc3.db-wal') < 24_000_000, `${size('svc3.db-wal')} bytes of write-ahead log`)
+  assert.ok(size('svc3.db') < 24_000_000, `${size('svc3.db')} bytes of database`)
+})
+
+test('writes that come together share a commit, and a lost one fails alone', async (t) => {
+  const folder = newFolder(t)
+  const store = await opened(t, folder)
+  const taken = await store.create('/a/5', 'first')
+  const tries = await Promise.allSettled(Array.from({ length: 10 }, (_, n) => store.create(`/a/${n}`, n)))
+  assert.deepEqual(tries.map((one) => one.status === 'fulfilled').indexOf(false), 5)
+  assert.equal(tries.filter((one) => one.status === 'rejected').length, 1)
+  const batches: number[] = []
+  const stop = new AbortController()
+  for await (const batch of store.watch('/b/', taken.rev, stop.signal)) {
+    if ('type' in batch && batches.length === 0) {
+      for (let n = 0; n < 10; n++) void store.create(`/b/${n}`, n)
+      continue
+    }
+    if (!('type' in batch)) batches.push(batch.length)
+    if (batches.reduce((sum, one) => sum + one, 0) === 10) stop.abort()
+  }
+  // The first of them leave before the last are made: two commits, not ten.
+  assert.ok(batches.length <= 2, `10 writes took ${batches.length} commits`)
+})
+
+for (const moment of ['before', 'after'])
+  test(`when the thread dies ${moment} a commit: Unknown for its writers, then Unavailable, and watches end`, async (t) => {
+    const folder = newFolder(t)
+    const thread = new URL('../../../test/support/processes/dying-thread.ts', import.meta.url)
+    const store = await openSqlite(folder, { thread })
+    const safe = await store.create('/safe', 1)
+    const watching = (async () => {
+      for await (const _ of store.watch('/none/', '0', new AbortController().signal));
+    })()
+    const pending = [store.create(`/die-${moment}`, 1), store.create('/with', 1), store.get('/safe')]
+    const faults = (await Promise.allSettled(pending)).map((one) =>
+      one.status === 'rejected' && one.reason instanceof StoreError ? one.reason.fault : one.status,
+    )
+    assert.deepEqual(faults, ['Unknown', 'Unknown', 'Unavailable'])
+    await assert.rejects(watching, (error) => isFault(error, 'Unavailable'))
+    await assert.rejects(store.create('/later', 1), (error) => isFault(error, 'Unavailable'))
+    await assert.rejects(store.get('/safe'), (error) => isFault(error, 'Unavailable'))
+    const health = await store.health()
+    assert.deepEqual([health.ok, /has died.*restart/.test(health.message)], [false, true])
+    await store.close()
+    const again = await opened(t, folder)
+    assert.deepEqual(await again.get('/safe'), safe)
+    assert.equal((await again.get('/with')) !== undefined, moment === 'after')
+  })

@@ -1,0 +1,68 @@
+// The file of the SQLite store: its layout, and what SQLite's errors mean to people.
+import type { Opening } from './protocol.ts'
+
+/** Of the layout below. A program that knows only smaller numbers refuses the file. */
+export const schemaVersion = 1
+/** "svc3" in the header of the file: other programs' databases are left alone. */
+export const applicationId = 0x73766333
+
+// A value stands once, in the log, under the revision that wrote it (null: a deletion); entries say which revision is a
+// key's current one. Compaction takes only rows that are superseded, so current values stay whatever their age; the
+// index finds them without reading the values between.
+export const schema = `
+  CREATE TABLE entries (key TEXT PRIMARY KEY NOT NULL, rev INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+  CREATE TABLE log (rev INTEGER PRIMARY KEY, key TEXT NOT NULL, previous_rev INTEGER, value TEXT) STRICT;
+  CREATE INDEX superseding ON log (rev, previous_rev) WHERE previous_rev IS NOT NULL;
+  CREATE TABLE meta (name TEXT PRIMARY KEY NOT NULL, value INTEGER NOT NULL) STRICT;
+  INSERT INTO meta VALUES ('compacted', 0), ('probe', 0);
+  PRAGMA application_id = ${applicationId};
+  PRAGMA user_version = ${schemaVersion};`
+
+/** Primary and extended result codes of SQLite that mean something to us. */
+const code = { busy: 5, readonly: 8, corrupt: 11, full: 13, cantOpen: 14, notADatabase: 26, ioErrorWrite: 778 } as const
+
+export class Refusal extends Error {
+  readonly opening: Opening
+  constructor(...opening: Opening) {
+    super(String(opening[2]))
+    this.opening = opening
+  }
+}
+
+const codeOf = (error: unknown): number => (error as { errcode?: number }).errcode ?? 0
+export const isDiskFull = (error: unknown): boolean => (codeOf(error) & 0xff) === code.full
+/** A write that did not happen, as opposed to an fsync that failed. */
+export const isFailedWrite = (error: unknown): boolean => isDiskFull(error) || codeOf(error) === code.ioErrorWrite
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+interface Place {
+  readonly file: string
+  readonly folder: string
+}
+
+/** Why the database could not be opened, for people. */
+export function refusal(error: unknown, { file, folder }: Place): Opening {
+  if (error instanceof Refusal) return error.opening
+  const primary = codeOf(error) & 0xff
+  const reasons: Record<number, Opening> = {
+    [code.busy]: [
+      'refused',
+      'Locked',
+      `the data folder ${folder} is in use by another svc3: stop that one first, or choose another folder`,
+    ],
+    [code.notADatabase]: ['refused', 'Unavailable', `${file} is not a database: move it away, or restore a backup`],
+    [code.corrupt]: [
+      'refused',
+      'Unavailable',
+      `the database ${file} is damaged (${messageOf(error)}): restore a backup`,
+    ],
+    [code.full]: ['refused', 'Unavailable', `disk full: ${file} cannot be opened until there is space in ${folder}`],
+    [code.readonly]: ['refused', 'Unavailable', `${file} cannot be written: check who owns it, and its mode`],
+    [code.cantOpen]: [
+      'refused',
+      'Unavailable',
+      `${file} cannot be opened: check that it is a file, who owns it, and its mode`,
+    ],
+  }
+  return reasons[primary] ?? ['refused', 'Unavailable', `the database ${file} cannot be opened: ${messageOf(error)}`]
+}

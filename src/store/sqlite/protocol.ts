@@ -1,0 +1,48 @@
+// What sqlite.ts and its thread say to each other. Requests travel in arrays and are answered in the same order, also in
+// arrays: one message each way for everything that came together. Tuples, because they are quicker to copy than objects.
+import type { StoreFault } from '../store.ts'
+
+export interface ThreadOptions {
+  readonly file: string
+  readonly folder: string
+  readonly keepRevisions: number
+  readonly startRev: number
+}
+
+export type Request =
+  | readonly ['create', key: string, text: string]
+  | readonly ['update', key: string, text: string, expect: number]
+  | readonly ['delete', key: string, expect: number]
+  | readonly ['get', key: string]
+  | readonly ['list', prefix: string, after: string, limit: number]
+  | readonly ['log', prefix: string, after: number]
+  | readonly ['compact', rev: number]
+  | readonly ['check']
+  | readonly ['close']
+
+export type Row = readonly [key: string, text: string, rev: number]
+export type LogRow = readonly [
+  rev: number,
+  key: string,
+  /** null: deleted. */
+  text: string | null,
+  previousText: string | null,
+  previousRev: number | null,
+]
+
+export type Answer =
+  | readonly ['written', rev: number, previousText: string | null, previousRev: number | null]
+  | readonly ['exists']
+  | readonly ['absent']
+  | readonly ['conflict', actual: number]
+  | readonly ['rows', rows: readonly Row[], rev: number]
+  | readonly ['log', rows: readonly LogRow[], rev: number]
+  | readonly ['compacted']
+  | readonly ['done']
+  | readonly ['failed', fault: StoreFault, message: string]
+
+/** As it travels: a create that succeeded is its revision alone, because a number is the quickest to copy. */
+export type SentAnswer = Answer | number
+
+/** The thread's first message. */
+export type Opening = readonly ['opened', rev: number] | readonly ['refused', fault: StoreFault, message: string]

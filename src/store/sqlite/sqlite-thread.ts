@@ -1,0 +1,292 @@
+// The thread that owns the SQLite database: all of its work happens here, so that no fsync stops the API's event loop.
+// Writes that arrive while a commit is under way share the next one; each is judged by itself inside the transaction.
+import fs from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { compareKeys, prefixEnd } from '../keys.ts'
+import { maxValueBytes } from '../store.ts'
+import { applicationId, isDiskFull, isFailedWrite, messageOf, Refusal, refusal, schema, schemaVersion } from './file.ts'
+import type { Answer, LogRow, Opening, Request, Row, SentAnswer, ThreadOptions } from './protocol.ts'
+
+/** A transaction holds no more than this, so that nobody waits for a giant one. */
+const maxGroupWrites = 1_000
+const maxGroupCharacters = 8_000_000
+/** So many creates that stand together are written by one statement each for `entries` and `log`. */
+const rowsPerInsert = 8
+/** Stands where an answer will be. */
+const unanswered = 0
+/** A page of the log: so many revisions looked at, and about so much text returned. */
+const logPageRevisions = 2_000
+const logPageCharacters = 1_000_000
+
+const { file, folder, keepRevisions, startRev } = workerData as ThreadOptions
+
+function freeBytes(): number {
+  const { bavail, bsize } = fs.statfsSync(folder)
+  return bavail * bsize
+}
+
+function openDatabase(): DatabaseSync {
+  const db = new DatabaseSync(file, { timeout: 0 })
+  // Before the first access: the lock is then held until the process ends, however it ends, and no -shm file is needed.
+  db.exec('PRAGMA locking_mode = EXCLUSIVE')
+  const { user_version: version } = db.prepare('PRAGMA user_version').get() as { user_version: number }
+  const { application_id: application } = db.prepare('PRAGMA application_id').get() as { application_id: number }
+  const { tables } = db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get() as { tables: number }
+  if (tables > 0 && application !== applicationId)
+    throw new Refusal('refused', 'Unavailable', `${file} is the database of another program: choose another folder`)
+  if (version > schemaVersion)
+    throw new Refusal(
+      'refused',
+      'Newer',
+      `the data in ${folder} has schema version ${version}, this program knows up to ${schemaVersion}: ` +
+        'run the newer svc3 that wrote it, or restore a backup from before the upgrade',
+    )
+  // Counts for a new file only: twice SQLite's usual size, so that fewer pages are written for values of a kilobyte.
+  db.exec('PRAGMA page_size = 8192')
+  db.exec('PRAGMA journal_mode = WAL')
+  db.exec('PRAGMA synchronous = FULL')
+  db.exec('PRAGMA wal_autocheckpoint = 2000')
+  db.exec('PRAGMA journal_size_limit = 67108864')
+  db.exec('PRAGMA cache_size = -32768')
+  // Also takes the write lock when there is nothing to create.
+  db.exec('BEGIN EXCLUSIVE')
+  if (tables === 0) db.exec(schema)
+  // As if all before it had been compacted.
+  if (tables === 0 && startRev > 0) db.prepare("UPDATE meta SET value = ? WHERE name = 'compacted'").run(startRev)
+  db.exec('COMMIT')
+  return db
+}
+
+function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
+  const prepare = (sql: string) => {
+    const statement = db.prepare(sql)
+    statement.setReturnArrays(true)
+    return statement
+  }
+  const begin = prepare('BEGIN IMMEDIATE')
+  const commit = prepare('COMMIT')
+  const selectEntry = prepare('SELECT entries.key, value, rev FROM entries JOIN log USING (rev) WHERE entries.key = ?')
+  const insertEntry = prepare('INSERT INTO entries (key, rev) VALUES (?, ?) ON CONFLICT DO NOTHING')
+  const rows = (columns: string): string => Array<string>(rowsPerInsert).fill(columns).join()
+  const insertEntries = prepare(`INSERT OR IGNORE INTO entries (key, rev) VALUES ${rows('(?, ?)')}`)
+  // OR FAIL: a statement that never has to undo its first rows saves SQLite a copy of each page that it touches.
+  const insertLogs = prepare(`INSERT OR FAIL INTO log (rev, key, value) VALUES ${rows('(?, ?, ?)')}`)
+  const removeEntry = prepare('DELETE FROM entries WHERE key = ? AND rev >= ?')
+  const updateEntry = prepare('UPDATE entries SET rev = ? WHERE key = ?')
+  const deleteEntry = prepare('DELETE FROM entries WHERE key = ?')
+  const insertLog = prepare('INSERT INTO log (rev, key, previous_rev, value) VALUES (?, ?, ?, ?)')
+  const selectRange = (comparison: '>' | '>=') =>
+    prepare(`
+      SELECT entries.key, log.value, log.rev FROM entries CROSS JOIN log ON log.rev = entries.rev
+      WHERE entries.key ${comparison} ? AND entries.key < ? ORDER BY entries.key LIMIT ?`)
+  const selectFrom = selectRange('>=')
+  const selectAfter = selectRange('>')
+  const selectLog = prepare(`
+    SELECT log.rev, log.key, log.value, previous.value, log.previous_rev
+    FROM log LEFT JOIN log AS previous ON previous.rev = log.previous_rev
+    WHERE log.rev > ? AND log.rev <= ? AND log.key >= ? AND log.key < ? ORDER BY log.rev`)
+  const superseding = 'FROM log INDEXED BY superseding WHERE previous_rev IS NOT NULL AND rev > ? AND rev <= ?'
+  const deleteSuperseded = prepare(`DELETE FROM log WHERE rev IN (SELECT previous_rev ${superseding})`)
+  const deleteDeletions = prepare(`DELETE ${superseding} AND value IS NULL`)
+  const setMeta = prepare('UPDATE meta SET value = ? WHERE name = ?')
+  // An empty blob sorts after every text: the end of a range that has none.
+  const end = (prefix: string): string | Uint8Array => prefixEnd(prefix) ?? new Uint8Array(0)
+
+  const number = (sql: string): number => Number((db.prepare(sql).get() as { n: number | null }).n ?? 0)
+  let compactedRev = number("SELECT value AS n FROM meta WHERE name = 'compacted'")
+  // Compaction may have emptied the log; it wrote down how far it went.
+  let rev = Math.max(compactedRev, number('SELECT max(rev) AS n FROM log'))
+  /** Why the last commit failed, until one succeeds. */
+  let trouble: string | undefined
+
+  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => SentAnswer
+  type Write = 'create' | 'update' | 'delete'
+
+  /** The revision of the write being judged: `rev` moves on only after COMMIT, so a rolled-back batch uses none up. */
+  let next = 0
+
+  const writes: { readonly [K in Write]: Handle<K> } = {
+    create: ([, key, text]) => {
+      if (insertEntry.run(key, next).changes === 0) return ['exists']
+      insertLog.run(next, key, null, text)
+      return next++
+    },
+    update: ([, key, text, expect]) => {
+      const row = selectEntry.get(key) as Row | undefined
+      if (!row) return ['absent']
+      if (row[2] !== expect) return ['conflict', row[2]]
+      updateEntry.run(next, key)
+      insertLog.run(next, key, row[2], text)
+      return ['written', next++, row[1], row[2]]
+    },
+    delete: ([, key, expect]) => {
+      const row = selectEntry.get(key) as Row | undefined
+      if (!row) return ['absent']
+      if (row[2] !== expect) return ['conflict', row[2]]
+      deleteEntry.run(key)
+      insertLog.run(next, key, row[2], null)
+      return ['written', next++, row[1], row[2]]
+    },
+  }
+
+  type Create = Extract<Request, { readonly 0: 'create' }>
+
+  /** All of them, or none: then somebody has one of the keys, and each has to be judged by itself. */
+  function createTogether(creates: readonly Create[]): boolean {
+    const keysAndRevs: (string | number)[] = []
+    const columns: (string | number)[] = []
+    let created = next
+    for (const [, key, text] of creates) {
+      keysAndRevs.push(key, created)
+      columns.push(created++, key, text)
+    }
+    if (insertEntries.run(...keysAndRevs).changes < creates.length) {
+      for (const [, key] of creates) removeEntry.run(key, next)
+      return false
+    }
+    insertLogs.run(...columns)
+    next += creates.length
+    return true
+  }
+
+  /** Judges the writes of a group, in order. Other requests get a place for their answer. */
+  function write(group: readonly Request[]): SentAnswer[] {
+    const answers: SentAnswer[] = []
+    for (let i = 0; i < group.length; i += rowsPerInsert) {
+      const together = group.slice(i, i + rowsPerInsert)
+      if (together.length === rowsPerInsert && together.every(isCreate) && createTogether(together))
+        for (let created = next - rowsPerInsert; created < next; created++) answers.push(created)
+      // The table's types pair each name with its own request; a lookup by a union loses that.
+      else
+        for (const request of together)
+          answers.push(isWrite(request) ? (writes[request[0]] as Handle<Write>)(request) : unanswered)
+    }
+    return answers
+  }
+
+  const others: { readonly [K in Exclude<Request[0], Write>]: Handle<K> } = {
+    get: ([, key]) => {
+      const row = selectEntry.get(key) as Row | undefined
+      return ['rows', row ? [row] : [], rev]
+    },
+    list: ([, prefix, after, limit]) => {
+      // SQLite takes one lower bound to search by: the greater one.
+      const isLater = compareKeys(after, prefix) >= 0
+      const rows = isLater ? selectAfter.all(after, end(prefix), limit) : selectFrom.all(prefix, end(prefix), limit)
+      return ['rows', rows as unknown as Row[], rev]
+    },
+    log: ([, prefix, after]) => {
+      if (!(after >= compactedRev)) return ['compacted']
+      const to = Math.min(after + logPageRevisions, rev)
+      const rows: LogRow[] = []
+      let characters = 0
+      for (const found of selectLog.iterate(after, to, prefix, end(prefix))) {
+        const row = found as unknown as LogRow
+        rows.push(row)
+        characters += (row[2]?.length ?? 0) + (row[3]?.length ?? 0)
+        if (characters > logPageCharacters) return ['log', rows, row[0]]
+      }
+      return ['log', rows, to]
+    },
+    compact: ([, target]) => {
+      const forget = Math.min(target, rev)
+      if (forget <= compactedRev) return ['done']
+      const failure = transact(() => {
+        deleteSuperseded.run(compactedRev, forget)
+        deleteDeletions.run(compactedRev, forget)
+        setMeta.run(forget, 'compacted')
+      })
+      if (failure) return failure
+      compactedRev = forget
+      return ['done']
+    },
+    check: () => {
+      // Space may be back without anybody having tried to write: try. A small write alone proves little, it may fit
+      // into what the write-ahead log already has.
+      if (trouble && freeBytes() > maxValueBytes) transact(() => setMeta.run(rev, 'probe'))
+      return trouble ? ['failed', 'Unavailable', trouble] : ['done']
+    },
+    close: () => {
+      db.close()
+      return ['done']
+    },
+  }
+
+  /** Runs `work` in a transaction. Returns why nothing of it was applied; throws when that is not certain. */
+  function transact(work: () => void): Answer | undefined {
+    let isCommitting = false
+    try {
+      begin.run()
+      work()
+      isCommitting = true
+      commit.run()
+      trouble = undefined
+      return undefined
+    } catch (error) {
+      // A write that failed leaves no whole commit in the WAL, and the next transaction overwrites it. After a failed
+      // fsync nobody knows what is on disk: this thread ends, and the next start reads what is there.
+      if (isCommitting && !isFailedWrite(error)) throw error
+      // SQLite ends the transaction itself in some cases. Where ROLLBACK fails, the thread ends too.
+      if (db.isTransaction) db.exec('ROLLBACK')
+      trouble = isDiskFull(error)
+        ? `disk full: nothing was written; make space in ${folder}, then try again`
+        : `the database in ${folder} could not be written, nothing was applied: ${messageOf(error)}`
+      return ['failed', 'Unavailable', trouble]
+    }
+  }
+
+  const isCreate = (request: Request): request is Create => request[0] === 'create'
+  const isWrite = (request: Request): request is Extract<Request, { readonly 0: Write }> =>
+    request[0] === 'create' || request[0] === 'update' || request[0] === 'delete'
+
+  function runGroup(group: readonly Request[]): void {
+    let answers: SentAnswer[] = []
+    let failure: Answer | undefined
+    if (group.some(isWrite)) {
+      failure = transact(() => {
+        next = rev + 1
+        answers = write(group)
+      })
+      if (!failure) rev = next - 1
+    }
+    let isClosed = false
+    for (let i = 0; i < group.length; i++) {
+      const request = group[i] as Request
+      if (!isWrite(request)) answers[i] = (others[request[0]] as Handle<(typeof request)[0]>)(request)
+      // Even a lost compare-and-set may have lost against a write that was rolled back.
+      else if (failure) answers[i] = failure
+      isClosed ||= request[0] === 'close'
+    }
+    port.postMessage(answers)
+    if (isClosed) port.close()
+    // After the answers: nobody waits for it. An eighth more than asked for, so that it is rare.
+    else if (rev - compactedRev > keepRevisions + keepRevisions / 8) others.compact(['compact', rev - keepRevisions])
+  }
+
+  port.on('message', (waiting: Request[]) => {
+    // What came while the last commit was under way shares this one.
+    for (let more = receiveMessageOnPort(port); more; more = receiveMessageOnPort(port)) waiting.push(...more.message)
+    let group: Request[] = []
+    let characters = 0
+    for (const request of waiting) {
+      group.push(request)
+      characters += request[0] === 'create' || request[0] === 'update' ? request[2].length : 0
+      if (group.length < maxGroupWrites && characters < maxGroupCharacters) continue
+      runGroup(group)
+      group = []
+      characters = 0
+    }
+    if (group.length > 0) runGroup(group)
+  })
+  port.postMessage(['opened', rev] satisfies Opening)
+}
+
+if (!parentPort) throw new Error('sqlite-thread runs as a worker thread of sqlite.ts')
+let database: DatabaseSync | undefined
+try {
+  database = openDatabase()
+} catch (error) {
+  parentPort.postMessage(refusal(error, { file, folder }))
+}
+if (database) serve(database, parentPort)

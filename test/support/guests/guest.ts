@@ -1,0 +1,145 @@
+// Real guests for tests: the small images, built once for all tests of a machine, and SSH into them.
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import net from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { Client } from 'ssh2'
+import { buildTiny, tinyFolder } from '../../../packages/tiny-guests/build.ts'
+import { exec } from '../../../src/platform/exec.ts'
+
+export type Architecture = 'amd64' | 'arm64'
+
+/** In test/long. What guests do in the README's tour as well is left to it otherwise: a boot without KVM takes seconds. */
+export const isAllTested = Boolean(process.env.SVC3_TEST_ALL)
+
+/** Of arm64 the README's tour and vms.test.ts go from deploy to save, commit, push and pull; all of it is in test/long. */
+export const testedArchitectures: readonly Architecture[] = isAllTested ? ['amd64', 'arm64'] : ['amd64']
+
+/** By the user, so that nobody else's files are trusted; and by what makes the images, so that they are of today. */
+export const tinyCache = path.join(
+  process.env.SVC3_TINY_CACHE ?? path.join(os.tmpdir(), `svc3-tiny-${process.getuid?.() ?? 'user'}`),
+  recipeHash(),
+)
+
+function recipeHash(): string {
+  const folder = path.resolve(import.meta.dirname, '../../../packages/tiny-guests')
+  const hash = createHash('sha256')
+  for (const name of readdirSync(folder).sort())
+    if (name.endsWith('.ts') && !name.endsWith('.test.ts')) hash.update(readFileSync(path.join(folder, name)))
+  return hash.digest('hex').slice(0, 16)
+}
+
+/** Puts ready images where a node looks for them. */
+export async function seedTiny(imageFolder: string, architectures: readonly Architecture[]): Promise<void> {
+  await fs.mkdir(imageFolder, { recursive: true })
+  for (const architecture of architectures) {
+    await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(390_000) })
+    const from = tinyFolder(tinyCache, architecture)
+    await exec('cp', ['-r', '--sparse=always', from, path.join(imageFolder, path.basename(from))])
+  }
+}
+
+export interface Guest extends Disposable {
+  /** What a command printed, trimmed; throws when it fails. */
+  run(command: string, timeoutMs?: number): Promise<string>
+}
+
+export interface SshPlace {
+  readonly ip: string
+  readonly ssh: number
+}
+
+/** Waits until the guest takes the login. */
+export async function openGuest(
+  { ip, ssh }: SshPlace,
+  login: { user?: string; password?: string } = {},
+  patienceMs = 300_000,
+): Promise<Guest> {
+  const { user = 'admin', password = user } = login
+  const untilMs = performance.now() + patienceMs
+  let readyTimeout = 15_000
+  // A connection that comes before the guest listens is heard of by it only seconds later, or never: so, short ones first.
+  // On a host with too much to do a guest that is up takes seconds to greet.
+  let greetingMs = 600
+  for (;;) {
+    const tryMs = performance.now()
+    try {
+      if ((await greeting(ip, ssh, greetingMs)) === undefined) throw new Error('it does not greet')
+      const client = await connect({ host: ip, port: ssh, username: user, password, readyTimeout })
+      // Dropbear confuses channels when the command of one ends while another has none yet: one after the other.
+      let before: Promise<unknown> = Promise.resolve()
+      return {
+        run(command, timeoutMs = 120_000) {
+          const running = before.then(() => run(client, command, timeoutMs))
+          before = running.catch(() => undefined)
+          return running
+        },
+        [Symbol.dispose]: () => client.destroy(),
+      }
+    } catch (error) {
+      if (performance.now() > untilMs) throw new Error(`no SSH at ${ip}:${ssh}`, { cause: error })
+      // A guest that is slow needs more time for the next.
+      if (performance.now() - tryMs >= greetingMs) greetingMs = Math.min(greetingMs * 1.15, 20_000)
+      if (performance.now() - tryMs >= readyTimeout) readyTimeout = 30_000
+      await new Promise((resolve) => setTimeout(resolve, 200))
+    }
+  }
+}
+
+function connect(options: Parameters<Client['connect']>[0]): Promise<Client> {
+  return new Promise((resolve, reject) => {
+    const client = new Client()
+    client.on('ready', () => resolve(client))
+    client.on('error', reject)
+    client.on('close', () => reject(new Error('closed')))
+    client.connect(options)
+  })
+}
+
+async function run(client: Client, command: string, timeoutMs: number): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const timer = setTimeout(() => reject(new Error(`"${command}" took longer than ${timeoutMs} ms`)), timeoutMs)
+  // No word comes of a command in a guest that is gone.
+  const closed = (): void => reject(new Error(`the connection was closed during "${command}"`))
+  client.once('close', closed)
+  try {
+    client.exec(command, (error, channel) => {
+      if (error) return reject(error)
+      let output = ''
+      channel.on('data', (chunk: Buffer) => {
+        output += chunk
+      })
+      channel.stderr.on('data', (chunk: Buffer) => {
+        output += chunk
+      })
+      channel.on('close', (code: number) => {
+        if (code === 0) resolve(output.trim())
+        else reject(new Error(`"${command}" ended with ${code}: ${output}`))
+      })
+    })
+    return await promise
+  } finally {
+    clearTimeout(timer)
+    client.off('close', closed)
+  }
+}
+
+/**
+ * The first bytes that a server at a port says; undefined when nobody listens. Who expects silence says how long to listen:
+ * a word that is expected takes as long as it takes.
+ */
+export function greeting(ip: string, port: number, timeoutMs = 60_000): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const socket = net.connect(port, ip)
+    const done = (text?: string): void => {
+      socket.destroy()
+      resolve(text)
+    }
+    socket.setTimeout(timeoutMs, () => done(undefined))
+    socket.on('error', () => done(undefined))
+    socket.once('data', (chunk) => done(chunk.toString('latin1')))
+    socket.once('end', () => done(undefined))
+  })
+}

@@ -1,0 +1,18 @@
+// An agent as a process of its own, with the simulated driver, for tests that kill it: node agent-process.ts URL TOKEN FOLDER
+import path from 'node:path'
+import { startAgent } from '../../../src/agent/agent.ts'
+import { openDriver } from '../../../src/drivers/index.ts'
+import { createLog } from '../../../src/platform/log.ts'
+
+const [apiUrl = '', joinToken = '', folder = ''] = process.argv.slice(2)
+const agent = await startAgent({
+  apiUrls: [apiUrl],
+  folder,
+  imageFolder: path.join(folder, 'images'),
+  name: path.basename(folder),
+  version: '3.0.0-test',
+  driver: openDriver('simulated'),
+  joinToken: async () => joinToken,
+  log: createLog('error'),
+})
+await agent.failed

@@ -1,0 +1,21 @@
+// An agent as a process of its own, with real disks, for tests that kill it:
+// node capture-process.ts URL TOKEN FOLDER DISK BYTES [ARCHITECTURE]
+import path from 'node:path'
+import { startAgent } from '../../../src/agent/agent.ts'
+import { createLog } from '../../../src/platform/log.ts'
+import { diskRecipe, layeredDriver } from '../stand-ins/layered-driver.ts'
+
+const [apiUrl = '', joinToken = '', folder = '', disk = '', bytes = '', architecture] = process.argv.slice(2)
+const agent = await startAgent({
+  apiUrls: [apiUrl],
+  folder,
+  imageFolder: path.join(folder, 'images'),
+  name: path.basename(folder),
+  version: '3.0.0-test',
+  driver: layeredDriver(),
+  ...((architecture === 'amd64' || architecture === 'arm64') && { capacity: { architecture } }),
+  recipes: { disk: diskRecipe(disk, Number(bytes)) },
+  joinToken: async () => joinToken,
+  log: createLog('silent'),
+})
+await agent.failed

@@ -1,0 +1,86 @@
+// Debian's docker-registry as a process of a test: own folder, own port, with a password or TLS where wanted; can be
+// killed and started again on what it has.
+import { type ChildProcess, spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import type { TestPair } from '../tools/certificates.ts'
+import { freePort } from '../tools/free-port.ts'
+
+/** The line of htpasswd for this user and password, with bcrypt at its least cost: it is paid for every request. */
+export const registryUser = { username: 'ci', password: 'canary-Pa55:w/rd%' } as const
+const htpasswd = 'ci:$2b$05$abcdefghijklmnopqrstuuSiQCkMxHXyKFPAqaBhQ0SRTMw9JhM0S\n'
+
+export interface RegistryProcess {
+  readonly server: string
+  /** As in references. */
+  readonly host: string
+  readonly folder: string
+  /** As by kill -9. */
+  kill(): Promise<void>
+  /** On the same port. */
+  start(): Promise<void>
+}
+
+export interface RegistryWanted {
+  readonly folder: string
+  readonly hasPassword?: boolean
+  readonly tls?: TestPair
+  /** One of its own, where it is to be found at the same port again. */
+  readonly address?: string
+  /** Whether manifests may be deleted; they may. */
+  readonly mayDelete?: boolean
+}
+
+export async function startRegistry(wanted: RegistryWanted): Promise<RegistryProcess> {
+  const { folder, hasPassword = false, tls, address = '127.0.0.1', mayDelete = true } = wanted
+  await fs.mkdir(folder, { recursive: true })
+  const file = (name: string) => path.join(folder, name)
+  await fs.writeFile(file('htpasswd'), htpasswd)
+  if (tls) await Promise.all([fs.writeFile(file('cert.pem'), tls.cert), fs.writeFile(file('key.pem'), tls.key)])
+  const port = await freePort()
+  let child: ChildProcess
+
+  async function start(): Promise<void> {
+    const settings = {
+      version: '0.1',
+      log: { level: 'info', formatter: 'json' },
+      storage: { filesystem: { rootdirectory: file('data') }, delete: { enabled: mayDelete } },
+      http: {
+        addr: `${address}:${port}`,
+        ...(tls && { tls: { certificate: file('cert.pem'), key: file('key.pem') } }),
+      },
+      ...(hasPassword && { auth: { htpasswd: { realm: 'test', path: file('htpasswd') } } }),
+    }
+    // JSON is YAML.
+    await fs.writeFile(file('config.yml'), JSON.stringify(settings))
+    child = spawn('docker-registry', ['serve', file('config.yml')], { stdio: ['ignore', 'ignore', 'pipe'] })
+    await listening(child)
+  }
+
+  await start()
+  return {
+    server: `${tls ? 'https' : 'http'}://${address}:${port}`,
+    host: `${address}:${port}`,
+    folder,
+    start,
+    async kill() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      const ended = new Promise((resolve) => child.once('exit', resolve))
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+function listening(child: ChildProcess): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  child.once('error', reject)
+  child.once('exit', (code) => reject(new Error(`docker-registry ended with ${code}`)))
+  if (!child.stderr) throw new Error('docker-registry has no output')
+  // Read to its end: a pipe that nobody reads stops the registry.
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    if (/listening on [^"]*:\d+/.test(line)) resolve()
+  })
+  return promise
+}

@@ -1,0 +1,20 @@
+// A server as a process of its own, for tests that kill it: node server-process.ts JSON, with what `ServerProcessOptions`
+// says. Once it listens it prints one line of JSON.
+import { createInterface } from 'node:readline'
+import { startControlPlane } from '../../../src/control-plane/control-plane.ts'
+
+const { dataFolder, storeAddress, masterKey, plainHttp = true } = JSON.parse(process.argv[2] ?? '{}')
+const plane = await startControlPlane({
+  dataFolder,
+  storeAddress,
+  host: '127.0.0.1',
+  port: 0,
+  environment: { SVC3_MASTER_KEY: masterKey },
+  plainHttp,
+})
+const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true })
+const { token: joinToken } = await plane.nodeKeys.issueJoinToken('svc-default', 3_600)
+process.stdout.write(`${JSON.stringify({ apiUrl: plane.localUrl, token, joinToken })}\n`)
+process.once('SIGTERM', () => void plane.stop().then(() => process.exit(0)))
+// Whoever started this is gone when its end of the pipe is.
+createInterface(process.stdin).once('close', () => process.exit(0))

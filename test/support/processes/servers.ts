@@ -1,0 +1,127 @@
+// Several servers on one etcd, each a process of its own that can be killed and paused, and agents that pretend, in this
+// process.
+import { type ChildProcess, spawn } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { createInterface } from 'node:readline'
+import { type Agent, type AgentOptions, startAgent } from '../../../src/agent/agent.ts'
+import { openDriver } from '../../../src/drivers/index.ts'
+import { silentLog } from '../../../src/platform/log.ts'
+import { makeFolder } from './dev-server.ts'
+import { type EtcdCluster, startEtcd } from './etcd.ts'
+
+export interface Answer {
+  readonly status: number
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly body: any
+}
+
+export interface ServerProcess {
+  readonly apiUrl: string
+  readonly token: string
+  readonly joinToken: string
+  readonly child: ChildProcess
+  call(method: string, where: string, body?: object, headers?: Record<string, string>): Promise<Answer>
+  kill(signal?: NodeJS.Signals): Promise<void>
+}
+
+export interface ServersOptions {
+  readonly members?: number
+  readonly logLevel?: string
+}
+
+/** Of this machine alone, and of nobody else on it: tests listen on ports of VMs. */
+const ownAddress = (): string => `127.${[...randomBytes(3)].map((byte) => 1 + (byte % 250)).join('.')}`
+
+const program = path.join(import.meta.dirname, 'server-process.ts')
+
+export class ServersRig implements AsyncDisposable {
+  readonly folder: string
+  readonly etcd: EtcdCluster
+  readonly storeAddress: string
+  readonly masterKey = randomBytes(32).toString('base64')
+  readonly #options: ServersOptions
+  readonly #ends: (() => Promise<unknown>)[] = []
+  #nodes = 0
+
+  private constructor(folder: string, etcd: EtcdCluster, options: ServersOptions) {
+    this.folder = folder
+    this.etcd = etcd
+    this.#options = options
+    this.storeAddress = `etcd://${etcd.urls.map((url) => new URL(url).host).join(',')}/servers`
+  }
+
+  static async start(options: ServersOptions = {}): Promise<ServersRig> {
+    return new ServersRig(await makeFolder(), await startEtcd({ size: options.members ?? 1 }), options)
+  }
+
+  /** Again under the same name: the same data folder. `nodeArgs` are for Node, before the program. */
+  async server(name: string, nodeArgs: readonly string[] = []): Promise<ServerProcess> {
+    const dataFolder = path.join(this.folder, name)
+    await fs.mkdir(dataFolder, { recursive: true })
+    const settings = { logLevel: this.#options.logLevel ?? 'silent' }
+    await fs.writeFile(path.join(dataFolder, 'config.json'), JSON.stringify(settings))
+    const { storeAddress, masterKey } = this
+    const given = JSON.stringify({ dataFolder, storeAddress, masterKey })
+    const child = spawn(process.execPath, [...nodeArgs, program, given], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    const exited = once(child, 'exit')
+    const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      if (signal === 'SIGKILL') child.kill('SIGCONT')
+      child.kill(signal)
+      await exited
+    }
+    this.#ends.push(() => kill())
+    const line = await Promise.race([
+      once(createInterface(child.stdout), 'line').then(([text]) => String(text)),
+      exited.then(([code]) => Promise.reject(new Error(`server ${name} ended with ${code}`))),
+    ])
+    const { apiUrl, token, joinToken } = JSON.parse(line) as Pick<ServerProcess, 'apiUrl' | 'token' | 'joinToken'>
+    const call: ServerProcess['call'] = async (method, where, body, headers = {}) => {
+      const response = await fetch(`${apiUrl}/api/v1${where}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${token}`,
+          ...(body && { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body && { body: JSON.stringify(body) }),
+        signal: AbortSignal.timeout(60_000),
+      })
+      const text = await response.text()
+      const isJson = response.headers.get('content-type')?.startsWith('application/json')
+      return { status: response.status, body: isJson ? JSON.parse(text) : text }
+    }
+    return { apiUrl, token, joinToken, child, call, kill }
+  }
+
+  /** A node whose addresses are tried in this order. It has room for one VM of two cores. */
+  async agent(apiUrls: readonly string[], joinToken: string, options: Partial<AgentOptions> = {}): Promise<Agent> {
+    const name = options.name ?? `node-${++this.#nodes}`
+    const agent = await startAgent({
+      apiUrls,
+      folder: path.join(this.folder, name),
+      imageFolder: path.join(this.folder, `${name}-images`),
+      name,
+      version: '3.0.0-test',
+      driver: openDriver('simulated', { architectures: ['amd64'] }),
+      capacity: { architecture: 'amd64', ip: ownAddress(), cpu: 2, memoryMiB: 4_096 },
+      durability: 'written',
+      joinToken: async () => joinToken,
+      log: silentLog,
+      ...options,
+    })
+    this.#ends.push(() => agent.stop())
+    return agent
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const end of this.#ends.toReversed()) await end()
+    await this.etcd.end()
+    await fs.rm(this.folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,146 @@
+// A service with nodes of Apple silicon, on the stand-in for tart (test/support/tart-stand-in), a registry with an image of a
+// Mac in it, and a namespace of its own for a host that is elsewhere. The guest boots by its NVRAM alone, so that an image that
+// lost it on the way would not come up.
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { buildTiny, tinyFolder } from '../../../packages/tiny-guests/build.ts'
+import { packAttachment } from '../../../src/images/pack/attachments.ts'
+import { packDisk } from '../../../src/images/pack/chunks.ts'
+import { openStore } from '../../../src/images/store.ts'
+import { putManifest } from '../../../src/images/stored-manifests.ts'
+import { copy } from '../../../src/oci/copy.ts'
+import { imageSource } from '../../../src/oci/image-target.ts'
+import { openRegistry } from '../../../src/oci/registry/registry.ts'
+import { type Guest, openGuest, tinyCache } from '../guests/guest.ts'
+import { type DevServer, makeFolder, program, type Ran, svc3 as run, startDev } from '../processes/dev-server.ts'
+import { type RegistryProcess, registryUser, startRegistry } from '../processes/registry.ts'
+import { installStandIn, tinyBundle, writeMachine } from '../stand-ins/tart/install.ts'
+import { makePair } from '../tools/certificates.ts'
+import { eventually } from '../tools/eventually.ts'
+
+export const home = 'svc-default'
+export const away = 'svc-away'
+
+export interface ShownVm {
+  readonly ip: string
+  readonly ssh: number
+  readonly vnc: number
+}
+
+export interface AppleFleet extends AsyncDisposable {
+  readonly dev: DevServer
+  /** What is called so in the registry; `mac:v1` is there. */
+  image(name: string): string
+  svc3(words: readonly string[], input?: string): Promise<Ran>
+  /** What it printed; throws when it fails. */
+  ok(...words: string[]): Promise<string>
+  vm(name: string, namespace?: string): Promise<ShownVm>
+  into(name: string, namespace?: string): Promise<Guest>
+  /** A host with tart; `host` names another agent that is there already, where it is one more on the same. */
+  startAgent(name: string, namespace: string, host?: string): Promise<void>
+  /** As by kill -9. */
+  killAgent(name: string): Promise<void>
+}
+
+export async function startAppleFleet(): Promise<AppleFleet> {
+  const folder = await makeFolder()
+  const agents = new Map<string, ChildProcess>()
+  await installStandIn(path.join(folder, 'bin'))
+  const authority = await makePair({ name: 'authority', isAuthority: true })
+  const tls = await makePair({ issuer: authority })
+  const registry = await startRegistry({ folder: path.join(folder, 'registry'), hasPassword: true, tls })
+  await fs.mkdir(path.join(folder, 'dev'))
+  await fs.writeFile(path.join(folder, 'ca.crt'), authority.cert)
+  const settings = { registries: { ca: { [registry.host]: path.join(folder, 'ca.crt') } } }
+  await fs.writeFile(path.join(folder, 'dev', 'config.json'), JSON.stringify(settings))
+  await pushFirstImage(folder, registry, authority.cert)
+  const dev = await startDev(path.join(folder, 'dev'), { args: ['--nodes', 'amd64=0,arm64=0'] })
+
+  const fleet: AppleFleet = {
+    dev,
+    image: (name) => `${registry.host}/team/${name}`,
+    svc3: (words, input) =>
+      run(words, { env: { SVC3_DATA: path.join(folder, 'dev') }, timeoutMs: 240_000, ...(input && { input }) }),
+    async ok(...words) {
+      const { code, stdout, stderr } = await fleet.svc3(words)
+      assert.equal(code, 0, `svc3 ${words.join(' ')}: ${stderr}${stdout}`)
+      return stdout
+    },
+    vm: async (name, namespace = home) =>
+      (await dev.call('GET', `/api/v1/namespaces/${namespace}/vms/${name}`)).body as unknown as ShownVm,
+    into: async (name, namespace = home) => openGuest(await fleet.vm(name, namespace), {}, 180_000),
+    async startAgent(name, namespace, host = name) {
+      const { stdout } = await fleet.svc3(['node', 'join-token', '-n', namespace, '-o', 'json'])
+      const [{ token }] = [JSON.parse(stdout)].flat()
+      const words = ['agent', '--driver', 'apple', '--name', name, '--data', path.join(folder, name), '-a', dev.apiUrl]
+      const child = spawn(program, [...words, '--cpu', '8', '--memory', '8', '--join-token-stdin'], {
+        env: {
+          ...process.env,
+          PATH: `${path.join(folder, 'bin')}:${process.env.PATH}`,
+          TART_HOME: path.join(folder, `home-of-${host}`),
+        },
+        stdio: ['pipe', 'inherit', 'inherit'],
+      })
+      child.stdin?.end(token)
+      agents.set(name, child)
+      await eventually(async () => {
+        const { body } = await dev.call('GET', `/api/v1/namespaces/${namespace}/nodes`)
+        const nodes = body.items as { name: string; phase: string }[]
+        assert.equal(nodes.find((node) => node.name === name)?.phase, 'READY', JSON.stringify(nodes))
+      }, 60_000)
+    },
+    async killAgent(name) {
+      const child = agents.get(name)
+      agents.delete(name)
+      if (!child || child.exitCode !== null || child.signalCode !== null) return
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+    async [Symbol.asyncDispose]() {
+      for (const namespace of [home, away]) {
+        const { body } = await dev.call('GET', `/api/v1/namespaces/${namespace}/vms`)
+        const names = ((body.items ?? []) as { name: string }[]).map(({ name }) => name)
+        if (names.length > 0) await fleet.svc3(['vm', 'delete', ...names, '-n', namespace])
+      }
+      for (const name of [...agents.keys()]) await fleet.killAgent(name)
+      await dev.kill('SIGTERM')
+      await registry.kill()
+      await fs.rm(folder, { recursive: true, force: true })
+    },
+  }
+  await fleet.ok('namespace', 'create', away)
+  const { username, password } = registryUser
+  for (const namespace of [home, away]) {
+    const words = ['regcred', 'add', registry.server, '-u', username, '--password-stdin', '-n', namespace]
+    const { code, stderr } = await fleet.svc3(words, password)
+    assert.equal(code, 0, stderr)
+  }
+  await fleet.startAgent('mac', home)
+  return fleet
+}
+
+/** The small Linux guest as an image that ran on a Mac. */
+async function pushFirstImage(folder: string, { server }: RegistryProcess, ca: string): Promise<void> {
+  await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
+  const tiny = tinyFolder(tinyCache, 'arm64')
+  const store = await openStore(path.join(folder, 'store'))
+  const { config, nvram } = await writeMachine(folder, await tinyBundle(tiny))
+  const content = await putManifest(store, {
+    formatVersion: 1,
+    architecture: 'arm64',
+    virtualSizeBytes: 2 ** 30,
+    boot: { kind: 'firmware' },
+    os: 'macos',
+    layers: [await packDisk(path.join(tiny, 'disk.raw'), store, { isUncompressed: true })],
+    machine: { config: await packAttachment(config, store), nvram: await packAttachment(nvram, store) },
+  })
+  const policy = { allowPrivate: true, allowLoopback: true }
+  const connected = openRegistry({ server, credentials: registryUser, ca, policy })
+  const target = connected.repository('team/mac')
+  await copy({ target: imageSource(store), reference: content }, { target, reference: 'v1' })
+  connected.close()
+}

@@ -1,0 +1,128 @@
+// The console as a person uses it: a real Chromium on a real server. Logging in, looking for faults of accessibility,
+// pictures for the README.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core'
+import { type DevServer, root } from '../processes/dev-server.ts'
+import { eventually } from '../tools/eventually.ts'
+import { complaintsOf } from './login.ts'
+
+/** Machines in CI are slow: nothing here is about being fast. */
+const patienceMs = 60_000
+
+export interface Opened extends AsyncDisposable {
+  readonly context: BrowserContext
+  readonly page: Page
+  /** What pages wrote to the browser's own console: faults, and breaches of the policy. */
+  readonly complaints: readonly string[]
+}
+
+/** Sessions of tokens that were typed in once: whoever comes later has the cookie already. */
+const sessions = new WeakMap<Browser, Map<string, Awaited<ReturnType<BrowserContext['storageState']>>>>()
+
+/** Chromium says it to its console as well, but not on every page that it has left. */
+const tellViolations = `addEventListener('securitypolicyviolation', (event) =>
+  console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sourceFile))`
+
+/** A browser of its own, logged in with a token: by the form, or with the cookie of whoever did that before. */
+export async function openConsole(
+  browser: Browser,
+  server: Pick<DevServer, 'apiUrl'>,
+  token: string | undefined,
+  options: BrowserContextOptions = {},
+): Promise<Opened> {
+  const known = sessions.get(browser) ?? new Map()
+  sessions.set(browser, known)
+  const key = `${server.apiUrl} ${token}`
+  const storageState = token === undefined ? undefined : known.get(key)
+  const context = await browser.newContext({
+    viewport: { width: 1440, height: 900 },
+    ...(storageState && { storageState }),
+    ...options,
+  })
+  context.setDefaultTimeout(patienceMs)
+  await context.addInitScript(tellViolations)
+  const page = await context.newPage()
+  const complaints = complaintsOf(page)
+  await page.goto(`${server.apiUrl}/console/`)
+  if (storageState) await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+  else if (token !== undefined) {
+    await logInWith(page, token)
+    known.set(key, await context.storageState())
+  }
+  return { context, page, complaints, [Symbol.asyncDispose]: () => context.close() }
+}
+
+export async function logInWith(page: Page, token: string): Promise<void> {
+  await page.getByLabel('Token').fill(token)
+  await page.getByRole('button', { name: 'Log in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+}
+
+export const go = async (page: Page, server: Pick<DevServer, 'apiUrl'>, place: string): Promise<void> => {
+  await page.goto(`${server.apiUrl}/console${place}`)
+  await page.getByRole('heading', { level: 1 }).waitFor()
+}
+
+/** To another page without loading everything again, as a link does. */
+export const follow = async (page: Page, server: Pick<DevServer, 'apiUrl'>, place: string): Promise<void> => {
+  const url = `${server.apiUrl}/console${place}`
+  await page.evaluate(`history.pushState(null, '', ${JSON.stringify(url)})`)
+}
+
+/** The keyboard is there: what is pressed next is meant for it. */
+export const focused = (locator: Locator): Promise<void> =>
+  eventually(async () => {
+    const isThere = await locator.evaluate((element) =>
+      (element as unknown as { matches(css: string): boolean }).matches(':focus'),
+    )
+    assert.ok(isThere, 'it does not have the focus')
+  })
+
+let axe: string | undefined
+
+interface Violation {
+  readonly id: string
+  readonly nodes: readonly { readonly target: readonly unknown[]; readonly failureSummary?: string }[]
+}
+
+/** Fails with what axe finds: WCAG 2.1 AA and its best practices, or some of its rules. */
+export async function assertAccessible(page: Page, where: string, rules?: readonly string[]): Promise<void> {
+  axe ??= await fs.readFile(path.join(root, 'node_modules/axe-core/axe.min.js'), 'utf8')
+  if (await page.evaluate('typeof axe === "undefined"')) await page.evaluate(axe)
+  const runOnly = rules ?? ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']
+  const run = `axe.run(document, ${JSON.stringify({ runOnly, resultTypes: ['violations'] })})`
+  const { violations } = (await page.evaluate(run)) as { violations: readonly Violation[] }
+  const told = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.target.join(' ')).join(', ')}`)
+  assert.deepEqual(told, [], where)
+}
+
+/** Nothing is wider than the window. */
+export async function assertFits(page: Page, where: string): Promise<void> {
+  const beyond = await page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+  assert.ok(Number(beyond) <= 0, `${where} is ${beyond} px wider than the window`)
+}
+
+/** One of the actions of the page or of a row, as soon as it may be taken. */
+export async function choose(page: Page, menu: string, action: string): Promise<void> {
+  await page.getByRole('button', { name: menu, exact: true }).click()
+  await page.getByRole('menuitem', { name: action, exact: true, disabled: false }).click()
+}
+
+/** What a file of that size has in it: the same here and in the page, so that nothing has to be sent there. */
+export const patternOf = (size: number): Buffer => Buffer.from(Uint8Array.from({ length: size }, byteAt))
+const byteAt = (_: unknown, index: number): number => (index * 31 + (index >> 8) + (index >> 16)) & 255
+
+/** As from a file manager. */
+export async function dropFile(page: Page, name: string, size: number): Promise<void> {
+  const transfer = await page.evaluateHandle(
+    `(() => {
+      const bytes = Uint8Array.from({ length: ${size} }, ${byteAt.toString()})
+      const transfer = new DataTransfer()
+      transfer.items.add(new File([bytes], ${JSON.stringify(name)}, { lastModified: 1 }))
+      return transfer
+    })()`,
+  )
+  await page.locator('.drop').dispatchEvent('drop', { dataTransfer: transfer })
+}

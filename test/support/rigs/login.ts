@@ -1,0 +1,115 @@
+// Logging in as a person does: the real command line as a process, a real Chromium in front of the provider's pages.
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { program, root, svc3 } from '../processes/dev-server.ts'
+
+/** Whatever machine this is on: the test's own time limit ends what never comes. */
+const patienceMs = 150_000
+
+export async function launchBrowser(): Promise<Browser> {
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium-headless-shell',
+    args: ['--no-sandbox', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    timeout: patienceMs,
+  })
+  const newContext = browser.newContext.bind(browser)
+  browser.newContext = async (options) => {
+    const context = await newContext(options)
+    context.setDefaultTimeout(patienceMs)
+    return context
+  }
+  return browser
+}
+
+export interface LoginProcess {
+  /** Every http address that it printed, in order. */
+  readonly addresses: readonly string[]
+  /** The code of a device login. */
+  readonly code: string
+  readonly ended: Promise<{ code: number; stdout: string; stderr: string }>
+  readonly pid: number
+  interrupt(): void
+}
+
+/** `svc3 login …`, up to the point where it waits for the person. */
+export async function startLogin(args: readonly string[], env: Record<string, string>): Promise<LoginProcess> {
+  const child = spawn(program, ['login', ...args], {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: patienceMs,
+    killSignal: 'SIGKILL',
+  })
+  const said = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => (said.stdout += chunk))
+  const ended = once(child, 'close').then(([code]) => ({ code: Number(code), ...said }))
+  const waiting = new Promise<void>((resolve) => {
+    child.stderr.on('data', (chunk) => {
+      said.stderr += chunk
+      if (said.stderr.includes('Waiting for the login')) resolve()
+    })
+  })
+  await Promise.race([waiting, ended])
+  assert.match(said.stderr, /Waiting for the login/, said.stderr)
+  return {
+    addresses: said.stderr.match(/https?:\/\/\S+/g) ?? [],
+    code: /^ {2}([A-Z]{4}-[A-Z]{4})$/m.exec(said.stderr)?.[1] ?? '',
+    ended,
+    pid: child.pid ?? 0,
+    interrupt: () => void child.kill('SIGINT'),
+  }
+}
+
+/** The form of the built-in provider. */
+export async function fillLogin(page: Page, email: string, password: string): Promise<void> {
+  await page.getByLabel('E-mail').fill(email)
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Log in' }).click()
+}
+
+/** What a page says against its own policy, or otherwise to the console. */
+export function complaintsOf(page: Page): string[] {
+  const complaints: string[] = []
+  page.on('console', (message) => message.type() === 'error' && complaints.push(message.text()))
+  page.on('pageerror', (error) => complaints.push(error.message))
+  return complaints
+}
+
+export async function screenshot(page: Page, name: string): Promise<void> {
+  const folder = process.env.SVC3_SCREENSHOTS
+  // Hiding the caret would be an inline style, which the console's policy refuses.
+  if (folder) await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true, caret: 'initial' })
+}
+
+export interface StoredLogin {
+  token: string
+  tokenExpiresAt: string
+  refreshToken: string
+  issuer: string
+  apiUrl: string
+}
+
+const configIn = (home: string): string => path.join(home, 'svc3', 'config.json')
+
+/** The current context of the configuration file. */
+export async function storedLogin(home: string): Promise<StoredLogin> {
+  const config = JSON.parse(await fs.readFile(configIn(home), 'utf8'))
+  return config.contexts[config.currentContext]
+}
+
+/** As if the time had passed. */
+export async function expireStoredToken(home: string, tokenExpiresAt = '2020-01-01T00:00:00Z'): Promise<void> {
+  const config = JSON.parse(await fs.readFile(configIn(home), 'utf8'))
+  config.contexts[config.currentContext].tokenExpiresAt = tokenExpiresAt
+  await fs.writeFile(configIn(home), JSON.stringify(config))
+}
+
+export async function setPassword(dataDir: string, email: string, password: string): Promise<void> {
+  const args = ['server', 'users', 'reset', email, '--password-stdin', '--data', dataDir]
+  const { code, stderr } = await svc3(args, { input: `${password}\n` })
+  assert.equal(code, 0, stderr)
+}

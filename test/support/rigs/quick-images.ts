@@ -1,0 +1,24 @@
+// Images of guests that are up at once, for tests that look at the service and not inside of a guest.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import path from 'node:path'
+import { powerButtonDisk } from '../guests/boot-disc.ts'
+import { speakingDisk } from '../guests/efi-disks.ts'
+import type { Architecture } from '../guests/guest.ts'
+import { svc3 } from '../processes/dev-server.ts'
+
+/** What their guests say on the serial console; one for Intel hears its power button from then on. */
+export const quickWord = 'booted at once'
+
+const disks = { amd64: powerButtonDisk, arm64: speakingDisk } satisfies Record<Architecture, unknown>
+export const quickImage = (architecture: Architecture): string => `quick-${architecture}`
+
+/** Into a service that runs on this folder. */
+export async function uploadQuick(data: string, architecture: Architecture): Promise<void> {
+  const file = path.join(data, 'quick.raw')
+  await fs.writeFile(file, disks[architecture](quickWord))
+  const words = ['image', 'upload', file, '--name', quickImage(architecture), '--type', architecture]
+  const { code, stderr } = await svc3(words, { env: { SVC3_DATA: data } })
+  assert.equal(code, 0, stderr)
+  await fs.rm(file)
+}

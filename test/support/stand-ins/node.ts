@@ -1,0 +1,129 @@
+// A node without a hypervisor, in this process: it joins with a real key, and does what it is told by saying that it is
+// done, or whatever else a test lets it say. The real agent is in src/agent; this is for tests of the server's side.
+import { generateKeyPairSync, sign } from 'node:crypto'
+import type { AgentMessage, VmReport, WantedVm } from '../../../src/api/nodes/agent.ts'
+import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
+import { scheduleVms } from '../../../src/controllers/schedule-vms.ts'
+import { timestamp } from '../../../src/platform/clock.ts'
+import { wishesFor } from '../../../src/server/nodes/desired.ts'
+import { heartbeatSeconds } from '../../../src/server/nodes/fleet.ts'
+import type { TestService } from '../rigs/service.ts'
+
+export interface NodeOptions {
+  readonly name?: string
+  readonly namespace?: string
+  readonly report?: Partial<NodeReport>
+  /** What it says when it is told something; undefined for nothing at all. */
+  readonly react?: (vm: WantedVm) => Partial<VmReport> | undefined
+}
+
+export interface NodeStandIn {
+  readonly name: string
+  readonly token: string
+  /** Everything it was told, in order. */
+  readonly told: AgentMessage[]
+  say(vm: Pick<WantedVm, 'uid' | 'name' | 'namespace'>, report: Partial<VmReport>): Promise<unknown>
+  report(change?: Partial<NodeReport>): Promise<void>
+  /** The stream ends, as if the host were gone. */
+  disconnect(): void
+  connect(): void
+}
+
+export const nodeReport: NodeReport = {
+  ip: '127.0.0.1',
+  architecture: 'amd64',
+  cpu: 8,
+  memoryMiB: 16_384,
+  gpus: 0,
+  diskFreeGb: 200,
+  driver: 'stand-in',
+  driverVersion: '1',
+  version: '0.0.0-test',
+  os: 'test',
+  images: [],
+  busyPorts: [],
+}
+
+/** Done as wanted. */
+const obey = (vm: WantedVm): Partial<VmReport> => ({
+  generation: vm.generation,
+  power: vm.power === 'deleted' ? 'removed' : vm.power,
+  diskGb: vm.diskGb ?? 1,
+})
+
+export async function startNode(service: TestService, options: NodeOptions = {}): Promise<NodeStandIn> {
+  const { services, clock } = service
+  const { name = 'node-1', namespace = 'svc-default', react = obey } = options
+  const post = async (path: string, body: unknown, token: string | null) => {
+    const answer = await service.call('POST', `/api/v1/agent/${path}`, { body, token })
+    if (answer.status >= 300) throw new Error(`${path}: ${answer.text}`)
+    return answer.body
+  }
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519')
+  const spki = publicKey.export({ format: 'der', type: 'spki' }).toString('base64')
+  const join = await services.nodeKeys.issueJoinToken(namespace, 3_600)
+  await post('join', { token: join.token, name, publicKey: spki }, null)
+  const at = timestamp(clock.now())
+  const signature = sign(null, Buffer.from(`svc3-agent\n${name}\n${at}`), privateKey).toString('base64')
+  const { token } = await post('token', { name, at, signature }, null)
+  let state = { ...nodeReport, ...options.report }
+  let stream = new AbortController()
+  const told: AgentMessage[] = []
+
+  const say: NodeStandIn['say'] = (vm, report) => {
+    const { uid, name: vmName, namespace: vmNamespace } = vm
+    const whole = { uid, name: vmName, namespace: vmNamespace, generation: 0, power: 'running', ...report }
+    return post('vms', { vms: [whole] }, token)
+  }
+  const hear = (message: AgentMessage): void => {
+    told.push(message)
+    const vms = message.type === 'HELLO' ? message.vms : message.type === 'VM' ? [message.vm] : []
+    for (const vm of vms) {
+      const answer = react(vm)
+      if (answer) void say(vm, answer).catch(() => undefined)
+    }
+  }
+  const connect = (): void => {
+    stream = new AbortController()
+    const hello = () => ({ type: 'HELLO' as const, ...wishesFor(services, name), heartbeatSeconds })
+    void (async () => {
+      for await (const lines of services.fleet.open(name, hello, stream.signal))
+        for (const line of lines.split('\n')) if (line !== '') hear(JSON.parse(line))
+    })()
+  }
+  const report = async (change: Partial<NodeReport> = {}): Promise<void> => {
+    state = { ...state, ...change }
+    await post('node', state, token)
+  }
+  await report()
+  connect()
+  await report()
+  return { name, token, told, say, report, connect, disconnect: () => stream.abort() }
+}
+
+/** The scheduler of a test service; the real one is started by src/control-plane/control-plane.ts. */
+export function startScheduler(service: TestService): AsyncDisposable {
+  const { services } = service
+  const loop = scheduleVms(services, services.fleet)
+  const unsubscribe = services.fleet.subscribe(() => loop.nudge())
+  return {
+    [Symbol.asyncDispose]: async () => {
+      unsubscribe()
+      await loop.stop()
+    },
+  }
+}
+
+export async function addImage(service: TestService, name: string, architecture: 'arm64' | 'amd64'): Promise<void> {
+  const at = timestamp(service.clock.now())
+  const record = {
+    name,
+    description: '',
+    architecture,
+    sizeBytes: 2 ** 30,
+    owner: 'test',
+    createdAt: at,
+    updatedAt: at,
+  }
+  await service.services.collections.images.create('', name, { ...record, recipe: name })
+}

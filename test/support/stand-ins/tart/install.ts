@@ -1,0 +1,64 @@
+// Puts the stand-in where a driver finds it as `tart`, and makes what its VMs need beside a disk.
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import type { MachineFiles } from '../../../../src/drivers/driver.ts'
+import { type BootBundle, bundleNvram } from './folder.ts'
+
+/** It is started a hundred times by a suite: compiled once, that costs a third. It stays, as its processes write to it late. */
+const compiled = path.join(os.tmpdir(), `svc3-stand-in-${process.getuid?.() ?? 'user'}`)
+
+/** Returns the path of the program, in a folder of its own that can stand in PATH. */
+export async function installStandIn(folder: string): Promise<string> {
+  const program = path.join(folder, 'tart')
+  const inside = (name: string) => path.join(import.meta.dirname, name)
+  await fs.mkdir(folder, { recursive: true })
+  const quick = await fs.readFile(inside('tart.sh'), 'utf8')
+  const [first = '', ...rest] = quick.split('\n')
+  await fs.mkdir(compiled, { recursive: true, mode: 0o700 })
+  const settings = [
+    `SVC3_STAND_IN='${process.execPath} --no-warnings ${inside('main.ts')}'`,
+    `export NODE_COMPILE_CACHE='${compiled}'`,
+  ]
+  await fs.writeFile(program, [first, ...settings, ...rest].join('\n'), { mode: 0o755 })
+  return program
+}
+
+/** As an image of tart has it: macOS to tart, whatever it is. */
+export const machineConfig = (system: 'darwin' | 'linux' = 'darwin'): string =>
+  JSON.stringify({
+    version: 1,
+    os: system,
+    arch: 'arm64',
+    cpuCountMin: 1,
+    cpuCount: 1,
+    memorySizeMin: 32 * 2 ** 20,
+    memorySize: 64 * 2 ** 20,
+    macAddress: '02:00:00:00:00:01',
+    display: { width: 1_024, height: 768 },
+    ...(system === 'darwin' && { ecid: 'c3RhbmQtaW4=', hardwareModel: 'c3RhbmQtaW4gbW9kZWw=' }),
+  })
+
+export async function writeMachine(
+  folder: string,
+  bundle: BootBundle,
+  system: 'darwin' | 'linux' = 'darwin',
+): Promise<Required<MachineFiles>> {
+  const files = { config: path.join(folder, `machine-${system}.json`), nvram: path.join(folder, 'nvram.bin') }
+  await fs.writeFile(files.config, machineConfig(system))
+  await fs.writeFile(files.nvram, bundleNvram(bundle))
+  return files
+}
+
+/** What the small arm64 image boots, as an NVRAM of the stand-in. */
+export async function tinyBundle(tiny: string): Promise<BootBundle> {
+  const { boot } = JSON.parse(await fs.readFile(path.join(tiny, 'image.json'), 'utf8'))
+  const packed = async (file: string) => promisify(gzip)(await fs.readFile(path.join(tiny, file)), { level: 1 })
+  return {
+    kernel: await packed(boot.kernel),
+    initrd: await packed(boot.initrd),
+    commandLine: boot.commandLine,
+  }
+}
