@@ -16,7 +16,7 @@ interface Known extends Found {
 }
 
 const partsOf = (path: string): string[] => path.split('/').slice(1)
-/** `/version/?all=true` is a path of its own in the document, and to a server the same as `/version/`. */
+/** `/version/?all=true` is a path of its own in docs/spec.md R50, and to a server the same as `/version/`. */
 const withoutQuery = (path: string): string => path.split('?')[0] ?? ''
 
 const known: readonly Known[] = legacyRows.flatMap((row) =>

@@ -1,4 +1,4 @@
-// The rows and section 4.3 of the founding document agree, line by line, in both directions.
+// The rows and the tables of docs/spec.md R50 agree, line by line, in both directions.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
@@ -18,52 +18,30 @@ interface Line {
   readonly commands: readonly string[]
 }
 
-const fixture = path.resolve(import.meta.dirname, '../../test/fixtures/founding-document-4.3.md')
-const anyName = (text: string): string => text.replaceAll(/\{\w+\}|<\w+>/g, '{}')
+const spec = path.resolve(import.meta.dirname, '../../docs/spec.md')
+const anyName = (text: string): string => text.replaceAll(/\{\w+\}/g, '{}')
 
-/** A method holds until the next one; a path of one part after a longer one is its sibling. */
-function callsIn(cell: string): string[] {
-  const calls: string[] = []
-  let methods: string[] = []
-  let last = ''
-  for (const [, verbs, text = ''] of cell.matchAll(
-    /((?:GET|POST|DELETE|PUT)(?:(?:\/| and )(?:GET|POST|DELETE|PUT))*)|`([^`]+)`/g,
-  )) {
-    if (verbs !== undefined) methods = verbs.split(/\/| and /)
-    else {
-      const isSibling =
-        text.split('/').length === 2 && last.split('/').length > 2 && calls.at(-1)?.startsWith(methods[0] ?? '')
-      const whole = isSibling && !cell.includes(`${methods.at(-1)} \`${text}\``) ? last.replace(/\/[^/]*$/, text) : text
-      calls.push(...methods.map((method) => anyName(`${method} ${whole}`)))
-      last = whole
-    }
-  }
-  return calls
-}
+/** `GET,POST /users` → both calls. */
+const callsIn = (cell: string): string[] =>
+  [...cell.matchAll(/`([A-Z,]+) (NS)?(\/[^`]+)`/g)].flatMap(([, methods = '', inNamespace, rest = '']) =>
+    methods
+      .split(',')
+      .map((method) => anyName(`${method} ${inNamespace ? '/api/v1/namespaces/{namespace}' : ''}${rest}`)),
+  )
 
 function linesOf(text: string): Line[] {
   let group = ''
-  let two: readonly string[] = []
   return text.split('\n').flatMap((line): Line[] => {
-    group = /^\*\*(.+)\*\*$/.exec(line)?.[1] ?? group
-    const [, left = '', right = ''] = /^\| (.+) \| (.+) \|$/.exec(line) ?? []
-    if (left === '' || left === 'Legacy') return []
-    const fate = right.startsWith('Removed')
-      ? 'removed'
-      : right.startsWith('No API endpoint')
-        ? 'no-endpoint'
-        : 'replaced'
-    const named = [...right.matchAll(/(GET|POST|DELETE|PUT) `([^`]+)`/g)].map((match) =>
-      anyName(`${match[1]} ${match[2]}`),
-    )
-    if (named.length === 2) two = named
-    const operations = right.includes('the two list endpoints above') ? two : named
+    group = /^### (.+)$/.exec(line)?.[1] ?? group
+    const [, left = '', right = ''] = /^\| (`.+) \| (.+) \|$/.exec(line) ?? []
+    if (left === '') return []
+    const fate = right.startsWith('Removed') ? 'removed' : right.startsWith('No endpoint') ? 'no-endpoint' : 'replaced'
     const commands = [...right.matchAll(/`(svc3 [^`]+)`/g)].map((match) => match[1] ?? '')
-    return [{ group, calls: callsIn(left), fate, operations, commands }]
+    return [{ group, calls: callsIn(left), fate, operations: callsIn(right), commands }]
   })
 }
 
-const lines = linesOf(fs.readFileSync(fixture, 'utf8'))
+const lines = linesOf(fs.readFileSync(spec, 'utf8').split('## The API of 2.4.x')[1] ?? '')
 const lineOf = ({ group, calls, fate, operations, commands }: LegacyRow): Line => ({
   group,
   calls: calls.map(({ method, path: place }) => anyName(`${method} ${place}`)),
@@ -72,8 +50,8 @@ const lineOf = ({ group, calls, fate, operations, commands }: LegacyRow): Line =
   commands,
 })
 
-describe('the mapping', () => {
-  it('has a row for every line of the document, in its order, and no other', () => {
+describe('legacy mapping', () => {
+  it('the 2.4.x mapping has a row for every line of docs/spec.md R50, in its order, and no other', () => {
     assert.equal(lines.length, 51)
     const sorted = (texts: readonly string[]): string[] => [...texts].sort()
     assert.deepEqual(
@@ -84,13 +62,13 @@ describe('the mapping', () => {
     )
   })
 
-  it('says a reason once, and counts what is there for it', () => {
+  it('the 2.4.x mapping says a reason once, and counts what is there for it', () => {
     const reasons = legacyRows.map((row) => reasonFor(row) ?? '')
     for (const reason of reasons) assert.doesNotMatch(reason, /no API endpoint.*no API endpoint/)
     assert.ok(reasons.some((reason) => /\/vms and GET \S+\/vmconfigs are there for it$/.test(reason)))
   })
 
-  it('names the commands that the document names', () => {
+  it('the 2.4.x mapping names the commands that docs/spec.md R50 names', () => {
     for (const [index, { commands }] of lines.entries())
       for (const command of commands)
         assert.ok(
@@ -99,12 +77,12 @@ describe('the mapping', () => {
         )
   })
 
-  it('has values of the operation table as replacements', () => {
+  it('the 2.4.x mapping has values of the operation table as replacements', () => {
     for (const { operations } of legacyRows)
       for (const each of operations) assert.ok(allOperations.includes(each as never), each.id)
   })
 
-  it('says of every row what to do', () => {
+  it('the 2.4.x mapping says of every row what to do', () => {
     for (const row of legacyRows) {
       assert.ok(row.advice.length > 10)
       if (row.fate === 'replaced') assert.ok(row.operations.length > 0)
@@ -112,42 +90,42 @@ describe('the mapping', () => {
     assert.equal(new Set(legacyRows.map(documentationOf)).size, legacyRows.length)
   })
 
-  it('has an anchor in docs/legacy.md for every row', () => {
+  it('docs/legacy.md has an anchor for every row of the 2.4.x mapping', () => {
     const page = legacyPage()
     for (const { anchor } of legacyRows) assert.equal(page.split(`<a id="${anchor}"></a>`).length, 2, anchor)
   })
 })
 
-describe('finding a call', () => {
+describe('finding a legacy call', () => {
   const pathOf = (method: string | undefined, place: string): string | undefined => {
     const found = findCall(method, place)
     return found && `${found.call.method} ${found.call.path}`
   }
 
-  it('prefers the path without parameters', () => {
+  it('finding a legacy call prefers the path without parameters', () => {
     assert.equal(pathOf('GET', '/resources/vm/list/all'), 'GET /resources/vm/list/all')
     assert.equal(pathOf('GET', '/resources/vm/list/ada@example.com'), 'GET /resources/vm/list/{user}')
     assert.equal(pathOf('POST', '/users/groups/$ungrouped'), 'POST /users/groups/$ungrouped')
   })
 
-  it('tells methods apart where the path has several, and needs none where it has one', () => {
+  it('finding a legacy call tells methods apart where the path has several, and needs none where it has one', () => {
     assert.equal(pathOf('DELETE', '/resources/node/tag/ios'), 'DELETE /resources/node/tag/{tag}')
     assert.equal(pathOf(undefined, '/resources/node/tag/ios'), undefined)
     assert.equal(pathOf(undefined, '/resources/vm/deploy'), 'POST /resources/vm/deploy')
   })
 
-  it('takes parts that are not known', () => {
+  it('finding a legacy call takes parts that are not known', () => {
     assert.equal(callsAt(`/resources/vm/exec/${unknownPart}`).length, 5)
     assert.equal(findCall('POST', `/resources/vm/exec/${unknownPart}`)?.row.operations[0]?.id, 'execVm')
     assert.equal(pathOf('GET', `/resources/vm/status/${unknownPart}`), 'GET /resources/vm/status/{vm}')
   })
 
-  it('does not find what is not there', () => {
+  it('finding a legacy call does not find what is not there', () => {
     for (const place of ['/resources/vm', '/resources/vm/list.txt', '/api/v1/token', '/', '/resources/vm/list/a/b'])
       assert.equal(findCall('GET', place), undefined, place)
   })
 
-  it('knows a query and a trailing slash', () => {
+  it('finding a legacy call knows a query and a trailing slash', () => {
     assert.equal(findCall('GET', '/version/?all=true')?.row.anchor, 'get-health-check')
     assert.equal(pathOf('POST', '/logs/query?limit=5'), 'POST /logs/query')
   })

@@ -1,4 +1,4 @@
-// The mapping of the 2.4.x API to this one: one row per line of section 4.3 of the founding document, grouped as there.
+// The mapping of the 2.4.x API to this one: one row per line of docs/spec.md R50, grouped as there.
 // Gateway, docs/legacy.md, `svc3 migrate map` and `svc3 migrate scan` all read these rows; a test holds them to the text.
 import { operations } from '../api/index.ts'
 import { anchorOf, type Group, type LegacyCall, type LegacyMethod, type LegacyRow, type Replacement } from './row.ts'

@@ -5,8 +5,8 @@ import { groups, type LegacyRow } from './row.ts'
 
 const intro = `# The legacy 2.4.x API
 
-Made from the rows in \`src/legacy/map.ts\` by \`npm run generate\`; one row for each line of section 4.3 of the founding
-document. \`svc3 migrate map\` prints the same.
+Made from the rows in \`src/legacy/map.ts\` by \`npm run generate\`; one row for each line of
+[spec.md](spec.md) R50. \`svc3 migrate map\` prints the same.
 
 Automation that was written for 2.4.x has three helpers:
 
@@ -59,7 +59,7 @@ const notes = `
 
 - \`POST /token\` answers with a token where the built-in identity provider is in use, by its rules against guessing; otherwise
   410. The token lasts an hour, as every user's does.
-- \`GET /resources/iso/list-remote\` is mapped to \`remoteimages\` by the founding document. The gateway answers with both: \`images\`
+- \`GET /resources/iso/list-remote\` is mapped to \`remoteimages\` by [spec.md](spec.md) R50. The gateway answers with both: \`images\`
   as written, \`isos\` from \`remoteisos\`.
 - \`orka_vm_name\` has at most 38 characters, as in 2.4.x. A VM has as many vCPUs as cores: where
   \`vcpu_count\` differs from \`orka_cpu_core\`, the cores win, and \`vcpu_count\` counts only where they are not named.

@@ -1,4 +1,4 @@
-// What a row of the mapping is: one line of section 4.3 of the founding document, with values of the operation table as
+// What a row of the mapping is: one line of docs/spec.md R50, with values of the operation table as
 // its replacements.
 import type { Operation } from '../api/operation.ts'
 
@@ -34,15 +34,15 @@ export interface LegacyRow {
   readonly anchor: string
   readonly calls: readonly LegacyCall[]
   readonly fate: Fate
-  /** As the document names them. */
+  /** As docs/spec.md R50 names them. */
   readonly operations: readonly Replacement[]
   /** Lines of the command line that do it. */
   readonly commands: readonly string[]
-  /** What to do instead, in the document's sense. */
+  /** What to do instead, in the sense of docs/spec.md R50. */
   readonly advice: string
   /** Bodies for the replacements that tell more than their own examples, in the order of `operations`. */
   readonly bodies: readonly unknown[]
-  /** The document removes it, the gateway answers it all the same: why. */
+  /** docs/spec.md R50 removes it, the gateway answers it all the same: why. */
   readonly kept: string | undefined
 }
 

@@ -1,4 +1,4 @@
-// What images and ISOs may be called (founding document 2.2), with their extension. Names are keys of records: paths are
+// What images and ISOs may be called (docs/spec.md R22), with their extension. Names are keys of records: paths are
 // made of digests, never of these.
 
 export const imageNameRule = 'at most 63 lowercase letters, digits, dashes and periods, not beginning with a period'

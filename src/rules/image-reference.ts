@@ -1,4 +1,4 @@
-// References to images in OCI registries (founding document 4.2, `vm push`): `<registry_host>/<repository>/<image>[:TAG]`,
+// References to images in OCI registries (docs/spec.md R36): `<registry_host>/<repository>/<image>[:TAG]`,
 // for pulls also `@sha256:…`; and which stored credentials belong to one. Pure.
 import { dockerHubHosts, parseRegistryServer } from './registry-server.ts'
 

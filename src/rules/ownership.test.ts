@@ -1,4 +1,4 @@
-// Ownership: the table of section 4, and namespaces that refuse VMs.
+// Ownership: who may delete what (docs/spec.md R14), and namespaces that refuse VMs.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { mayDelete, takesVms } from './ownership.ts'

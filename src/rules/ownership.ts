@@ -1,4 +1,4 @@
-// Who may delete what somebody made (wire contract, section 4): developers their own, administrators everything.
+// Who may delete what somebody made (docs/spec.md R14): developers their own, administrators everything.
 import type { Role } from './permissions.ts'
 
 export const mayDelete = (role: Role, caller: string, owner: string): boolean =>

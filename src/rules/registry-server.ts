@@ -1,4 +1,4 @@
-// What a registry address may be (founding document 2.1): `<scheme>://<hostname>[:<port>]`, and its one normal form,
+// What a registry address may be (docs/spec.md R15): `<scheme>://<hostname>[:<port>]`, and its one normal form,
 // so that `https://GHCR.io` and `https://ghcr.io:443` are one registry.
 
 export type RegistryServer =

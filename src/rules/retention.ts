@@ -3,7 +3,7 @@
 const keptSeconds = {
   /** The first answer to a request with an Idempotency-Key. */
   answer: 24 * 3_600,
-  /** Founding document 4.2: the status of a push job can be seen for an hour after its end. */
+  /** The status of a push job can be seen for an hour after its end (docs/spec.md R40). */
   pushJob: 3_600,
   /** An upload that was cut off, after its last byte. */
   upload: 24 * 3_600,

@@ -1,4 +1,4 @@
-// Amounts of memory and disk as the wire contract writes them.
+// Amounts of memory and disk as the API writes them (docs/spec.md R48).
 
 /** `4.80Gi`, as records of VMs have it. */
 export const gibibytes = (mebibytes: number): string => `${(mebibytes / 1_024).toFixed(2)}Gi`

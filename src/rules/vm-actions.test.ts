@@ -1,4 +1,4 @@
-// Every action in every state on both architectures: the table of the founding document, section 3.
+// Every action in every state on both architectures: docs/spec.md R30 and R31.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { powerStates } from '../api/vms/vms.ts'

@@ -1,4 +1,4 @@
-// What may happen to a VM in which state: one row an action (founding document, sections 3 and 4.2). The server enforces
+// What may happen to a VM in which state: one row an action (docs/spec.md R26–R41). The server enforces
 // it, and the command line and the console show the same words.
 import { ApiError } from '../api/errors.ts'
 import type { Architecture } from '../api/records.ts'
@@ -9,9 +9,9 @@ export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'res
 export type WantedPower = 'running' | 'stopped' | 'suspended'
 
 interface Row {
-  /** Power operations and revert are for Intel-based VMs only (3, 4.2). */
+  /** Power operations and revert are for Intel-based VMs only (docs/spec.md R31). */
   readonly intelOnly: boolean
-  /** Push is for Apple silicon-based VMs only (4.2). */
+  /** Push is for Apple silicon-based VMs only (docs/spec.md R35). */
   readonly appleOnly?: true
   readonly from: readonly PowerState[]
   readonly to: WantedPower

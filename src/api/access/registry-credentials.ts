@@ -1,4 +1,4 @@
-// Registry credentials on the wire (founding document 2.1 and 4.1). No shape here can carry a password outwards.
+// Registry credentials on the wire (docs/spec.md R15–R20). No shape here can carry a password outwards.
 import * as t from 'typebox'
 import { Status } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'

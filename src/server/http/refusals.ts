@@ -105,7 +105,7 @@ export function refusalOf(error: unknown, more: readonly Cause[] = []): ApiError
 
 type Violation = NonNullable<FastifyError['validation']>[number]
 
-/** A missing field or a wrong type makes it a bad request; a value out of bounds, an invalid one (wire contract). */
+/** A missing field or a wrong type makes it a bad request; a value out of bounds, an invalid one (docs/spec.md R47). */
 const unreadable = new Set(['type', 'required', 'enum', 'const', 'anyOf', 'oneOf'])
 
 function validationRefusal(violations: readonly Violation[], part: string, more: readonly Cause[]): ApiError {

@@ -168,7 +168,7 @@ export function imageCalls({ collections }: Services): LegacyHandlers {
     'POST /resources/image/upload': upload(uploadImage),
     'GET /resources/image/download/{image}': download,
     'GET /resources/iso/list': listAllIsos,
-    // The document maps it to the remote images; who asks for ISOs wants those.
+    // docs/spec.md R50 maps it to the remote images; who asks for ISOs wants those.
     'GET /resources/iso/list-remote': async (context) => ({
       isos: await namesOf(context, listRemoteIsos),
       images: await namesOf(context, listRemoteImages),

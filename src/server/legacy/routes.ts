@@ -146,7 +146,7 @@ export function serveLegacy(app: FastifyInstance, services: Services, table: Han
   })
 }
 
-/** Two rows of the document may differ in a query alone. */
+/** Two rows of docs/spec.md R50 may differ in a query alone. */
 const isFirstAtItsRoute = (found: Found, index: number, all: readonly Found[]): boolean =>
   all.findIndex(({ call }) => call.method === found.call.method && routeOf(call.path) === routeOf(found.call.path)) ===
   index

@@ -183,7 +183,7 @@ export interface NamedImage {
   readonly record: ImageRecord | undefined
 }
 
-/** Images of registries are for arm64 (founding document 4.2); whether there is one, the registry is asked later. */
+/** Images of registries are for arm64 (docs/spec.md R35); whether there is one, the registry is asked later. */
 export function findImage(images: Services['collections']['images'], name: string): NamedImage {
   if (isImageReference(name)) return { name: referenceOf(name, 'pull').text, architecture: 'arm64', record: undefined }
   const record = images.get('', name)?.value

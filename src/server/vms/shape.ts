@@ -1,5 +1,5 @@
 // From what a client sent to a whole shape: defaults, a configuration's values, overrides, and what can never be right.
-// Zero and false mean "not set" where clients of the original always send them (wire contract, section 1).
+// Zero and false mean "not set" where clients of the original always send them (docs/spec.md R46).
 import type { Cause } from '../../api/errors.ts'
 import { type Architecture, randomSerial, schedulers } from '../../api/records.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'

@@ -7,7 +7,7 @@ import type { Entry } from '../../store/store.ts'
 
 type Power = Vm['powerState']
 
-/** Founding document 2.4: a stopped or suspended VM lists as Running. */
+/** A stopped or suspended VM lists as Running (docs/spec.md R33). */
 const statuses: Readonly<Record<Power, Vm['status']>> = {
   pending: 'Pending',
   starting: 'Pending',

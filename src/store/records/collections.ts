@@ -74,7 +74,7 @@ export interface EventRecord {
   readonly heldBy?: string
 }
 
-/** One key per registry and namespace: the store itself keeps it at one set (founding document 2.1, rule 1). */
+/** One key per registry and namespace: the store itself keeps it at one set (docs/spec.md R17). */
 export interface RegistryCredentialRecord {
   readonly server: string
   readonly username: string

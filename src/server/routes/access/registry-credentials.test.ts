@@ -1,4 +1,4 @@
-// Registry credentials through the API: the rules of founding document 2.1, 4.1 and 7, and that no password comes out.
+// Registry credentials through the API: docs/spec.md R15–R20, and that no password comes out.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { credentialsPath as path, startService, type TestService } from '../../../../test/support/rigs/service.ts'

@@ -1,4 +1,4 @@
-// Registry credentials: intent in, sealed record out (founding document 2.1, 4.1, 7). A password goes one way only.
+// Registry credentials: intent in, sealed record out (docs/spec.md R15–R20). A password goes one way only.
 
 import type * as api from '../../../api/access/registry-credentials.ts'
 import type { RegistryCredential, RegistryCredentialInput } from '../../../api/access/registry-credentials.ts'

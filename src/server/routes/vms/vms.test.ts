@@ -342,7 +342,7 @@ describe('placement', () => {
 })
 
 describe('power operations', () => {
-  it('walk the table of the founding document, and list as Running throughout', async () => {
+  it('power operations walk the table of docs/spec.md R30, and the VM lists as Running throughout', async () => {
     await node()
     await deploy({ name: 'demo' })
     const steps = [
