@@ -1,25 +1,24 @@
 // Every watch of the page over one WebSocket: browsers allow six connections to a server over all tabs, and a page has
-// more lists than that. To the client it is a transport: each watch reads lines, as it would over HTTP.
+// more lists than that. To the client it is a transport; a message is parsed once, and its events go on as objects.
+import { isObject, parseJson } from '../../src/client/answer.ts'
 import { ConnectionError, type Transport, type TransportResponse } from '../../src/client/transport.ts'
-import { connectionLost, connectionOpened } from './connection.ts'
-import { serviceUrl, socketUrl } from './places.ts'
-import { lookAgain } from './session.ts'
-import { askFor, framesOf, giveUp } from './watch-frames.ts'
 
 const watchPath = '/api/v1/watch'
-const encoder = new TextEncoder()
 
-const lost = (): ConnectionError =>
-  new ConnectionError('lost', serviceUrl, 'the connection was lost', 'the page goes on by itself when it is back')
+interface Options {
+  readonly serviceUrl: string
+  readonly onOpen: () => void
+  readonly onClose: () => void
+}
 
-/** Lines of one watch, from the socket to whoever reads. */
-class Lines {
-  #lines: string[] = []
+/** Events of one watch, from the socket to whoever reads. */
+class EventQueue {
+  #events: unknown[] = []
   #end: Error | 'done' | undefined
   #wake: (() => void) | undefined
 
-  push(line: string): void {
-    this.#lines.push(line)
+  push(event: unknown): void {
+    this.#events.push(event)
     this.#wake?.()
   }
 
@@ -28,46 +27,53 @@ class Lines {
     this.#wake?.()
   }
 
-  async *read(): AsyncGenerator<Uint8Array> {
-    for (;;) {
-      const lines = this.#lines
-      this.#lines = []
-      if (lines.length > 0) yield encoder.encode(lines.join(''))
-      else if (this.#end === 'done') return
-      else if (this.#end) throw this.#end
-      else await new Promise<void>((resolve) => (this.#wake = resolve))
+  async *read(onStop: () => void): AsyncGenerator<unknown> {
+    try {
+      for (;;) {
+        const events = this.#events
+        this.#events = []
+        if (events.length > 0) yield* events
+        else if (this.#end === 'done') return
+        else if (this.#end) throw this.#end
+        else await new Promise<void>((resolve) => (this.#wake = resolve))
+      }
+    } finally {
+      onStop()
     }
   }
 }
 
 /** Watches go through the socket, everything else through `others`. */
-export function watchingTransport(others: Transport): Transport {
-  const open = new Map<number, Lines>()
+export function watchingTransport({ serviceUrl, onOpen, onClose }: Options, others: Transport): Transport {
+  const watches = new Map<number, EventQueue>()
   let count = 0
   let connection: Promise<WebSocket> | undefined
 
+  const lost = (): ConnectionError =>
+    new ConnectionError('lost', serviceUrl, 'the connection was lost', 'the page goes on by itself when it is back')
+
   const connect = (): Promise<WebSocket> => {
-    const socket = new WebSocket(socketUrl(watchPath))
+    const socket = new WebSocket(serviceUrl.replace(/^http/, 'ws') + watchPath)
+    // A message has one event or an array of them. What is neither is left out.
     socket.addEventListener('message', ({ data }) => {
-      for (const { watch, line, isLast } of framesOf(String(data))) {
-        const lines = open.get(watch)
-        lines?.push(line)
-        if (isLast) lines?.end('done')
+      for (const event of [parseJson(String(data))].flat()) {
+        if (!isObject(event) || typeof event.watch !== 'number') continue
+        const queue = watches.get(event.watch)
+        queue?.push(event)
+        if (event.type === 'ERROR') queue?.end('done')
       }
     })
     return new Promise((resolve, reject) => {
       socket.addEventListener('open', () => {
-        connectionOpened()
+        onOpen()
         resolve(socket)
       })
       socket.addEventListener('close', () => {
         connection = undefined
-        connectionLost()
-        // Perhaps it was the session that ended.
-        void lookAgain()
+        onClose()
         reject(lost())
-        for (const lines of open.values()) lines.end(lost())
-        open.clear()
+        for (const queue of watches.values()) queue.end(lost())
+        watches.clear()
       })
     })
   }
@@ -77,17 +83,18 @@ export function watchingTransport(others: Transport): Transport {
     const socket = await connection
     signal.throwIfAborted()
     const id = ++count
-    const lines = new Lines()
-    open.set(id, lines)
+    const queue = new EventQueue()
+    watches.set(id, queue)
     const stop = (): void => {
       signal.removeEventListener('abort', stop)
-      lines.end('done')
-      if (!open.delete(id)) return
-      if (socket.readyState === WebSocket.OPEN) socket.send(giveUp(id))
+      queue.end('done')
+      if (watches.delete(id) && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ unwatch: id }))
     }
     signal.addEventListener('abort', stop)
-    socket.send(askFor(id, url.slice(serviceUrl.length)))
-    return { status: 200, header: () => undefined, body: untilRead(lines, stop), text: async () => '' }
+    const { pathname, searchParams } = new URL(url.slice(serviceUrl.length), 'http://service')
+    searchParams.delete('watch')
+    socket.send(JSON.stringify({ watch: id, path: pathname, query: Object.fromEntries(searchParams) }))
+    return { status: 200, header: () => undefined, events: queue.read(stop), body: nothing(), text: async () => '' }
   }
 
   return (request) =>
@@ -96,10 +103,4 @@ export function watchingTransport(others: Transport): Transport {
       : others(request)
 }
 
-async function* untilRead(lines: Lines, stop: () => void): AsyncGenerator<Uint8Array> {
-  try {
-    yield* lines.read()
-  } finally {
-    stop()
-  }
-}
+async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -25,6 +25,8 @@ export interface TransportResponse {
   header(name: string): string | undefined
   /** MUST throw when the answer ends before its end. Stopping the iteration early MUST free the connection. */
   readonly body: AsyncIterable<Uint8Array>
+  /** In place of `body`, of a watch: its events, where the transport has parsed them already. */
+  readonly events?: AsyncIterable<unknown>
   /** In place of `body`: all of it. MUST throw `tooLong` rather than hold more than `maxBytes`. */
   text(maxBytes: number): Promise<string>
 }

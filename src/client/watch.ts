@@ -40,8 +40,8 @@ export async function* watch<O extends ListOperation>(
     let failure: unknown
     try {
       const response = await client.open(operation, requestFor(input, resourceVersion, signal))
-      for await (const line of linesOf(response, client.baseUrl)) {
-        const event = eventOf<ItemOf<O>>(line, client.baseUrl)
+      for await (const value of response.events ?? parsedLines(response, client.baseUrl)) {
+        const event = eventOf<ItemOf<O>>(value, client.baseUrl)
         isCaughtUp ||= event.type === 'BOOKMARK'
         if (isCaughtUp) resourceVersion = versionOf(event) ?? resourceVersion
         if (isCaughtUp && resourceVersion !== undefined) client.saw(resourceVersion)
@@ -79,7 +79,7 @@ function delayMs(failure: unknown, attempt: number, retry: RetryPolicy): number 
 const endless = (address: string): ConnectionError =>
   new ConnectionError('lost', address, `${address} ends every watch at once`, 'look into the log of the service')
 
-async function* linesOf(response: TransportResponse, address: string): AsyncGenerator<string> {
+async function* parsedLines(response: TransportResponse, address: string): AsyncGenerator<unknown> {
   const decoder = new TextDecoder()
   let rest = ''
   for await (const chunk of response.body) {
@@ -88,13 +88,12 @@ async function* linesOf(response: TransportResponse, address: string): AsyncGene
     if (rest.length > maxLineBytes) {
       throw new ConnectionError('unusable', address, `${address} sent a line without end`, 'is this the right address?')
     }
-    for (const line of parts) if (line.trim() !== '') yield line
+    for (const line of parts) if (line.trim() !== '') yield parseJson(line)
   }
   // What follows the last newline was cut off: it comes again with the next connection.
 }
 
-function eventOf<T>(line: string, address: string): WatchEvent<T> {
-  const event = parseJson(line)
+function eventOf<T>(event: unknown, address: string): WatchEvent<T> {
   if (!isObject(event) || typeof event.type !== 'string' || !isObject(event.object)) {
     throw new ConnectionError('unusable', address, `${address} sent something that is not a change`, somethingElse)
   }
