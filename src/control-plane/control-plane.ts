@@ -46,7 +46,7 @@ import { Uploads } from '../server/transfer/uploads.ts'
 import { Horizon } from '../store/horizon.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
-import { openCollections, viewsOf } from '../store/records/collections.ts'
+import { openCollections, sealedOf, viewsOf } from '../store/records/collections.ts'
 import { assertUsable } from '../store/store-state.ts'
 import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
@@ -111,7 +111,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const collections = cleanup.use(await openCollections(store))
 
   const keySource = takeKeySource(dataFolder, environment)
-  const secrets = new Secrets(await loadKeyring(keySource, sealedCount() === 0))
+  const secrets = new Secrets(
+    await loadKeyring(
+      keySource,
+      sealedOf(collections).every(({ view }) => view.size === 0),
+    ),
+  )
   await settleKeys()
   await ensureDefaultNamespace({ collections, clock })
   const placeOptions = { given: images, settings: settings.images, environment, dataFolder, log, clock }
@@ -297,22 +302,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
       sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
     })
-  }
-
-  function sealedCount(): number {
-    const { registryCredentials, signingKeys, issuerKeys, logins, certificates, vmSecrets, users, browserSessions } =
-      collections
-    const sealed = [
-      registryCredentials,
-      signingKeys,
-      issuerKeys,
-      logins,
-      certificates,
-      vmSecrets,
-      users,
-      browserSessions,
-    ]
-    return sealed.reduce((sum, each) => sum + each.list().length, 0)
   }
 
   function keyNotOpened(name: string, error: unknown): void {

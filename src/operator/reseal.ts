@@ -1,7 +1,7 @@
 // After a change of the master key: everything sealed goes under the active key, then the old keys are dropped.
 import { type Keyring, loadKeyring, onlyActive, saveKeyring, withNewKey } from '../auth/keyring.ts'
 import type { ResealReport, Secrets } from '../auth/secrets.ts'
-import type { Collections } from '../store/records/collections.ts'
+import { type Collections, sealedOf } from '../store/records/collections.ts'
 
 export interface Rotation extends ResealReport {
   readonly keyId: string
@@ -24,14 +24,8 @@ export async function resealAll(
   secrets: Secrets,
   keepRing?: (ring: Keyring) => Promise<void>,
 ): Promise<Rotation> {
-  const reports = [
-    await secrets.reseal(collections.registryCredentials),
-    await secrets.reseal(collections.signingKeys),
-    await secrets.reseal(collections.certificates),
-  ]
-  reports.push(await secrets.reseal(collections.issuerKeys), await secrets.reseal(collections.logins))
-  reports.push(await secrets.reseal(collections.vmSecrets), await secrets.reseal(collections.users))
-  reports.push(await secrets.reseal(collections.browserSessions))
+  const reports: ResealReport[] = []
+  for (const collection of sealedOf(collections)) reports.push(await secrets.reseal(collection))
   const resealed = reports.reduce((sum, report) => sum + report.resealed, 0)
   const refused = reports.flatMap((report) => report.refused)
   // An old key stays as long as a record might need it.

@@ -14,6 +14,11 @@ import type {
   UsedRecord,
 } from './server-records.ts'
 
+/** The secret of such a record is sealed and bound to its key and to all its other fields: see auth/secrets.ts. */
+export interface SealedRecord {
+  readonly sealed: string
+}
+
 export interface NamespaceRecord {
   readonly name: string
   readonly customPods: boolean
@@ -176,19 +181,19 @@ export interface BrowserSessionRecord {
 
 const kinds = {
   namespaces: kind<NamespaceRecord>('/namespaces/'),
-  registryCredentials: kind<RegistryCredentialRecord>('/registry-credentials/'),
-  signingKeys: kind<SigningKeyRecord>('/signing-keys/'),
+  registryCredentials: sealed<RegistryCredentialRecord>('/registry-credentials/'),
+  signingKeys: sealed<SigningKeyRecord>('/signing-keys/'),
   answers: kind<AnswerRecord>('/answers/'),
-  certificates: kind<CertificateRecord>('/certificates/'),
-  issuerKeys: kind<IssuerKeysRecord>('/issuer-keys/'),
-  logins: kind<LoginRecord>('/logins/'),
-  users: kind<UserRecord>('/users/'),
-  browserSessions: kind<BrowserSessionRecord>('/browser-sessions/'),
+  certificates: sealed<CertificateRecord>('/certificates/'),
+  issuerKeys: sealed<IssuerKeysRecord>('/issuer-keys/'),
+  logins: sealed<LoginRecord>('/logins/'),
+  users: sealed<UserRecord>('/users/'),
+  browserSessions: sealed<BrowserSessionRecord>('/browser-sessions/'),
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
   roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
   events: kind<EventRecord>('/events/', foldedEvents),
   vms: kind<VmRecord>('/vms/'),
-  vmSecrets: kind<VmSecretRecord>('/vm-secrets/'),
+  vmSecrets: sealed<VmSecretRecord>('/vm-secrets/'),
   vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
   nodes: kind<NodeRecord>('/nodes/'),
   images: kind<ImageRecord>('/images/'),
@@ -204,11 +209,12 @@ const kinds = {
   loginTries: kind<LoginTriesRecord>('/login-tries/'),
 }
 
-export type Collections = { readonly [Name in keyof typeof kinds]: ReturnType<(typeof kinds)[Name]> } & AsyncDisposable
+type Kinds = typeof kinds
+export type Collections = { readonly [Name in keyof Kinds]: ReturnType<Kinds[Name]['open']> } & AsyncDisposable
 
 /** Opens every collection and waits until each has read what is there. */
 export async function openCollections(store: Store, signal?: AbortSignal): Promise<Collections> {
-  const opened = Object.entries(kinds).map(([name, open]) => [name, open(store)] as const)
+  const opened = Object.entries(kinds).map(([name, { open }]) => [name, open(store)] as const)
   await Promise.all(opened.map(([, collection]) => collection.view.synced(signal)))
   const close = async (): Promise<void> => {
     await Promise.all(opened.map(([, collection]) => collection.view.close()))
@@ -223,9 +229,25 @@ export async function openCollections(store: Store, signal?: AbortSignal): Promi
 export const viewsOf = (collections: Collections): readonly View<unknown>[] =>
   Object.keys(kinds).map((name) => collections[name as keyof typeof kinds].view as View<unknown>)
 
-function kind<T>(prefix: string, through: (store: Store) => KindStore = (store) => store) {
-  return (store: Store): Collection<T> => {
-    const own = through(store)
-    return new Collection(own, new View<T>(own, prefix), prefix)
-  }
+/** For whoever counts or rewrites all that is sealed. */
+export const sealedOf = (collections: Collections): readonly Collection<SealedRecord>[] =>
+  Object.entries(kinds).flatMap(([name, { isSealed }]) =>
+    isSealed ? (collections[name as keyof Kinds] as unknown as Collection<SealedRecord>) : [],
+  )
+
+/** A kind without secrets: with records that have a sealed field it does not compile. */
+function kind<T>(
+  prefix: T extends SealedRecord ? never : string,
+  through: (store: Store) => KindStore = (store) => store,
+) {
+  return { isSealed: false, open: (store: Store) => opened<T>(through(store), prefix) }
+}
+
+/** A kind whose records hold a secret, in the field `sealed`. */
+function sealed<T extends SealedRecord>(prefix: string) {
+  return { isSealed: true, open: (store: Store) => opened<T>(store, prefix) }
+}
+
+function opened<T>(store: KindStore, prefix: string): Collection<T> {
+  return new Collection(store, new View<T>(store, prefix), prefix)
 }
