@@ -1,12 +1,8 @@
 // Records with a sealed secret: sealed as they are written, opened where they are used, sealed again after a rotation.
 import type { Collection } from '../store/collection.ts'
-import { isFault } from '../store/store.ts'
+import type { SealedRecord } from '../store/records/collections.ts'
 import type { Keyring } from './keyring.ts'
-import { SealError, type Sealed, seal, sealedWith, unseal } from './seal.ts'
-
-export interface WithSecret {
-  readonly sealed: Sealed
-}
+import { SealError, seal, sealedWith, unseal } from './seal.ts'
 
 export interface ResealReport {
   readonly resealed: number
@@ -14,7 +10,7 @@ export interface ResealReport {
   readonly refused: readonly { readonly key: string; readonly problem: string }[]
 }
 
-type Protect = <F extends object>(key: string, fields: F, secret: string) => F & WithSecret
+type Protect = <F extends object>(key: string, fields: F, secret: string) => F & SealedRecord
 
 /** So many records are sealed anew at once: they share the store's commits. */
 const atOnce = 32
@@ -55,13 +51,13 @@ export class Secrets {
   }
 
   /** Throws SealError when the record was moved or altered. */
-  open(key: string, record: WithSecret): string {
+  open(key: string, record: SealedRecord): string {
     const { sealed, ...fields } = record
     return unseal(this.#ring, sealed, { key, fields })
   }
 
   /** Opens every record of a collection, and seals those under the active key that are under another one. */
-  async reseal<T extends WithSecret>(collection: Collection<T>): Promise<ResealReport> {
+  async reseal<T extends SealedRecord>(collection: Collection<T>): Promise<ResealReport> {
     let resealed = 0
     const refused: { key: string; problem: string }[] = []
     const keys = collection.list().map(({ key }) => key)
@@ -80,20 +76,17 @@ export class Secrets {
   }
 
   /** Whether it had to be sealed anew. */
-  async #resealOne<T extends WithSecret>(collection: Collection<T>, key: string): Promise<boolean> {
-    for (;;) {
-      const entry = collection.at(key)
-      if (!entry) return false
-      const secret = this.open(key, entry.value)
-      if (sealedWith(entry.value.sealed) === this.#ring.active.id) return false
-      const { sealed: _, ...fields } = entry.value
-      try {
-        await this.sealing((protect) => collection.update(entry, protect(key, fields, secret) as unknown as T))
-        return true
-      } catch (error) {
-        // Changed or removed meanwhile: look again.
-        if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
-      }
-    }
+  async #resealOne<T extends SealedRecord>(collection: Collection<T>, key: string): Promise<boolean> {
+    let isStale = false
+    await this.sealing((protect) =>
+      collection.change(key, (record) => {
+        const secret = record && this.open(key, record)
+        isStale = record !== undefined && sealedWith(record.sealed) !== this.#ring.active.id
+        if (!record || secret === undefined || !isStale) return undefined
+        const { sealed: _, ...fields } = record
+        return protect(key, fields, secret) as unknown as T
+      }),
+    )
+    return isStale
   }
 }

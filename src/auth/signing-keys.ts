@@ -83,19 +83,14 @@ export async function loadSigningKeys(
     const write = secrets.sealing((protect) =>
       collection.update(entry, protect(entry.key, { ...fields, tokensUntil }, key.pem)),
     )
-    // Another server was quicker, or the key is gone: whoever asked looks again.
+    // Another server was quicker, perhaps with a later end, or the key is gone: whoever asked decides anew.
     await write.catch(ignoreLost)
   }
 
   const replaceRoot = async (): Promise<void> => {
     const fields = { ...firstFields(clock), use: 'derive' } as const
-    for (let isDone = false; !isDone; ) {
-      const entry = collection.get('', deriveName)
-      if (!entry) return
-      const write = secrets.sealing((protect) => collection.update(entry, protect(entry.key, fields, newPem())))
-      // Changed meanwhile, as by a new master key: look again.
-      isDone = (await write.catch(ignoreLost)) !== undefined
-    }
+    const key = collection.key('', deriveName)
+    await secrets.sealing((protect) => collection.change(key, (record) => record && protect(key, fields, newPem())))
   }
 
   const derive = (purpose: string): Buffer => {

@@ -1,14 +1,18 @@
 // One kind of record: typed reads from memory, typed writes to the store. A writer sees its own writes, because every
-// write waits until the view has applied it; and one that lost sees what won, so that looking again helps.
+// write waits until the view has applied it; and one that lost sees what won, so that a retry helps.
 import { assertExpected } from './expectation.ts'
-import { compareRevs, type Entry, type Json, type Rev, type Store, StoreError, type StoreFault } from './store.ts'
+import { compareRevs, type Entry, isFault, type Json, type Rev, type Store, StoreError } from './store.ts'
 import type { View } from './view.ts'
 
 /** A view that does not follow is a fault; whoever waits for it is told. */
 const patienceMs = 10_000
 /** What somebody else wrote comes within milliseconds; whoever lost is not held up for longer than this. */
 const lostMs = 1_000
-const lostFaults: ReadonlySet<StoreFault> = new Set(['AlreadyExists', 'Conflict', 'NotFound'])
+const isLost = (error: unknown): boolean =>
+  isFault(error, 'AlreadyExists') || isFault(error, 'Conflict') || isFault(error, 'NotFound')
+
+export type Current<T> = [value: T | undefined, entry: Entry<T> | undefined]
+type Next<T> = (...current: Current<T>) => T | null | undefined | Promise<T | null | undefined>
 
 /** What the records of one kind need of a store. */
 export type KindStore = Pick<Store, 'list' | 'watch' | 'create' | 'update' | 'delete'>
@@ -48,8 +52,11 @@ export class Collection<T> {
     return this.#store.watch(scope === '' ? this.prefix : `${this.prefix}${encodeURIComponent(scope)}/`, after, signal)
   }
 
-  async create(scope: string, name: string, value: T): Promise<Entry<T>> {
-    const key = this.key(scope, name)
+  create(scope: string, name: string, value: T): Promise<Entry<T>> {
+    return this.#create(this.key(scope, name), value)
+  }
+
+  async #create(key: string, value: T): Promise<Entry<T>> {
     try {
       const created = await this.#store.create(key, value as Json)
       if (!this.#has(created.rev)) await this.#reached(created.rev)
@@ -81,10 +88,31 @@ export class Collection<T> {
     }
   }
 
-  /** Somebody else was quicker, perhaps on another server: until that is seen here, looking again would be in vain. */
+  /**
+   * Read, apply, compare-and-set; reloaded and retried when somebody else wrote first. `next` gets what is there (nothing:
+   * undefined) and returns what shall be there. Null deletes it; undefined, or the very value, leaves it as it is. It may
+   * be called several times; what it throws ends the change. Returns what is there in the end.
+   */
+  change(key: string, next: (...current: Current<T>) => T): Promise<Entry<T>>
+  change(key: string, next: Next<T>): Promise<Entry<T> | undefined>
+  async change(key: string, next: Next<T>): Promise<Entry<T> | undefined> {
+    for (;;) {
+      const entry = this.at(key)
+      const value = await next(entry?.value, entry)
+      if (value === undefined || value === entry?.value || (value === null && !entry)) return entry
+      try {
+        if (value !== null) return await (entry ? this.update(entry, value) : this.#create(key, value))
+        if (entry) await this.delete(entry)
+        return undefined
+      } catch (error) {
+        if (!isLost(error)) throw error
+      }
+    }
+  }
+
+  /** Somebody else was quicker, perhaps on another server: until that is seen here, a retry would be in vain. */
   async #lost(error: unknown, isSeen: () => boolean): Promise<never> {
-    const isLost = error instanceof StoreError && lostFaults.has(error.fault)
-    if (isLost && !isSeen())
+    if (isLost(error) && !isSeen())
       await new Promise<void>((resolve) => {
         const done = (): void => {
           clearTimeout(timer)

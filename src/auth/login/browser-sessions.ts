@@ -228,6 +228,6 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
 
   /** It is gone when this returns, also where a renewal writes it at the same time. */
   async function remove(key: string): Promise<void> {
-    for (let entry = sessions.at(key); entry; entry = sessions.at(key)) await sessions.delete(entry).catch(ignoreLost)
+    await sessions.change(key, () => null)
   }
 }

@@ -59,7 +59,7 @@ export function createLoginAdapter(model: string, storage: LoginStorage): Adapte
     name: string,
     payload: AdapterPayload,
     expiresAt: string,
-    put: (record: LoginRecord) => Promise<T>,
+    put: (seal: () => LoginRecord) => Promise<T>,
   ): Promise<T> => {
     const other = payload[otherIds[model as keyof typeof otherIds]]
     const fields = {
@@ -68,7 +68,7 @@ export function createLoginAdapter(model: string, storage: LoginStorage): Adapte
       ...(payload.grantId && { grant: keys.hide('grant', payload.grantId) }),
       ...(typeof other === 'string' && { other: keys.hide('other', other) }),
     }
-    return secrets.sealing((protect) => put(protect(logins.key(model, name), fields, JSON.stringify(payload))))
+    return secrets.sealing((protect) => put(() => protect(logins.key(model, name), fields, JSON.stringify(payload))))
   }
 
   const findOther = (id: string): AdapterPayload | undefined => {
@@ -84,20 +84,12 @@ export function createLoginAdapter(model: string, storage: LoginStorage): Adapte
     async upsert(id, payload, expiresIn) {
       const name = nameOf(id)
       const expiresAt = timestamp(new Date(clock.now().getTime() + (expiresIn ?? 3_600) * 1_000))
-      for (;;) {
-        const entry = logins.get(model, name)
-        if (!entry) checkRoom(model, logins, storage.maxPending ?? maxPending)
-        try {
-          await write(name, payload, expiresAt, (record) =>
-            entry ? logins.update(entry, record) : logins.create(model, name, record),
-          )
-          return
-        } catch (error) {
-          // Changed meanwhile: look again.
-          if (!['AlreadyExists', 'Conflict', 'NotFound'].some((fault) => isFault(error, fault as 'Conflict')))
-            throw error
-        }
-      }
+      await write(name, payload, expiresAt, (seal) =>
+        logins.change(logins.key(model, name), (before) => {
+          if (!before) checkRoom(model, logins, storage.maxPending ?? maxPending)
+          return seal()
+        }),
+      )
     },
     find: async (id) => open(entryOf(id)),
     findByUid: async (uid) => findOther(uid),
@@ -108,7 +100,7 @@ export function createLoginAdapter(model: string, storage: LoginStorage): Adapte
       if (!entry || !payload || payload.consumed) throw usedAlready()
       const consumed = { ...payload, consumed: Math.floor(clock.now().getTime() / 1_000) }
       // Compare-and-set: of two that come at once, one gets it.
-      await write(nameOf(id), consumed, entry.value.expiresAt, (record) => logins.update(entry, record)).catch(
+      await write(nameOf(id), consumed, entry.value.expiresAt, (seal) => logins.update(entry, seal())).catch(
         (error: unknown) => {
           throw isFault(error, 'Conflict') || isFault(error, 'NotFound') ? usedAlready() : error
         },

@@ -4,7 +4,6 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import { networkOf } from '../../rules/addresses.ts'
 import type { Collection } from '../../store/collection.ts'
 import type { LoginTriesRecord } from '../../store/records/server-records.ts'
-import { ignoreLost, isFault } from '../../store/store.ts'
 import { forgetMs, free, type LoginThrottle, waitSecondsAfter } from './login-throttle.ts'
 
 export interface StoredThrottleOptions {
@@ -26,26 +25,12 @@ export function storedThrottle({ tries, hide, clock }: StoredThrottleOptions): L
     return Math.min(Math.max(0, Math.ceil(leftMs / 1_000)), waitSecondsAfter(Number.POSITIVE_INFINITY, 0))
   }
 
-  /** Looks again after every write that lost: tries that come at once are counted one after the other. */
-  const change = async (
-    id: string,
-    next: (wrong: number) => LoginTriesRecord | number | undefined,
-  ): Promise<number> => {
-    for (;;) {
-      const entry = tries.get('', id)
-      const isOld = entry === undefined || clock.now().getTime() - Date.parse(entry.value.at) >= forgetMs
-      const changed = next(isOld ? 0 : entry.value.wrong)
-      if (typeof changed === 'number') return changed
-      try {
-        if (!changed) {
-          if (entry) await tries.delete(entry)
-        } else if (entry) await tries.update(entry, changed)
-        else await tries.create('', id, changed)
-        return 0
-      } catch (error) {
-        if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
-      }
-    }
+  /** By compare-and-set: tries that come at once are counted one after the other. */
+  const change = async (id: string, next: (wrong: number) => LoginTriesRecord | null | undefined): Promise<void> => {
+    await tries.change(tries.key('', id), (record) => {
+      const isOld = record === undefined || clock.now().getTime() - Date.parse(record.at) >= forgetMs
+      return next(isOld ? 0 : record.wrong)
+    })
   }
 
   const recordOf = (wrong: number, waitSeconds: number): LoginTriesRecord => {
@@ -53,10 +38,15 @@ export function storedThrottle({ tries, hide, clock }: StoredThrottleOptions): L
     return { wrong, freeAt: timestamp(new Date(now.getTime() + waitSeconds * 1_000)), at: timestamp(now) }
   }
   /** What is left to wait; 0 when the try was counted, and may go on. */
-  const count = (id: string, freeTries: number): Promise<number> =>
-    change(id, (wrong) => waitOf(id) || recordOf(wrong + 1, waitSecondsAfter(wrong + 1, freeTries)))
-  const takeBack = (id: string): Promise<number> =>
-    change(id, (wrong) => (wrong > 1 ? recordOf(wrong - 1, 0) : undefined))
+  const count = async (id: string, freeTries: number): Promise<number> => {
+    let wait = 0
+    await change(id, (wrong) => {
+      wait = waitOf(id)
+      return wait > 0 ? undefined : recordOf(wrong + 1, waitSecondsAfter(wrong + 1, freeTries))
+    })
+    return wait
+  }
+  const takeBack = (id: string): Promise<void> => change(id, (wrong) => (wrong > 1 ? recordOf(wrong - 1, 0) : null))
 
   return {
     async begin(email, address) {
@@ -66,12 +56,12 @@ export function storedThrottle({ tries, hide, clock }: StoredThrottleOptions): L
       return (await count(ids[0], free.account)) || count(ids[1], free.address)
     },
     async right(email, address) {
-      await change(account(email), () => undefined)
+      await change(account(email), () => null)
       // Only this one try: one's own account must not buy guesses at others.
       await takeBack(from(address))
     },
-    unjudged: async (email) => void (await takeBack(account(email))),
+    unjudged: (email) => takeBack(account(email)),
     beginCode: (address) => count(code(address), free.code),
-    rightCode: async (address) => void (await takeBack(code(address))),
+    rightCode: (address) => takeBack(code(address)),
   }
 }

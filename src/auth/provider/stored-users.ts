@@ -5,7 +5,7 @@ import { type Clock, systemClock, timestamp } from '../../platform/clock.ts'
 import { userNameOf } from '../../rules/names.ts'
 import type { Collection } from '../../store/collection.ts'
 import type { UserRecord } from '../../store/records/collections.ts'
-import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
+import { type Entry, isFault } from '../../store/store.ts'
 import type { Secrets } from '../secrets.ts'
 import {
   accountIdOf,
@@ -89,36 +89,28 @@ export class StoredUsers implements UserDirectory {
   }
 
   async remove(email: string): Promise<LocalUser> {
-    return this.#change(email, (entry) => this.#collection.delete(entry))
+    return this.#change(email, () => null)
   }
 
   async reset(email: string, password: string): Promise<LocalUser> {
     checkPassword(password)
     const scrypt = await hashPassword(password)
-    return this.#change(email, (entry, user) =>
-      this.#secrets.sealing((protect) =>
-        this.#collection.update(entry, this.#record(protect, entry.key, { ...user, scrypt })),
-      ),
+    return this.#secrets.sealing((protect) =>
+      this.#change(email, (key, user) => this.#record(protect, key, { ...user, scrypt })),
     )
   }
 
-  async #change(
-    email: string,
-    write: (entry: Entry<UserRecord>, user: LocalUser) => Promise<unknown>,
-  ): Promise<LocalUser> {
+  /** Returns the user as it was. */
+  async #change(email: string, next: (key: string, user: LocalUser) => UserRecord | null): Promise<LocalUser> {
     const name = email.toLowerCase()
-    for (;;) {
-      const entry = this.#collection.get('', name)
-      const user = entry && this.#users.get(entry.key)?.user
-      if (!entry || !user) throw userNotFound(name)
-      try {
-        await write(entry, user)
-        return user
-      } catch (error) {
-        // Somebody else changed or removed them meanwhile: look again.
-        ignoreLost(error)
-      }
-    }
+    const key = this.#collection.key('', name)
+    let user: LocalUser | undefined
+    await this.#collection.change(key, (record) => {
+      user = record && this.#users.get(key)?.user
+      if (!user) throw userNotFound(name)
+      return next(key, user)
+    })
+    return user as unknown as LocalUser
   }
 
   #record(

@@ -10,7 +10,7 @@ import type { Operation } from '../../api/operation.ts'
 import { callerKey } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
-import { ignoreLost, isFault } from '../../store/store.ts'
+import { ignoreLost } from '../../store/store.ts'
 import type { Services } from '../services.ts'
 import { PartialUploads } from '../transfer/partial-uploads.ts'
 import { isExpecting } from '../transfer/request-timeout.ts'
@@ -45,22 +45,15 @@ export async function takePlace({ peers, collections, clock }: Services, upload:
   if (!peers) return
   const { uploadPlaces } = collections
   const record = { server: peers.servers.id, updatedAt: timestamp(clock.now()) }
-  for (;;) {
-    const entry = uploadPlaces.get('', upload)
-    if (entry && entry.value.server !== record.server && peers.servers.find(entry.value.server))
+  await uploadPlaces.change(uploadPlaces.key('', upload), (before) => {
+    if (before && before.server !== record.server && peers.servers.find(before.server))
       throw new ApiError('Conflict', `upload "${upload}" was begun on another server just now`, {
         kind: 'uploads',
         name: upload,
         hint: 'begin it again: it goes on there',
       })
-    try {
-      if (entry) await uploadPlaces.update(entry, record)
-      else await uploadPlaces.create('', upload, record)
-      return
-    } catch (error) {
-      if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
-    }
-  }
+    return record
+  })
 }
 
 export async function leavePlace({ peers, collections }: Services, upload: string): Promise<void> {

@@ -131,26 +131,19 @@ export class Servers {
 
   async #renew(): Promise<void> {
     const { servers } = this.#options.collections
-    if (!this.#own) return
-    let beganMs: number
-    for (;;) {
+    const own = this.#own
+    if (!own) return
+    let beganMs = this.#nowMs()
+    await servers.change(servers.key('', this.id), (record) => {
       beganMs = this.#nowMs()
-      const entry = servers.get('', this.id)
-      const isOurs = entry?.value.run === this.run
-      if (entry && !isOurs && this.#renewedMs !== Number.NEGATIVE_INFINITY)
+      const isOurs = record?.run === this.run
+      if (record && !isOurs && this.#renewedMs !== Number.NEGATIVE_INFINITY)
         this.#options.log.error('another process renews the record of this server: was its data folder copied?', {
           name: this.id,
-          address: entry.value.internalUrl,
+          address: record.internalUrl,
         })
-      const record = { ...this.#own, beat: isOurs ? entry.value.beat + 1 : 0 }
-      try {
-        if (entry) await servers.update(entry, record)
-        else await servers.create('', this.id, record)
-        break
-      } catch (error) {
-        if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
-      }
-    }
+      return { ...own, beat: isOurs ? record.beat + 1 : 0 }
+    })
     const nowMs = this.#nowMs()
     // Who could not write for so long did not hear of the others either: their time begins anew.
     if (nowMs - this.#renewedMs > this.#leaseMs) for (const key of this.#movedMs.keys()) this.#movedMs.set(key, nowMs)

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { ApiError, notFound } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
-import type { Collection } from '../../store/collection.ts'
+import type { Collection, Current } from '../../store/collection.ts'
 import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
 import type { Services } from '../services.ts'
 
@@ -36,7 +36,34 @@ export async function createInside<T>(
   record: T,
 ): Promise<Entry<T>> {
   checkNamespace(services, namespace)
-  const entry = await collection.create(namespace, name, record)
+  return keepInside(services, namespace, collection, await collection.create(namespace, name, record))
+}
+
+/** As `createInside`, for a record that may be there already: see `Collection.change`. */
+export async function changeInside<T, N extends T | undefined>(
+  services: Stored,
+  namespace: string,
+  collection: Collection<T>,
+  name: string,
+  next: (...current: Current<T>) => N,
+): Promise<Entry<T> | Extract<N, undefined>> {
+  let isNew = false
+  const entry = await collection.change(collection.key(namespace, name), (value, current) => {
+    const changed = next(value, current)
+    isNew = current === undefined && changed !== undefined
+    if (isNew) checkNamespace(services, namespace)
+    return changed
+  })
+  if (entry && isNew) await keepInside(services, namespace, collection, entry)
+  return entry as Entry<T> | Extract<N, undefined>
+}
+
+async function keepInside<T>(
+  services: Stored,
+  namespace: string,
+  collection: Collection<T>,
+  entry: Entry<T>,
+): Promise<Entry<T>> {
   try {
     checkNamespace(services, namespace)
     return entry
@@ -60,23 +87,16 @@ export async function beginEra(
   server?: string,
 ): Promise<void> {
   const { cluster } = collections
-  for (;;) {
-    const entry = cluster.get('', 'id')
+  await cluster.change(cluster.key('', 'id'), (record) => {
     const at = timestamp(clock.now())
-    const latest = entry?.value.eras?.at(-1)
+    const latest = record?.eras?.at(-1)
     const ageMs = clock.now().getTime() - Date.parse(latest?.at ?? '1970-01-01')
     // Another one, that starts at the same time, has: what nodes hear of it is heard in its era.
-    if (server !== undefined && latest?.server !== server && Math.abs(ageMs) < togetherMs) return
+    if (server !== undefined && latest?.server !== server && Math.abs(ageMs) < togetherMs) return undefined
     const era = { uid: randomUUID(), since: cluster.view.rev, ...(server !== undefined && { server, at }) }
-    const eras = [...(entry?.value.eras ?? []), era].slice(-keptEras)
-    try {
-      if (entry) await cluster.update(entry, { ...entry.value, eras })
-      else await cluster.create('', 'id', { uid: randomUUID(), createdAt: at, eras })
-      return
-    } catch (error) {
-      if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
-    }
-  }
+    const eras = [...(record?.eras ?? []), era].slice(-keptEras)
+    return { ...(record ?? { uid: randomUUID(), createdAt: at }), eras }
+  })
 }
 
 /** The default namespace is always there. */

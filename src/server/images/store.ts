@@ -227,7 +227,7 @@ export class ImageStore {
     this.existing(name)
     // A VM that another server has just written uses it, too.
     await this.#parts.caughtUp?.()
-    for (;;) {
+    await collection.change(collection.key('', name), () => {
       const entry = this.existing(name)
       const users = uses.of(name)
       if (users.length > 0)
@@ -236,13 +236,9 @@ export class ImageStore {
       const isEnded = entry.value.pull !== undefined || entry.value.capture?.kind === 'save'
       if (entry.value.state === 'Updating' && !isEnded)
         throw this.#conflict(name, 'is being written', 'wait until it is Ready, or Failed')
-      try {
-        await collection.delete(entry)
-        return success(`${word} "${name}" deleted`, { kind: noun, name })
-      } catch (error) {
-        ignoreLost(error)
-      }
-    }
+      return null
+    })
+    return success(`${word} "${name}" deleted`, { kind: noun, name })
   }
 
   async download(name: string, format: 'raw' | 'qcow2' = 'raw'): Promise<Download> {
@@ -269,31 +265,20 @@ export class ImageStore {
   }
 
   /** Changes a record until it succeeds, as long as it is the same one. */
-  async change(entry: Entry<ImageRecord>, next: (record: ImageRecord) => ImageRecord): Promise<Entry<ImageRecord>> {
+  change(entry: Entry<ImageRecord>, next: (record: ImageRecord) => ImageRecord): Promise<Entry<ImageRecord>> {
     const { name, createdAt } = entry.value
-    for (;;) {
-      const current = this.existing(name)
-      if (current.value.createdAt !== createdAt) throw this.#conflict(name, 'is another one now', 'look again')
-      try {
-        return await this.#parts.collection.update(current, next(current.value))
-      } catch (error) {
-        ignoreLost(error)
-      }
-    }
+    return this.#parts.collection.change(entry.key, () => {
+      const { value } = this.existing(name)
+      if (value.createdAt !== createdAt) throw this.#conflict(name, 'was replaced meanwhile', 'reload and retry')
+      return next(value)
+    })
   }
 
   /** Takes back what was not finished. */
-  async forget({ value: { name, createdAt } }: Entry<ImageRecord>): Promise<void> {
-    const { collection } = this.#parts
-    for (;;) {
-      const current = collection.get('', name)
-      if (!current || current.value.createdAt !== createdAt || isReady(current.value)) return
-      try {
-        await collection.delete(current)
-      } catch (error) {
-        ignoreLost(error)
-      }
-    }
+  async forget({ key, value: { createdAt } }: Entry<ImageRecord>): Promise<void> {
+    await this.#parts.collection.change(key, (record) =>
+      record?.createdAt === createdAt && !isReady(record) ? null : undefined,
+    )
   }
 
   #conflict(name: string, what: string, hint: string): ApiError {

@@ -44,15 +44,15 @@ describe('the usage of 2.4.x', () => {
 
   it('keeps what could not be written for the next batch', async () => {
     const { collections, usage } = await open()
-    const { create } = collections.legacyUsage
-    collections.legacyUsage.create = async () => {
+    const { change } = collections.legacyUsage
+    collections.legacyUsage.change = async () => {
       throw new StoreError('Unavailable', 'the disk is full')
     }
     usage.count(call)
     usage.count({ ...call, client: 'another' })
     await assert.rejects(usage.flush(), /the disk is full/)
     usage.count(call)
-    collections.legacyUsage.create = create
+    collections.legacyUsage.change = change
     await usage.flush()
     assert.deepEqual(
       usage.items().map(({ calls }) => calls),

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections, LegacyUsageRecord } from '../../store/records/collections.ts'
-import { isFault } from '../../store/store.ts'
+import { ignoreLost } from '../../store/store.ts'
 
 export interface LegacyRequestSeen {
   readonly endpoint: string
@@ -47,37 +47,25 @@ export class LegacyUsage {
   }
 
   async #write(): Promise<void> {
+    const { legacyUsage } = this.#collections
     const batch = this.#added
     this.#added = new Map()
     try {
-      for (const [name, added] of batch) if (await this.#add(name, added)) batch.delete(name)
+      for (const [name, added] of batch) {
+        await legacyUsage.change(legacyUsage.key('', name), (before) => sum(before, added))
+        batch.delete(name)
+      }
     } finally {
       for (const [name, left] of batch) this.#added.set(name, sum(this.#added.get(name), left))
     }
     await this.#forgetOld()
   }
 
-  /** False: another server was first, and our view has not seen it yet. */
-  async #add(name: string, added: LegacyUsageRecord): Promise<boolean> {
-    const { legacyUsage } = this.#collections
-    const entry = legacyUsage.get('', name)
-    try {
-      if (entry) await legacyUsage.update(entry, sum(entry.value, added))
-      else await legacyUsage.create('', name, added)
-      return true
-    } catch (error) {
-      if (isFault(error, 'Conflict') || isFault(error, 'AlreadyExists') || isFault(error, 'NotFound')) return false
-      throw error
-    }
-  }
-
   async #forgetOld(): Promise<void> {
     const oldest = timestamp(new Date(this.#clock.now().getTime() - keptMs))
     for (const entry of this.#collections.legacyUsage.list()) {
       if (entry.value.lastAt >= oldest) continue
-      await this.#collections.legacyUsage.delete(entry).catch((error: unknown) => {
-        if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
-      })
+      await this.#collections.legacyUsage.delete(entry).catch(ignoreLost)
     }
   }
 

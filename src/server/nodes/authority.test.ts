@@ -122,12 +122,12 @@ describe('the authority for nodes', () => {
   it('that cannot be written is made when it can', async () => {
     const { server, certify } = cluster()
     const one = await server()
-    const { create } = one.collections.certificates
-    one.collections.certificates.create = async () => {
+    const { change } = one.collections.certificates
+    one.collections.certificates.change = async () => {
       throw new StoreError('Unavailable', 'the disk is full')
     }
     assert.equal(await certify(one), undefined)
-    one.collections.certificates.create = create
+    one.collections.certificates.change = change
     const { root } = (await certify(one)) ?? {}
     assert.ok(root && createPublicKey((await one.authority.current()).key).equals(root.publicKey))
   })

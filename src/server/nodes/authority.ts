@@ -7,7 +7,7 @@ import type { Secrets } from '../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { CertificateRecord, Collections } from '../../store/records/collections.ts'
-import { type Entry, isFault } from '../../store/store.ts'
+import type { Entry } from '../../store/store.ts'
 import type { Pair } from '../tls/certificate-check.ts'
 import type { CertifiedNode } from './certificates.ts'
 
@@ -83,22 +83,21 @@ export class NodeAuthority {
       updatedAt: timestamp(now),
       updatedBy: 'svc3',
     }
-    try {
-      await secrets.sealing((protect) => {
-        const record = protect(collections.certificates.key('', recordName), fields, pair.key)
-        return before
-          ? collections.certificates.update(before, record)
-          : collections.certificates.create('', recordName, record)
-      })
-      const reason = `valid until ${timestamp(validity.notAfter)}`
-      if (before) log.info('renewed the certificate that vouches for nodes, with the same key', { reason })
-      return pair
-    } catch (error) {
-      // Of servers that need it at once, one makes it.
-      if (!(['AlreadyExists', 'Conflict', 'NotFound'] as const).some((fault) => isFault(error, fault))) throw error
+    const { certificates } = collections
+    const recordKey = certificates.key('', recordName)
+    // Of servers that need it at once, one makes it.
+    const entry = await secrets.sealing((protect) =>
+      certificates.change(recordKey, (_, current) =>
+        current?.rev === before?.rev ? protect(recordKey, fields, pair.key) : undefined,
+      ),
+    )
+    if (entry?.value.certificate !== pair.certificate) {
       this.#making = undefined
       return this.current()
     }
+    const reason = `valid until ${timestamp(validity.notAfter)}`
+    if (before) log.info('renewed the certificate that vouches for nodes, with the same key', { reason })
+    return pair
   }
 
   #open({ key, value }: Entry<CertificateRecord>): Opened {

@@ -6,7 +6,7 @@ import type { Log } from '../../platform/log.ts'
 import { caughtUp } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { PresenceRecord, ServerRecord } from '../../store/records/server-records.ts'
-import { type Entry, ignoreLost, isFault, type Rev, type Store } from '../../store/store.ts'
+import { type Entry, ignoreLost, type Rev, type Store } from '../../store/store.ts'
 import type { Servers } from '../cluster/servers.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -151,16 +151,9 @@ export class SharedPresence implements Presence {
     this.#claims.delete(node)
   }
 
-  async #put(record: PresenceRecord): Promise<Entry<PresenceRecord>> {
+  #put(record: PresenceRecord): Promise<Entry<PresenceRecord>> {
     const { presence } = this.#options.collections
-    for (;;) {
-      const entry = presence.get('', record.node)
-      try {
-        return entry ? await presence.update(entry, record) : await presence.create('', record.node, record)
-      } catch (error) {
-        if (!isFault(error, 'AlreadyExists')) ignoreLost(error)
-      }
-    }
+    return presence.change(presence.key('', record.node), () => record)
   }
 
   #ended(node: string): void {

@@ -5,7 +5,7 @@ import type { Secrets } from '../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import type { CertificateRecord, Collections } from '../../store/records/collections.ts'
-import { type Entry, isFault } from '../../store/store.ts'
+import type { Entry } from '../../store/store.ts'
 import { factsOf, type Pair } from './certificate-check.ts'
 
 export interface Served extends Pair {
@@ -54,14 +54,7 @@ export class Certificates {
 
   /** Serves this one from now on; on return, new connections get it. */
   async replace(pair: Pair, by: string): Promise<Certificate> {
-    for (;;) {
-      try {
-        return (await this.#write(this.#entry(), pair, 'uploaded', by)).facts
-      } catch (error) {
-        // Another upload at the same time: the later one counts.
-        if (!lost(error)) throw error
-      }
-    }
+    return (await this.#write(pair, 'uploaded', by)).facts
   }
 
   /** One of our own that ends soon gets a new end, and keeps its key, which clients have pinned. Those of others are
@@ -75,7 +68,8 @@ export class Certificates {
     if (Date.parse(notAfter) - now.getTime() > renewBeforeMs) return
     if (entry.value.origin === 'uploaded')
       return log.warn('the uploaded certificate ends soon: upload a new one', { reason: `valid until ${notAfter}` })
-    const { facts } = await this.#write(entry, await selfSigned(names, now, this.#open(entry).key), 'made', 'svc3')
+    const pair = await selfSigned(names, now, this.#open(entry).key)
+    const { facts } = await this.#write(pair, 'made', 'svc3', (current) => current?.rev === entry.rev)
     log.info('renewed the certificate of the API, with the same key', { reason: `valid until ${facts.notAfter}` })
   }
 
@@ -85,30 +79,25 @@ export class Certificates {
 
   async #make(): Promise<Served> {
     const pair = await selfSigned(this.#options.names, this.#options.clock.now())
-    try {
-      return await this.#write(undefined, pair, 'made', 'svc3')
-    } catch (error) {
-      // Of servers that start at once, one makes it.
-      if (!lost(error)) throw error
-      return this.current()
-    }
+    // Of servers that start at once, one makes it.
+    return this.#write(pair, 'made', 'svc3', (current) => current === undefined)
   }
 
+  /** Returns what is served then: another one where `isWanted` is not so (any more). */
   async #write(
-    before: Entry<CertificateRecord> | undefined,
-    { certificate, key }: Pair,
+    { certificate, key: secret }: Pair,
     origin: CertificateRecord['origin'],
     updatedBy: string,
+    isWanted: (current: Entry<CertificateRecord> | undefined) => boolean = () => true,
   ): Promise<Served> {
-    const { collections, secrets, clock } = this.#options
+    const { secrets, clock } = this.#options
+    const { certificates } = this.#options.collections
+    const key = certificates.key('', recordName)
     const fields = { certificate, origin, updatedAt: timestamp(clock.now()), updatedBy }
-    const entry = await secrets.sealing((protect) => {
-      const record = protect(collections.certificates.key('', recordName), fields, key)
-      return before
-        ? collections.certificates.update(before, record)
-        : collections.certificates.create('', recordName, record)
-    })
-    return this.#open(entry)
+    const entry = await secrets.sealing((protect) =>
+      certificates.change(key, (_, current) => (isWanted(current) ? protect(key, fields, secret) : undefined)),
+    )
+    return entry ? this.#open(entry) : this.current()
   }
 
   #open({ key, value }: Entry<CertificateRecord>): Served {
@@ -136,6 +125,3 @@ export class Certificates {
 
 const selfSigned = async (names: readonly string[], now: Date, key?: string): Promise<Pair> =>
   (await import('./self-signed.ts')).makeSelfSigned(names, now, key)
-
-const lost = (error: unknown): boolean =>
-  (['AlreadyExists', 'Conflict', 'NotFound'] as const).some((fault) => isFault(error, fault))

@@ -15,7 +15,7 @@ import {
 } from '../../store/records/fleet-records.ts'
 import { parentOfSaved } from '../../store/records/image-versions.ts'
 import { changeVm, withWish } from '../../store/records/vms.ts'
-import { type Entry, ignoreLost } from '../../store/store.ts'
+import type { Entry } from '../../store/store.ts'
 import { type Asked, type ImageStore, listed, type Made } from '../images/store.ts'
 import type { Services } from '../services.ts'
 import { assertMay } from './refusals.ts'
@@ -135,19 +135,16 @@ async function lock(
   { vm, now, requestKey }: Committing,
 ): Promise<{ entry: Entry<ImageRecord>; capture: ImageCapture }> {
   const capture = captureOf('commit', vm.value, { now, requestKey })
-  for (;;) {
-    const entry = images.existing(vm.value.shape.image)
-    const held = entry.value.capture
-    if (held && requestKey !== undefined && held.requestKey === requestKey) return { entry, capture: held }
-    if (held || !isReady(entry.value)) throw beingWritten(entry.value)
-    try {
-      const { errorMessage: _, ...rest } = entry.value
-      const locked: ImageRecord = { ...rest, state: 'Updating', progress: nothingYet, capture }
-      return { entry: await collections.images.update(entry, locked), capture }
-    } catch (error) {
-      ignoreLost(error)
-    }
-  }
+  const { image } = vm.value.shape
+  const entry = await collections.images.change(collections.images.key('', image), (): ImageRecord => {
+    const record = images.existing(image).value
+    const held = record.capture
+    if (held && requestKey !== undefined && held.requestKey === requestKey) return record
+    if (held || !isReady(record)) throw beingWritten(record)
+    const { errorMessage: _, ...rest } = record
+    return { ...rest, state: 'Updating', progress: nothingYet, capture }
+  })
+  return { entry, capture: entry.value.capture ?? capture }
 }
 
 /**

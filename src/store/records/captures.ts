@@ -1,7 +1,7 @@
 // The end of a capture, in the two records that know of it: first the image or the push job, by one compare-and-set, then
 // the VM. Cut off in between, whoever comes next finds that the first has it no more, and does the rest.
 
-import { type Entry, ignoreLost } from '../store.ts'
+import type { Entry } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { CaptureForImage, ImageRecord, VmCapture, VmRecord } from './fleet-records.ts'
 import { changePushJob, isOver } from './push-jobs.ts'
@@ -15,16 +15,12 @@ export async function changeCaptured(
   { id, image }: Pick<CaptureForImage, 'id' | 'image'>,
   change: (record: ImageRecord) => ImageRecord,
 ): Promise<boolean> {
-  for (;;) {
-    const entry = images.get('', image)
-    if (entry?.value.capture?.id !== id) return false
-    try {
-      await images.update(entry, change(entry.value))
-      return true
-    } catch (error) {
-      ignoreLost(error)
-    }
-  }
+  let isChanged = false
+  await images.change(images.key('', image), (record) => {
+    isChanged = record?.capture?.id === id
+    return record && isChanged ? change(record) : undefined
+  })
+  return isChanged
 }
 
 /** As it is when nothing is on its way into it. */

@@ -3,7 +3,7 @@
 import type { PushFormat } from '../../api/records.ts'
 import type { PushJob } from '../../api/vms/push-jobs.ts'
 import type { Collection } from '../collection.ts'
-import { type Entry, ignoreLost } from '../store.ts'
+import type { Entry } from '../store.ts'
 
 export interface PushJobRecord {
   readonly name: string
@@ -61,15 +61,11 @@ export async function changePushJob(
   key: string,
   change: (record: PushJobRecord) => Partial<PushJobRecord> | undefined,
 ): Promise<Entry<PushJobRecord> | undefined> {
-  for (;;) {
-    const entry = pushJobs.at(key)
-    if (!entry || isOver(entry.value)) return undefined
-    const changed = change(entry.value)
-    if (!changed) return entry
-    try {
-      return await pushJobs.update(entry, { ...entry.value, ...changed })
-    } catch (error) {
-      ignoreLost(error)
-    }
-  }
+  let isUnderWay = false
+  const entry = await pushJobs.change(key, (record) => {
+    isUnderWay = record !== undefined && !isOver(record)
+    const changed = record && isUnderWay ? change(record) : undefined
+    return record && changed && { ...record, ...changed }
+  })
+  return isUnderWay ? entry : undefined
 }

@@ -1,7 +1,7 @@
 // The life of a VM's record, for handlers and controllers alike: wishes, the end, and what a node has to give back.
-// Everything is a compare-and-set that looks again when it loses; cut off anywhere, the next look goes on.
+// Everything is a compare-and-set, retried when it loses; cut off anywhere, the next sweep goes on.
 
-import { type Entry, ignoreLost, isFault } from '../store.ts'
+import { type Entry, ignoreLost } from '../store.ts'
 import type { Collections } from './collections.ts'
 import type { NodeRecord, VmRecord, VmWish } from './fleet-records.ts'
 
@@ -17,17 +17,8 @@ export async function changeVm(
   uid: string,
   change: (record: VmRecord) => VmRecord | undefined,
 ): Promise<Entry<VmRecord> | undefined> {
-  for (;;) {
-    const entry = vms.at(key)
-    if (!entry || entry.value.uid !== uid) return undefined
-    const changed = change(entry.value)
-    if (!changed) return entry
-    try {
-      return await vms.update(entry, changed)
-    } catch (error) {
-      ignoreLost(error)
-    }
-  }
+  const entry = await vms.change(key, (record) => (record?.uid === uid ? change(record) : undefined))
+  return entry?.value.uid === uid ? entry : undefined
 }
 
 export const withWish = (record: VmRecord, wish: Partial<VmWish> & Pick<VmWish, 'action'>): VmRecord => ({
@@ -57,17 +48,11 @@ export async function removeVm(fleet: Fleet, entry: Entry<VmRecord>, failure?: s
 
 /** Nothing of it is left on a node: what it had of the node is free, then its record goes. */
 export async function forgetVm(fleet: Fleet, key: string, uid: string): Promise<void> {
-  for (;;) {
-    const entry = fleet.vms.at(key)
-    if (!entry || entry.value.uid !== uid) break
-    if (entry.value.place) await release(fleet, entry.value.place.node, uid)
-    try {
-      await fleet.vms.delete(entry)
-      break
-    } catch (error) {
-      ignoreLost(error)
-    }
-  }
+  await fleet.vms.change(key, async (record) => {
+    if (record?.uid !== uid) return undefined
+    if (record.place) await release(fleet, record.place.node, uid)
+    return null
+  })
   const secret = fleet.vmSecrets.get('', uid)
   if (secret) await fleet.vmSecrets.delete(secret).catch(ignoreLost)
 }
@@ -82,21 +67,10 @@ export async function release(fleet: Pick<Fleet, 'nodes'>, node: string, uid: st
 }
 
 /** As changeVm, for a node. */
-export async function changeNode(
+export function changeNode(
   { nodes }: Pick<Fleet, 'nodes'>,
   name: string,
   change: (record: NodeRecord) => NodeRecord | undefined,
 ): Promise<Entry<NodeRecord> | undefined> {
-  for (;;) {
-    const entry = nodes.get('', name)
-    if (!entry) return undefined
-    const changed = change(entry.value)
-    if (!changed) return entry
-    try {
-      return await nodes.update(entry, changed)
-    } catch (error) {
-      if (isFault(error, 'NotFound')) return undefined
-      if (!isFault(error, 'Conflict')) throw error
-    }
-  }
+  return nodes.change(nodes.key('', name), (record) => record && change(record))
 }

@@ -9,8 +9,8 @@ import { timestamp } from '../../../platform/clock.ts'
 import { parseRegistryServer } from '../../../rules/registry-server.ts'
 import { hasExpired } from '../../../rules/retention.ts'
 import type { RegistryCredentialRecord } from '../../../store/records/collections.ts'
-import { type Entry, isFault } from '../../../store/store.ts'
-import { createInside } from '../../gate/namespace.ts'
+import type { Entry } from '../../../store/store.ts'
+import { changeInside } from '../../gate/namespace.ts'
 import { Answer, type HandlersOf, listing } from '../../handlers.ts'
 import type { Services } from '../../services.ts'
 
@@ -44,52 +44,42 @@ export function registryCredentials(services: Services): HandlersOf<typeof api> 
       const { namespace } = params
       const server = checkedServer(body)
       const key = credentials.key(namespace, server)
-      for (;;) {
-        const existing = credentials.at(key)
-        if (existing && isOwnWork(existing.value, requestKey, now)) {
-          return existing.value.isReplacement ? new Answer(200, shown(existing)) : shown(existing)
-        }
-        if (existing && !body.replace) throw exists(server, namespace)
-        if (body.resourceVersion !== undefined && existing?.rev !== body.resourceVersion) throw changed(server)
-        const updatedAt = timestamp(now)
-        const fields = {
-          server,
-          username: body.username,
-          allowInsecure: body.allowInsecure ?? false,
-          createdAt: existing?.value.createdAt ?? updatedAt,
-          updatedAt,
-          updatedBy: displayName(principal),
-          ...(requestKey !== undefined && { requestKey, isReplacement: existing !== undefined }),
-        }
-        try {
-          return await secrets.sealing(async (protect) => {
-            const record = protect(key, fields, body.password)
-            if (!existing) return written(await createInside(services, namespace, credentials, server, record))
-            return new Answer(200, written(await credentials.update(existing, record)))
-          })
-        } catch (error) {
-          // Somebody was faster: look again, and judge by what is there now.
-          if (!isFault(error, 'AlreadyExists') && !isFault(error, 'Conflict') && !isFault(error, 'NotFound'))
-            throw error
-        }
-      }
+      let isRepeated = false
+      let isReplacement = false
+      const entry = await secrets.sealing((protect) =>
+        changeInside(services, namespace, credentials, server, (existing, current): RegistryCredentialRecord => {
+          isRepeated = existing !== undefined && isOwnWork(existing, requestKey, now)
+          isReplacement = isRepeated ? existing?.isReplacement === true : existing !== undefined
+          if (existing && isRepeated) return existing
+          if (existing && !body.replace) throw exists(server, namespace)
+          if (body.resourceVersion !== undefined && current?.rev !== body.resourceVersion) throw changed(server)
+          const updatedAt = timestamp(now)
+          const fields = {
+            server,
+            username: body.username,
+            allowInsecure: body.allowInsecure ?? false,
+            createdAt: existing?.createdAt ?? updatedAt,
+            updatedAt,
+            updatedBy: displayName(principal),
+            ...(requestKey !== undefined && { requestKey, isReplacement }),
+          }
+          return protect(key, fields, body.password)
+        }),
+      )
+      const answer = isRepeated ? shown(entry) : written(entry)
+      return isReplacement ? new Answer(200, answer) : answer
     },
 
     async removeRegistryCredential({ params, body }) {
       const { namespace } = params
       const parsed = parseRegistryServer(body.server)
       if (!parsed.ok) throw invalid(kind, [serverCause(parsed.problem)], parsed.hint)
-      for (;;) {
-        const existing = credentials.get(namespace, parsed.server)
+      await credentials.change(credentials.key(namespace, parsed.server), (existing) => {
         if (!existing) throw notFound(kind, parsed.server, `svc3 regcred list -n ${namespace} shows what is there`)
-        try {
-          await credentials.delete(existing)
-          const message = `registry credentials for "${parsed.server}" removed from namespace "${namespace}"`
-          return success(message, { kind, name: parsed.server })
-        } catch (error) {
-          if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
-        }
-      }
+        return null
+      })
+      const message = `registry credentials for "${parsed.server}" removed from namespace "${namespace}"`
+      return success(message, { kind, name: parsed.server })
     },
   }
 }

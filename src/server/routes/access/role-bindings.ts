@@ -5,8 +5,7 @@ import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.t
 import { type ApiError, type Cause, invalid, notFound } from '../../../api/errors.ts'
 import { defaultNamespace, devRole, isServiceAccountName, isUserName, realNamespace } from '../../../rules/names.ts'
 import type { RoleBindingRecord } from '../../../store/records/collections.ts'
-import { isFault } from '../../../store/store.ts'
-import { createInside } from '../../gate/namespace.ts'
+import { changeInside } from '../../gate/namespace.ts'
 import { Answer, type HandlersOf, listing } from '../../handlers.ts'
 import type { Services } from '../../services.ts'
 
@@ -31,19 +30,13 @@ export function roleBindings(services: Services): HandlersOf<typeof api> {
     role: string,
     decide: (now: RoleBindingRecord) => RoleBindingRecord,
   ): Promise<Answer<{ items: Subject[] }>> => {
-    for (;;) {
-      const entry = bindings.get(namespace, role)
-      const before = entry?.value ?? empty
+    let isSame = false
+    const entry = await changeInside(services, namespace, bindings, role, (before = empty) => {
       const after = decide(before)
-      if (JSON.stringify(after) === JSON.stringify(before)) return new Answer(200, shown(before), true)
-      try {
-        if (entry) await bindings.update(entry, after)
-        else await createInside(services, namespace, bindings, role, after)
-        return new Answer(200, shown(after))
-      } catch (error) {
-        if (!isFault(error, 'Conflict') && !isFault(error, 'AlreadyExists') && !isFault(error, 'NotFound')) throw error
-      }
-    }
+      isSame = JSON.stringify(after) === JSON.stringify(before)
+      return isSame ? undefined : after
+    })
+    return new Answer(200, shown(entry?.value ?? empty), isSame)
   }
 
   /** The subjects of a request, or all that is wrong with them. `mustExist`: also that the accounts are there. */

@@ -52,15 +52,11 @@ export function serviceAccounts(services: Services): HandlersOf<typeof api> {
     },
 
     async deleteServiceAccount({ params: { namespace, serviceaccount: name } }) {
-      for (;;) {
-        const entry = existing(namespace, name)
-        try {
-          await accounts.delete(entry)
-          return success(`service account "${name}" deleted from namespace "${namespace}"`, { kind, name })
-        } catch (error) {
-          if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
-        }
-      }
+      await accounts.change(accounts.key(namespace, name), () => {
+        existing(namespace, name)
+        return null
+      })
+      return success(`service account "${name}" deleted from namespace "${namespace}"`, { kind, name })
     },
 
     async createServiceAccountToken({ params: { namespace, serviceaccount: name }, body }) {

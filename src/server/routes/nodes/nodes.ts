@@ -9,7 +9,7 @@ import { isTag, realNamespace } from '../../../rules/names.ts'
 import { nodeMemory } from '../../../rules/sizes.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { changeNode, removeVm } from '../../../store/records/vms.ts'
-import { type Entry, isFault } from '../../../store/store.ts'
+import type { Entry } from '../../../store/store.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
 import { type HandlersOf, listing } from '../../handlers.ts'
 import type { Services } from '../../services.ts'
@@ -91,17 +91,11 @@ export function nodes(services: Services): HandlersOf<typeof api> {
     },
 
     async deleteNode({ params: { namespace, name } }) {
-      for (;;) {
-        const entry = existing(namespace, name)
-        const vms = vmsOn(entry.value)
+      await collections.nodes.change(collections.nodes.key('', name), () => {
+        const vms = vmsOn(existing(namespace, name).value)
         if (vms.length > 0) throw occupied(name, vms, 'removed')
-        try {
-          await collections.nodes.delete(entry)
-          break
-        } catch (error) {
-          if (!isFault(error, 'Conflict') && !isFault(error, 'NotFound')) throw error
-        }
-      }
+        return null
+      })
       return success(`node "${name}" removed`, { kind, name })
     },
 

@@ -1,0 +1,88 @@
+// Changes of one record by compare-and-set, against a real store in memory.
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { Collection } from './collection.ts'
+import { openMemory } from './memory.ts'
+import { type Store, StoreError } from './store.ts'
+import { View } from './view.ts'
+
+const prefix = '/counters/'
+const key = `${prefix}hits`
+
+async function counters(t: TestContext, store: Store = openMemory()): Promise<Collection<number>> {
+  const view = new View<number>(store, prefix)
+  t.after(async () => {
+    await view.close()
+    await store.close()
+  })
+  await view.synced()
+  return new Collection(store, view, prefix)
+}
+
+test('Collection.change creates, updates and deletes, and returns what is there then', async (t) => {
+  const collection = await counters(t)
+  assert.equal((await collection.change(key, (value = 0) => value + 1)).value, 1)
+  assert.equal((await collection.change(key, (value = 0) => value + 1)).value, 2)
+  assert.equal(await collection.change(key, () => null), undefined)
+  assert.equal(collection.at(key), undefined)
+})
+
+test('Collection.change writes nothing for undefined, the very value, or null where nothing is', async (t) => {
+  const collection = await counters(t)
+  assert.equal(await collection.change(key, () => null), undefined)
+  assert.equal(await collection.change(key, () => undefined), undefined)
+  const created = await collection.change(key, () => 1)
+  assert.deepEqual(await collection.change(key, () => undefined), created)
+  assert.deepEqual(await collection.change(key, (value) => value), created)
+  assert.equal(collection.at(key)?.rev, created.rev)
+})
+
+test('Collection.change applies every one of many concurrent changes once', async (t) => {
+  const collection = await counters(t)
+  await Promise.all(Array.from({ length: 20 }, () => collection.change(key, (value = 0) => value + 1)))
+  assert.equal(collection.at(key)?.value, 20)
+})
+
+test('Collection.change decides anew on what another writer made or deleted meanwhile', async (t) => {
+  const collection = await counters(t)
+  const seen: (number | undefined)[] = []
+  const meddling = [
+    () => collection.create('', 'hits', 10),
+    () => collection.change(key, () => 20),
+    () => collection.change(key, () => null),
+  ]
+  const entry = await collection.change(key, async (value) => {
+    seen.push(value)
+    await meddling.shift()?.()
+    return (value ?? 0) + 1
+  })
+  assert.deepEqual(seen, [undefined, 10, 20, undefined])
+  assert.equal(entry?.value, 1)
+})
+
+test('Collection.change ends with what its function throws, and nothing is written', async (t) => {
+  const collection = await counters(t)
+  const refusal = new Error('no')
+  await assert.rejects(
+    collection.change(key, () => {
+      throw refusal
+    }),
+    refusal,
+  )
+  assert.equal(collection.at(key), undefined)
+})
+
+test('Collection.change does not retry a write whose outcome is unknown', async (t) => {
+  const store = openMemory()
+  let calls = 0
+  const create = async (): Promise<never> => {
+    calls += 1
+    throw new StoreError('Unknown', 'the connection broke')
+  }
+  const collection = await counters(t, { ...store, create })
+  await assert.rejects(
+    collection.change(key, () => 1),
+    { fault: 'Unknown' },
+  )
+  assert.equal(calls, 1)
+})
