@@ -3,8 +3,8 @@
 import { useCallback, useMemo, useSyncExternalStore } from 'react'
 import type { ItemOf } from '../../src/api/operation.ts'
 import type { CallInput, ListOperation } from '../../src/client/client.ts'
-import { type RetryPolicy, wait } from '../../src/client/retry.ts'
 import { watch } from '../../src/client/watch.ts'
+import { type RetryPolicy, wait } from '../../src/rules/retry.ts'
 import { client } from './client.ts'
 import { LiveList, type Snapshot } from './live-list.ts'
 

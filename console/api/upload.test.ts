@@ -30,7 +30,7 @@ function service(size: number, options: { there?: number; cuts?: readonly number
       assert.equal(there, size)
       return 'image'
     },
-    isPassing: (error: unknown) => error === cut,
+    isRetriable: (error: unknown) => error === cut,
     wait: async () => undefined,
     nowMs: () => (clock += 1_000),
   }

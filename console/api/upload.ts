@@ -8,7 +8,7 @@ export interface UploadSteps<T> {
   readonly send: (from: number, to: number, signal: AbortSignal) => Promise<number>
   readonly finish: (signal: AbortSignal) => Promise<T>
   /** Whether the same can be tried again after this failure. */
-  readonly isPassing: (error: unknown) => boolean
+  readonly isRetriable: (error: unknown) => boolean
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
   readonly nowMs: () => number
 }
@@ -57,7 +57,7 @@ export async function upload<T>(
       return await steps.finish(signal)
     } catch (error) {
       signal.throwIfAborted()
-      if (!steps.isPassing(error)) throw error
+      if (!steps.isRetriable(error)) throw error
       progress('waiting')
       await steps.wait(waitMs, signal)
       waitMs = Math.min(longestWaitMs, waitMs * 2)

@@ -2,10 +2,10 @@
 import path from 'node:path'
 import { type AgentMessage, findPeers, getBlob, reportVms } from '../api/nodes/agent.ts'
 import { getVmRegistry } from '../api/nodes/captures.ts'
-import { backOff, wait } from '../client/retry.ts'
 import type { Trust } from '../client/tls.ts'
 import type { Driver } from '../drivers/driver.ts'
 import type { Log } from '../platform/log.ts'
+import { backOff, wait } from '../rules/retry.ts'
 import { type CapacityOptions, createCapacity, NoAddress } from './capacity.ts'
 import { createCaptures } from './captures/captures.ts'
 import { createPacker, createPretendPacker } from './captures/pack.ts'
@@ -21,7 +21,7 @@ import type { NodeCredentials } from './images/peer-tls.ts'
 import { createPeers, type PeersOptions } from './images/peers.ts'
 import { type Recipe, recipes } from './images/recipes.ts'
 import { createAddresses } from './link/addresses.ts'
-import { type Connection, createConnection, isPassing } from './link/connection.ts'
+import { type Connection, createConnection, isRetriable } from './link/connection.ts'
 import { startHeartbeat } from './link/heartbeat.ts'
 import { openIdentity } from './link/identity.ts'
 import { openStoreMemory } from './link/last-seen-store.ts'
@@ -115,7 +115,7 @@ async function joinPatiently(connection: Connection, log: Log, signal: AbortSign
     try {
       return await connection.join(signal)
     } catch (error) {
-      if (signal.aborted || !isPassing(error)) throw error
+      if (signal.aborted || !isRetriable(error)) throw error
       log.warn('cannot join the cluster yet', { address: connection.apiUrl, problem: reasonOf(error), attempt })
       connection.turn()
       await wait(backOff(Math.min(attempt, 10), joinRetry, Math.random), signal)
@@ -130,7 +130,7 @@ const blobsOf =
     try {
       return (await content.open({ ...getBlob, path: getBlob.path.replace('{digest}', digest) }, signal)).body
     } catch (error) {
-      if (isPassing(error)) content.turn()
+      if (isRetriable(error)) content.turn()
       throw error
     }
   }

@@ -75,6 +75,16 @@ export class ApiError extends Error {
     this.requestId = requestId
   }
 
+  /** Another try may work without anybody doing anything: the service is busy, or not there for a moment. */
+  get isTransient(): boolean {
+    return this.reason === 'TooManyRequests' || this.reason === 'ServiceUnavailable'
+  }
+
+  get retryAfterMs(): number | undefined {
+    const { retryAfterSeconds } = this.options
+    return retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000
+  }
+
   toStatus(requestId: string): Status {
     const { kind, name, causes, hint } = this.options
     const details = { ...(name && { name }), ...(kind && { kind }), ...(causes && { causes: [...causes] }) }

@@ -1,5 +1,6 @@
 // Pieces that records of several kinds share.
 import * as t from 'typebox'
+import { architectures } from './architecture.ts'
 
 export const ResourceVersion = t.String({ description: 'Changes with every change of the record' })
 export const ExpectedVersion = t.Optional(
@@ -7,9 +8,7 @@ export const ExpectedVersion = t.Optional(
 )
 export const Timestamp = t.String({ format: 'date-time', description: 'RFC 3339, UTC, seconds' })
 
-export const architectures = ['arm64', 'amd64'] as const
 export const Architecture = t.Enum(architectures, { description: 'arm64: Apple silicon. amd64: Intel' })
-export type Architecture = t.Static<typeof Architecture>
 
 export const Flag = (description: string) => t.Optional(t.Boolean({ description }))
 

@@ -1,4 +1,5 @@
 // The programs that the command line starts but may not import: src/bin/svc3.ts fills them in.
+import type { Architecture } from '../api/architecture.ts'
 import type { Trust } from '../client/tls.ts'
 
 export const drivers = ['qemu', 'apple', 'simulated'] as const
@@ -6,9 +7,6 @@ export type DriverName = (typeof drivers)[number]
 /** Those that need nothing of a host but its programs. */
 export const devDrivers = ['qemu', 'simulated'] as const satisfies readonly DriverName[]
 export type DevDriverName = (typeof devDrivers)[number]
-
-export const architectures = ['arm64', 'amd64'] as const
-export type Architecture = (typeof architectures)[number]
 
 export const networks = ['sealed', 'user'] as const
 export type NetworkKind = (typeof networks)[number]

@@ -1,5 +1,6 @@
 // Reading what came back: the body within bounds, and a refusal as the ApiError that the service meant.
 import { ApiError, type Cause, codes, type ErrorOptions, type Reason } from '../api/errors.ts'
+import { parseRetryAfter } from '../rules/retry.ts'
 
 export const somethingElse =
   'something other than svc3 answered: check the address of the service and any proxy on the way'
@@ -38,8 +39,8 @@ const isReason = (value: unknown): value is Reason => typeof value === 'string' 
 /** A refusal, from our Status body or, where something else answered, from the code alone. */
 export function refusal(status: number, text: string, url: string, retryAfter: string | undefined): ApiError {
   const body = parseJson(text)
-  const retryAfterSeconds = secondsOf(retryAfter)
-  const retry = retryAfterSeconds === undefined ? {} : { retryAfterSeconds }
+  const retryAfterMs = parseRetryAfter(retryAfter, Date.now())
+  const retry = retryAfterMs === undefined ? {} : { retryAfterSeconds: retryAfterMs / 1_000 }
   const message = isObject(body) && body.kind === 'Status' ? textOf(body.message) : undefined
   if (!isObject(body) || message === undefined) return foreign(status, url, retry)
   const reason = isReason(body.reason) ? body.reason : reasonByCode(status)
@@ -63,9 +64,3 @@ function optionsOf(body: Fields): ErrorOptions {
 
 const isCause = (value: unknown): value is Cause =>
   isObject(value) && ['field', 'reason', 'message'].every((key) => typeof value[key] === 'string')
-
-function secondsOf(retryAfter: string | undefined): number | undefined {
-  if (retryAfter === undefined) return undefined
-  const seconds = /^\d+$/.test(retryAfter) ? Number(retryAfter) : (Date.parse(retryAfter) - Date.now()) / 1000
-  return Number.isFinite(seconds) ? Math.max(0, seconds) : undefined
-}

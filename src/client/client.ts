@@ -2,8 +2,8 @@
 import { ApiError, invalid } from '../api/errors.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../api/operation.ts'
 import { revisionHeader } from '../api/revision.ts'
+import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from '../rules/retry.ts'
 import { maxAnswerBytes, parseJson, refusal, somethingElse } from './answer.ts'
-import { defaultRetry, delayBeforeRetry, type RetryPolicy, wait } from './retry.ts'
 import { createRevision, type Revision } from './revision.ts'
 import { type BodyStream, ConnectionError, type Transport, type TransportResponse } from './transport.ts'
 
@@ -139,7 +139,8 @@ export function createClient(options: ClientOptions): Client {
       try {
         return await attemptOnce(operation, input, headers)
       } catch (error) {
-        const delayMs = isRepeatable(operation) ? delayBeforeRetry(error, attempt, policy, random) : undefined
+        const isFinal = !isRepeatable(operation) || isUnanswered(error)
+        const delayMs = isFinal ? undefined : delayBeforeRetry(error, attempt, policy, random)
         if (delayMs === undefined) throw error
         await pause(delayMs, input.signal ?? never)
       }
@@ -183,6 +184,9 @@ export function createClient(options: ClientOptions): Client {
 
 /** GET changes nothing; a POST carries its Idempotency-Key. Anything else is sent once. */
 const isRepeatable = (operation: Operation): boolean => operation.method === 'GET' || operation.method === 'POST'
+
+/** A person who forgot to start the service should not wait to learn it, nor twice for a service that is too slow. */
+const isUnanswered = (error: unknown): boolean => error instanceof ConnectionError && error.fault !== 'lost'
 
 const isSuccess = (operation: Operation, status: number): boolean =>
   (status >= 200 && status < 300) || Object.hasOwn(operation.also ?? {}, status)

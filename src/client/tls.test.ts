@@ -61,7 +61,9 @@ describe('a server behind https:// that', () => {
     await once(server, 'listening')
     try {
       const foreign = { fault: 'unusable' as const, address: 'there', message: 'nobody vouches for it', hint: 'ask' }
-      const judging: Trust = { judge: () => Object.assign(new Error(), foreign, { name: 'ConnectionError' as const }) }
+      const judging: Trust = {
+        judge: () => Object.assign(new Error(), foreign, { name: 'ConnectionError' as const, isTransient: false }),
+      }
       const url = `https://127.0.0.1:${(server.address() as AddressInfo).port}/x`
       const request = { method: 'GET', url, headers: {}, body: undefined, signal: AbortSignal.timeout(20_000) } as const
       for (const fresh of [false, true])

@@ -50,6 +50,11 @@ export class ConnectionError extends Error {
     this.address = address
     this.hint = hint
   }
+
+  /** A server that restarts refuses connections for a moment; a wrong address stays wrong. */
+  get isTransient(): boolean {
+    return this.fault !== 'unusable'
+  }
 }
 
 export const tooLong = (url: string, maxBytes: number): ConnectionError => {

@@ -1,9 +1,8 @@
 // Changes of a list as they happen. Goes on by itself after a lost connection, from the last version it has seen.
-import { ApiError } from '../api/errors.ts'
 import type { ItemOf } from '../api/operation.ts'
+import { boundedDelay, isTransient, type RetryPolicy, wait } from '../rules/retry.ts'
 import { isObject, parseJson, refusal, somethingElse } from './answer.ts'
 import type { CallInput, Client, ListOperation, RawInput } from './client.ts'
-import { backOff, type RetryPolicy, wait } from './retry.ts'
 import { ConnectionError, type TransportResponse } from './transport.ts'
 
 export type WatchEvent<T> =
@@ -50,12 +49,12 @@ export async function* watch<O extends ListOperation>(
       }
     } catch (error) {
       if (signal.aborted) return
-      if (!isPassing(error)) throw error
+      if (!isTransient(error)) throw error
       failure = error
     }
     if (signal.aborted) return
     if (attempt >= retry.attempts) throw failure ?? endless(client.baseUrl)
-    await wait(delayMs(failure, attempt, retry), signal).catch(() => undefined)
+    await wait(boundedDelay(failure, attempt, retry), signal).catch(() => undefined)
   }
 }
 
@@ -64,17 +63,6 @@ const requestFor = (input: RawInput, resourceVersion: string | undefined, signal
   query: { ...input.query, watch: true, resourceVersion },
   signal,
 })
-
-/** A server that restarts refuses connections for a moment: a watch outlives that, a call does not. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof ConnectionError
-    ? error.fault !== 'unusable'
-    : error instanceof ApiError && (error.code === 503 || error.code === 429)
-
-function delayMs(failure: unknown, attempt: number, retry: RetryPolicy): number {
-  const askedMs = failure instanceof ApiError ? (failure.options.retryAfterSeconds ?? 0) * 1000 : 0
-  return Math.min(askedMs, retry.maxRetryAfterMs) + backOff(Math.max(1, attempt), retry, Math.random)
-}
 
 const endless = (address: string): ConnectionError =>
   new ConnectionError('lost', address, `${address} ends every watch at once`, 'look into the log of the service')

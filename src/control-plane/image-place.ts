@@ -9,12 +9,12 @@ import { openStore as openFolder } from '../images/store.ts'
 import { openContentCache } from '../oci/content/cache.ts'
 import { claim } from '../oci/content/owner.ts'
 import { openRegistryContent, type RegistryContent } from '../oci/content/store.ts'
-import { RegistryError } from '../oci/errors.ts'
 import { openRegistry } from '../oci/registry/registry.ts'
 import { type Clock, systemClock } from '../platform/clock.ts'
 import { mayBeThere, readFileIfPresent, whyUnreadable } from '../platform/files.ts'
 import { type Log, silentLog } from '../platform/log.ts'
 import { type ImagesAddress, parseImagesAddress } from '../rules/images-address.ts'
+import { isTransient } from '../rules/retry.ts'
 import { parseSettings, type Settings, SettingsError } from '../server/settings.ts'
 import type { Collections } from '../store/records/collections.ts'
 import { isFault, type Json, type Store, StoreError } from '../store/store.ts'
@@ -114,7 +114,7 @@ export async function settleImagePlace(
       AbortSignal.timeout(known?.value.address === address ? claimMs.known : claimMs.first),
     )
   } catch (error) {
-    const isDown = (error instanceof RegistryError && error.isPassing) || (error as Error).name === 'TimeoutError'
+    const isDown = isTransient(error) || (error as Error).name === 'TimeoutError'
     if (!isDown || known?.value.address !== address) throw error
     log.warn('the registry with the images cannot be reached; starting all the same', {
       problem: (error as Error).message,

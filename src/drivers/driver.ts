@@ -1,7 +1,6 @@
 // The seam to a hypervisor: a required lifecycle plus groups of capabilities that a driver may lack. Absence of a group
 // is "not supported". One contract suite (test/contract/driver.ts) runs on every driver; `index.ts` names them.
-
-export type Architecture = 'arm64' | 'amd64'
+import type { Architecture } from '../api/architecture.ts'
 
 /** How a disk comes to run: its own boot loader, or a kernel that lies beside it. Paths are absolute. */
 export type Boot =

@@ -2,6 +2,7 @@
 // layers win over earlier ones; what no layer names is zero. Pure: no I/O. Everything is immutable once it has a digest.
 import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
+import { architectures } from '../api/architecture.ts'
 
 export const formatVersion = 1
 export const mediaType = 'application/vnd.svc3.image.manifest.v1+json'
@@ -63,7 +64,7 @@ const Machine = t.Object({ config: Attachment, nvram: t.Optional(Attachment) }, 
 const Manifest = t.Object(
   {
     formatVersion: t.Literal(formatVersion),
-    architecture: t.Enum(['arm64', 'amd64']),
+    architecture: t.Enum(architectures),
     /** Which guest the disk holds, where somebody said so. */
     os: t.Optional(t.Enum(['macos', 'linux', 'other'])),
     virtualSizeBytes: Bytes,

@@ -85,7 +85,7 @@ export async function copy(from: From, to: To, options: CopyOptions = {}): Promi
   const digest = await finish().catch(async (error: unknown) => {
     // What was sent may be gone since, with a registry that was put back to what it had before, or tidied up.
     const doubtful = blobs.filter((blob) => there?.has(blob.digest))
-    if (doubtful.length === 0 || !(error instanceof RegistryError) || error.isPassing) throw error
+    if (doubtful.length === 0 || !(error instanceof RegistryError) || error.isTransient) throw error
     await each(doubtful, async (blob) => {
       if (!(await to.target.has(blob, signal))) await to.target.put(blob, contentOf(blob), { signal })
     })

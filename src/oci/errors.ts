@@ -54,7 +54,7 @@ export class RegistryError extends Error {
     this.retryAfterMs = retryAfterMs
   }
 
-  get isPassing(): boolean {
+  get isTransient(): boolean {
     return faults[this.fault]
   }
 }
@@ -74,5 +74,3 @@ const hints: Readonly<Record<RegistryFault, string>> = {
   rateLimited: 'try again later',
   unavailable: 'try again when the registry can be reached',
 }
-
-export const isPassing = (error: unknown): boolean => error instanceof RegistryError && error.isPassing

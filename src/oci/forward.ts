@@ -1,7 +1,7 @@
 // Sends chunks while others are still being packed: a store that passes on what is put into it, out of memory where it
 // still is there. Only a head start: the copy that follows sends what is missing. What can never be sent ends the packing.
 import type { ContentStore, PutOptions } from '../images/content.ts'
-import { isPassing, RegistryError } from './errors.ts'
+import { RegistryError } from './errors.ts'
 import type { Destination } from './target.ts'
 
 export interface Forwarding {
@@ -68,7 +68,7 @@ export function forwardTo(destination: Destination, store: ContentStore, options
     const job: Promise<void> = work()
       .catch((error: unknown) => {
         isFailed = true
-        if (error instanceof RegistryError && !isPassing(error)) refusal ??= error
+        if (error instanceof RegistryError && !error.isTransient) refusal ??= error
       })
       .finally(() => running.delete(job))
     running.add(job)

@@ -1,8 +1,8 @@
 // An answer that is not the one hoped for, as an error: by its status, and with the registry's own words, cleaned.
+import { isTransientStatus, parseRetryAfter } from '../rules/retry.ts'
 import { RegistryError, type RegistryFault } from './errors.ts'
 import type { Redactor } from './redact.ts'
 import { redactUrl } from './redact.ts'
-import { retryAfterMs } from './registry/retry.ts'
 import type { Answer } from './registry/send.ts'
 import { readBounded } from './registry/send.ts'
 
@@ -10,10 +10,8 @@ const faultsByStatus: Readonly<Record<number, RegistryFault>> = {
   401: 'unauthorized',
   403: 'forbidden',
   404: 'notFound',
-  408: 'unavailable',
   413: 'tooLarge',
   416: 'session',
-  425: 'unavailable',
   429: 'rateLimited',
 }
 
@@ -31,10 +29,13 @@ const mostErrorBytes = 16_384
 export async function refusal(answer: Answer, doing: string, redactor: Redactor): Promise<RegistryError> {
   const { status, headers, url } = answer
   const said = await readBounded(answer, mostErrorBytes).then(sayingOf, () => '')
-  const fault = faultsByStatus[status] ?? (status >= 500 ? 'unavailable' : 'refused')
+  const fault = faultsByStatus[status] ?? (isTransientStatus(status) ? 'unavailable' : 'refused')
   const itsWords = said === '' ? '' : `, saying "${redactor.words(said)}"`
   const problem = `${doing}: ${redactUrl(url)} ${words[fault] ?? 'refused'} (${status}${itsWords})`
-  return new RegistryError(fault, problem, { status, retryAfterMs: retryAfterMs(headers['retry-after'], Date.now()) })
+  return new RegistryError(fault, problem, {
+    status,
+    retryAfterMs: parseRetryAfter(headers['retry-after'], Date.now()),
+  })
 }
 
 /** `{"errors":[{"code","message"}]}`, or nothing: a page of HTML tells nobody anything. */

@@ -1,6 +1,6 @@
 // Where a VM goes: every node is asked whether it can take it, and of those that can the best one is chosen. Pure: the
 // scheduler brings what nodes have left, and writes what comes out.
-import type { Architecture } from '../api/records.ts'
+import type { Architecture } from '../api/architecture.ts'
 import { freePort, type ReservedPort } from './ports.ts'
 import { automaticMemoryMiB } from './sizes.ts'
 

@@ -1,7 +1,7 @@
 // What may happen to a VM in which state: one row an action (docs/spec.md R26–R41). The server enforces
 // it, and the command line and the console show the same words.
+import type { Architecture } from '../api/architecture.ts'
 import { ApiError } from '../api/errors.ts'
-import type { Architecture } from '../api/records.ts'
 import type { Vm } from '../api/vms/vms.ts'
 
 export type PowerState = Vm['powerState']

@@ -23,7 +23,7 @@ const rules: Readonly<Record<string, Rule>> = {
     ours: ['api', 'rules', 'store', 'platform'],
     packages: { jose: everywhere, 'oidc-provider': /^provider\/(provider|issuer|login-adapter)\.ts$/ },
   },
-  client: { ours: ['api'], packages: { ws: 'tunnel.ts' } },
+  client: { ours: ['api', 'rules'], packages: { ws: 'tunnel.ts' } },
   images: { ours: ['api', 'rules', 'platform'], packages: { typebox: 'format.ts' } },
   oci: { ours: ['api', 'rules', 'images', 'platform'], packages: {} },
   drivers: { ours: ['api', 'platform'], packages: {} },

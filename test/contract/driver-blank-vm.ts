@@ -2,7 +2,8 @@
 // where the firmware would be busy for seconds.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { Architecture, BaseImage, Handle } from '../../src/drivers/driver.ts'
+import type { Architecture } from '../../src/api/architecture.ts'
+import type { BaseImage, Handle } from '../../src/drivers/driver.ts'
 import { activeOf, requireChain } from '../../src/drivers/qemu/disks/chain.ts'
 import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { argumentsOf, findByArgument, startTimeOf } from '../../src/platform/processes.ts'

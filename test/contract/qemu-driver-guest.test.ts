@@ -7,7 +7,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { buildTiny, tinyFolder, tinyImage } from '../../packages/tiny-guests/build.ts'
-import type { Architecture, Handle, VmSpec } from '../../src/drivers/driver.ts'
+import type { Architecture } from '../../src/api/architecture.ts'
+import type { Handle, VmSpec } from '../../src/drivers/driver.ts'
 import { QemuDriver } from '../../src/drivers/qemu/driver.ts'
 import {
   type Guest,

@@ -3,9 +3,9 @@ import { type DragEvent, useEffect, useRef, useState } from 'react'
 import { ApiError } from '../../../src/api/errors.ts'
 import { abandonUpload, beginUpload, continueUpload, finishUpload } from '../../../src/api/images/uploads.ts'
 import { refusal } from '../../../src/client/answer.ts'
-import { wait } from '../../../src/client/retry.ts'
 import { ConnectionError } from '../../../src/client/transport.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
+import { isTransient, wait } from '../../../src/rules/retry.ts'
 import { roughSize } from '../../../src/rules/sizes.ts'
 import { noticeRefusal } from '../../api/act.ts'
 import { client } from '../../api/client.ts'
@@ -235,9 +235,9 @@ function stepsFor(namespace: string, file: File, body: Begin, id: { current: str
       return (JSON.parse(text) as { offset: number }).offset
     },
     finish: (signal: AbortSignal) => client.call(finishUpload, { params: params(), body: {}, signal }),
-    isPassing: (failure: unknown) =>
-      failure instanceof ConnectionError ||
-      (failure instanceof ApiError && (failure.code === 503 || failure.code === 429 || failure.code === 504)),
+    isRetriable: (failure: unknown) =>
+      // A proxy gives up on a long last step earlier than the service does.
+      isTransient(failure) || (failure instanceof ApiError && failure.reason === 'Timeout'),
     wait,
     nowMs: () => performance.now(),
   }

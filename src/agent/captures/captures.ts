@@ -1,15 +1,14 @@
 // What this node has frozen of its VMs, on its way to the server or to a registry: packed, then delivered, in the background, while the VM
 // goes on. Each goes on from its state after a kill -9; what the server does not want any more is released.
-
 import { ApiError } from '../../api/errors.ts'
 import type { WantedVm } from '../../api/nodes/agent.ts'
 import type { RegistryLogin, WantedCapture } from '../../api/nodes/captures.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import type { Driver, Handle, VmSpec } from '../../drivers/driver.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Images } from '../images/images.ts'
-import { isPassing } from '../link/connection.ts'
+import { isRetriable } from '../link/connection.ts'
 import { reasonOf } from '../vms/messages.ts'
 import type { Receiver } from './deliver.ts'
 import { createDeliveries, packedPercent } from './deliveries.ts'
@@ -134,7 +133,7 @@ export function createCaptures(options: CapturesOptions): Captures {
         if (stopping.signal.aborted) return
         if (one.isDropped || isGivenUp(one, error)) one.isDropped = true
         else if (isUnwanted(error)) log.warn('a server does not know a capture that is wanted', { name: one.state.id })
-        else if (one.state.phase !== 'failed' && !isPassing(error)) await fail(one, error)
+        else if (one.state.phase !== 'failed' && !isRetriable(error)) await fail(one, error)
         const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
         await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
       }

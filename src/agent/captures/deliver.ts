@@ -1,15 +1,15 @@
 // Brings an image to the server: what it lacks, several pieces at once, each again until it was taken; then the word that
 // all of it is there. What has come stays, so whoever begins again sends the rest.
 import { ApiError } from '../../api/errors.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Stored } from '../../images/content.ts'
 import { eachAtOnce } from '../../images/pack/parallel.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { isPassing } from '../link/connection.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { isRetriable } from '../link/connection.ts'
 import { reasonOf } from '../vms/messages.ts'
 
-/** What is said to the server; each may throw what `isPassing` knows. */
+/** What is said to the server; each may throw what `isRetriable` knows. */
 export interface Receiver {
   missing(digests: readonly string[], signal: AbortSignal): Promise<readonly string[]>
   put(digest: string, content: Buffer, signal: AbortSignal): Promise<void>
@@ -81,7 +81,7 @@ async function persistently<T>(work: () => Promise<T>, options: DeliverOptions):
       const isDamaged = error instanceof ApiError && error.code === 400
       const isRefused = !(error instanceof ConnectionError)
       if (isRefused) refusals++
-      if (!(isPassing(error) || isDamaged)) throw error
+      if (!(isRetriable(error) || isDamaged)) throw error
       if (refusals >= retry.attempts)
         throw new Error(`the server does not take it: ${reasonOf(error)}`, { cause: error })
       if (isRefused && refusals > quietRefusals) options.waits?.(reasonOf(error))

@@ -1,5 +1,5 @@
 // Where what was packed of a VM goes: chunk by chunk to the server, or straight to a registry.
-import type { wait } from '../../client/retry.ts'
+import type { wait } from '../../rules/retry.ts'
 import type { CaptureServer } from './captures.ts'
 import { deliver, type Receiver } from './deliver.ts'
 import type { Packer } from './pack.ts'

@@ -6,7 +6,7 @@ import {
   putBlob,
   reportCapture,
 } from '../../api/nodes/captures.ts'
-import { type Connection, isPassing } from '../link/connection.ts'
+import { type Connection, isRetriable } from '../link/connection.ts'
 import type { CaptureServer } from './captures.ts'
 
 /** A server looks at every chunk of a large image before it answers. */
@@ -19,7 +19,7 @@ export function captureServer(content: Connection): CaptureServer {
     try {
       return await work()
     } catch (error) {
-      if (isPassing(error)) content.turn()
+      if (isRetriable(error)) content.turn()
       throw error
     }
   }

@@ -2,6 +2,7 @@
 // that relies on it.
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import type { Architecture } from '../../api/architecture.ts'
 import type { WantedCapture } from '../../api/nodes/captures.ts'
 import type { PushFormat } from '../../api/records.ts'
 import type { Capture, Handle } from '../../drivers/driver.ts'
@@ -15,7 +16,7 @@ interface Known {
   readonly id: string
   readonly kind: WantedCapture['kind']
   readonly handle: Handle
-  readonly architecture: 'arm64' | 'amd64'
+  readonly architecture: Architecture
   /** What the disk of the VM was made from. */
   readonly image: WantedImage
   /** push: where to. */

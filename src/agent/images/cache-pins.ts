@@ -1,9 +1,9 @@
 // Images that are to be on this node before anybody deploys from them: fetched some at a time, tried again when that
 // fails, and kept. Tells the server how far they are.
 import type { CopyReport, WantedCache } from '../../api/images/image-cache.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { reasonOf } from '../vms/messages.ts'
 import { type Images, keyOf, type WantedImage } from './images.ts'
 import type { Copy } from './inventory.ts'

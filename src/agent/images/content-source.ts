@@ -1,7 +1,6 @@
 // Content of images from other nodes or the server, through the node's own store: what has come stays, so that a fetch that
 // was cut off goes on where it was, and nothing counts before it is what its digest says.
 import { ApiError } from '../../api/errors.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import {
   type ContentSource,
   type ContentStore,
@@ -10,7 +9,8 @@ import {
   WrongContentError,
 } from '../../images/content.ts'
 import type { Syncing } from '../../images/pack/syncing.ts'
-import { isPassing } from '../link/connection.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { isRetriable } from '../link/connection.ts'
 
 /** Content as it comes from the server, unchecked. */
 export type OpenBlob = (digest: string, signal: AbortSignal) => Promise<AsyncIterable<Uint8Array>>
@@ -122,7 +122,7 @@ const tooLong = (digest: string, mostBytes: number): WrongContentError =>
   new WrongContentError(digest, `has more than the ${mostBytes} bytes declared`)
 
 const mayPass = (error: unknown): boolean =>
-  isPassing(error) || error instanceof WrongContentError || error instanceof Silence
+  isRetriable(error) || error instanceof WrongContentError || error instanceof Silence
 
 /** What is missing or damaged here is fetched. */
 function ifUnusable(error: unknown): undefined {

@@ -1,5 +1,6 @@
 // Images that a node makes itself, by name of their recipe. What makes them is loaded with the first one.
 import path from 'node:path'
+import type { Architecture } from '../../api/architecture.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 
 export interface Recipe {
@@ -14,7 +15,7 @@ export interface MakeOptions {
   readonly progress: (line: string) => void
 }
 
-const tiny = (architecture: 'arm64' | 'amd64'): Recipe => ({
+const tiny = (architecture: Architecture): Recipe => ({
   async find(folder) {
     const { tinyFolder, tinyImage } = await import('../../../packages/tiny-guests/build.ts')
     const image = await tinyImage(folder, architecture)

@@ -1,12 +1,12 @@
 // An image in a registry, reached straight from this node: as whom, the server says, each time it is needed.
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import type { Source } from '../../oci/target.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
-import { isPassing } from '../link/connection.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
+import { isRetriable } from '../link/connection.ts'
 
 /** How the registry of the image of a VM is reached. To use, and to forget. */
 export type AskLogin = (vm: string, signal: AbortSignal) => Promise<RegistryLogin>
@@ -45,7 +45,7 @@ async function patiently<T>(work: () => Promise<T>, signal: AbortSignal): Promis
       return await work()
     } catch (error) {
       signal.throwIfAborted()
-      if (attempt >= patience.attempts || !isPassing(error)) throw error
+      if (attempt >= patience.attempts || !isRetriable(error)) throw error
       await wait(backOff(attempt, patience, Math.random), signal)
     }
   }

@@ -9,6 +9,7 @@ import type { Trust } from '../../client/tls.ts'
 import { ConnectionError, type TransportResponse } from '../../client/transport.ts'
 import { dialTunnel } from '../../client/tunnel.ts'
 import type { Log } from '../../platform/log.ts'
+import { isTransient } from '../../rules/retry.ts'
 import type { Addresses } from './addresses.ts'
 import { type AgentToken, type Identity, isUnauthorized } from './identity.ts'
 
@@ -163,6 +164,6 @@ export function createConnection(options: ConnectionOptions): Connection {
 
 type LooseCall = (operation: Operation, input: unknown) => Promise<unknown>
 
-/** A failure that another try may not meet: nobody answered, or who answered is not ready. */
-export const isPassing = (error: unknown): boolean =>
-  error instanceof ConnectionError || (error instanceof ApiError && (error.code === 429 || error.code >= 500))
+/** Whether a node goes on trying: it runs unattended, so it also waits for a server or an address to be repaired. */
+export const isRetriable = (error: unknown): boolean =>
+  isTransient(error) || error instanceof ConnectionError || (error instanceof ApiError && error.code >= 500)

@@ -1,9 +1,8 @@
 // What VMs are, told to the server: the newest report of each, in batches, at once, again until it was taken.
-
 import { ApiError } from '../../api/errors.ts'
 import type { VmReport } from '../../api/nodes/agent.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import type { Log } from '../../platform/log.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 
 export interface Reports {
   /** A report equal to the last one is not sent again. */

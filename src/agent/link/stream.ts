@@ -1,10 +1,9 @@
 // The stream of wishes: kept open, watched for silence, opened again by and by when it ends.
-
 import { ApiError } from '../../api/errors.ts'
 import { type AgentMessage, openAgentStream } from '../../api/nodes/agent.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import type { Log } from '../../platform/log.ts'
+import { boundedDelay, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Connection } from './connection.ts'
 import { LineTooLong, linesOf } from './lines.ts'
 
@@ -120,7 +119,7 @@ export function openStream(options: StreamOptions): Stream {
         if (error instanceof ApiError && error.code === 401) refused(error, ++refusals)
         // One that lasted begins anew; one that ends again and again is tried less and less.
         if (performance.now() - openedAtMs > lastingMs) attempt = 1
-        const delayMs = askedMs(error) + backOff(Math.min(attempt, 12), retry, random)
+        const delayMs = boundedDelay(error, Math.min(attempt, 12), retry, random)
         tell(address, error)
         connection.turn()
         await wait(delayMs, stopping.signal).catch(() => undefined)
@@ -166,9 +165,6 @@ function parse(line: string): AgentMessage | undefined {
     return undefined
   }
 }
-
-const askedMs = (error: unknown): number =>
-  error instanceof ApiError ? Math.min((error.options.retryAfterSeconds ?? 0) * 1000, retry.maxRetryAfterMs) : 0
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : 'unknown')
 

@@ -1,7 +1,7 @@
 // The end of a log file, and what is written to it from then on.
 import { type FSWatcher, watch } from 'node:fs'
 import fs from 'node:fs/promises'
-import { wait } from '../../client/retry.ts'
+import { wait } from '../../rules/retry.ts'
 
 export interface LogBounds {
   readonly follow: boolean

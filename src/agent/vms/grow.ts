@@ -2,7 +2,7 @@
 // The password goes through the encrypted connection and to sudo's standard input: never into a command line.
 import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
-import { wait } from '../../client/retry.ts'
+import { wait } from '../../rules/retry.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
 import { manualGrowth, reasonOf } from './messages.ts'
 

@@ -1,5 +1,5 @@
 // What people read about a VM when something did not work: what happened, why, and what to do next.
-import type { Architecture } from '../../drivers/driver.ts'
+import type { Architecture } from '../../api/architecture.ts'
 import type { Kind } from './steps.ts'
 
 interface Text {

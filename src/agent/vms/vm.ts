@@ -1,8 +1,8 @@
 // One VM: looks at what is there, plans, does one thing at a time. The latest wish wins; a wish to delete interrupts.
 import type { VmReport, WantedVm } from '../../api/nodes/agent.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
+import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isBehind, type Unlisted, type Word } from '../link/authority.ts'
 import type { Reports } from '../link/reports.ts'
 import { deletionOf, type Found, isDeployed, type PlainWish } from './handles.ts'

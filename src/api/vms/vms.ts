@@ -1,10 +1,11 @@
 // Virtual machines on the wire: deploy, look, power, resize, save, delete. Shapes as public clients send and read them.
 import * as t from 'typebox'
+import { architectures } from '../architecture.ts'
 import { Status } from '../errors.ts'
 import { Description, Name } from '../images/image-operations.ts'
 import { Image } from '../images/images.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
-import { Architecture, architectures, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
+import { Architecture, ExpectedVersion, Flag, ResourceVersion, Timestamp } from '../records.ts'
 import { VmDeployment } from './vm-deployment.ts'
 
 export const vmStatuses = ['Pending', 'Running', 'Failed'] as const

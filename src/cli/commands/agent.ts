@@ -1,4 +1,5 @@
 // svc3 agent
+import { architectures } from '../../api/architecture.ts'
 import type { Peer } from '../../client/tls.ts'
 import { isLoopback } from '../../client/transport.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../../rules/join-string.ts'
@@ -9,7 +10,7 @@ import type { Context } from '../context.ts'
 import type { Host } from '../host.ts'
 import { imageQuota } from '../image-quota.ts'
 import { UsageError } from '../line/usage.ts'
-import { type AgentOptions, architectures, drivers, networks } from '../programs.ts'
+import { type AgentOptions, drivers, networks } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
 
 const defaultDataDir = '/var/lib/svc3-agent'

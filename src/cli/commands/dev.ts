@@ -1,11 +1,11 @@
 // svc3 dev
-
+import { type Architecture, architectures } from '../../api/architecture.ts'
 import { isLoopback } from '../../client/transport.ts'
 import { defineCommand } from '../command.ts'
 import { dataDir } from '../connect/connection.ts'
 import { imageQuota } from '../image-quota.ts'
 import { UsageError } from '../line/usage.ts'
-import { type Architecture, architectures, type DevOptions, devDrivers } from '../programs.ts'
+import { type DevOptions, devDrivers } from '../programs.ts'
 import { parseSimulation, simulateOption } from '../simulate.ts'
 import { imagesOf, imagesOption } from './server/options.ts'
 

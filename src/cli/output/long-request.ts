@@ -1,10 +1,9 @@
 // A change that takes seconds to minutes, and answers when it is done. It outlives a restart of the service: the same
 // request is sent again under the same key, and the service goes on where it was. Ctrl-C ends the waiting only.
-import { ApiError } from '../../api/errors.ts'
 import type { Operation, ResponseOf } from '../../api/operation.ts'
 import type { CallInput, Client } from '../../client/client.ts'
-import { backOff, type RetryPolicy, wait } from '../../client/retry.ts'
 import { ConnectionError } from '../../client/transport.ts'
+import { boundedDelay, isTransient, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Context } from '../context.ts'
 import { Interrupted } from '../line/usage.ts'
 
@@ -48,20 +47,12 @@ export async function longRequest<O extends Operation & { readonly method: 'POST
       // A try that held for a while had reached the service: its patience begins anew.
       if (failingSinceMs === undefined || nowMs - tryMs > heldMs) failingSinceMs = nowMs
       const isOver = nowMs - failingSinceMs > restartMs || nowMs - startMs > timeoutMs
-      if (isOver || !isPassing(error, isSent)) throw error
+      if (isOver || !isTransient(error) || (!isSent && isRefused(error))) throw error
       isSent = true
-      await wait(delayMs(error, attempt), signal).catch(() => undefined)
+      await wait(boundedDelay(error, attempt, policy), signal).catch(() => undefined)
     }
   }
 }
 
-/** Nobody listening is final at the start, and a restart once somebody has. */
-const isPassing = (error: unknown, isSent: boolean): boolean =>
-  error instanceof ConnectionError
-    ? error.fault === 'lost' || (error.fault === 'refused' && isSent)
-    : error instanceof ApiError && (error.code === 503 || error.code === 429)
-
-function delayMs(error: unknown, attempt: number): number {
-  const askedMs = error instanceof ApiError ? (error.options.retryAfterSeconds ?? 0) * 1_000 : 0
-  return Math.min(askedMs, policy.maxRetryAfterMs) + backOff(attempt, policy, Math.random)
-}
+/** Nobody listens: final at the start, and a restart once somebody has. */
+const isRefused = (error: unknown): boolean => error instanceof ConnectionError && error.fault === 'refused'

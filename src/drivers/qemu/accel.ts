@@ -1,6 +1,6 @@
 // Which accelerator a guest gets. Hardware only for the host's own architecture and only where it really works.
 import fs from 'node:fs/promises'
-import type { Architecture } from '../driver.ts'
+import type { Architecture } from '../../api/architecture.ts'
 
 export type Accelerator = 'kvm' | 'hvf' | 'tcg'
 

@@ -1,5 +1,5 @@
 // What differs between the two architectures of guests: program, machine, processor, devices, packages. Tables only.
-import type { Architecture } from '../driver.ts'
+import type { Architecture } from '../../api/architecture.ts'
 import { type Accelerator, hostArchitecture } from './accel.ts'
 
 export interface ArchitectureSettings {

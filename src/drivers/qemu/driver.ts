@@ -1,6 +1,7 @@
 // The QEMU driver: each VM a QEMU process of its own that outlives the agent, its disk an overlay in the VM's folder.
 import path from 'node:path'
-import type { Architecture, Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
+import type { Architecture } from '../../api/architecture.ts'
+import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } from '../driver.ts'
 import { consoleLimit, programLimit, trimLog } from '../logs.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'

@@ -1,7 +1,7 @@
 // The firmware that boots a disk: SeaBIOS comes with QEMU; UEFI is two files, and each VM has its own copy of the second.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { Architecture } from '../driver.ts'
+import type { Architecture } from '../../api/architecture.ts'
 
 export type FirmwareKind = 'bios' | 'uefi'
 

@@ -1,8 +1,9 @@
 // What this host can run: the programs that are there, their version, and how to get those that are not.
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import type { Architecture } from '../../api/architecture.ts'
 import { childEnvironment, exec } from '../../platform/exec.ts'
-import type { Architecture, Probe } from '../driver.ts'
+import type { Probe } from '../driver.ts'
 import { type Accelerator, acceleratorFor, hostArchitecture } from './accel.ts'
 import { architectures } from './architectures.ts'
 import type { NetworkKind } from './network/network.ts'

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { parseRetryAfter } from '../../rules/retry.ts'
 import { createRedactor, redactUrl } from '../redact.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
-import { retryAfterMs } from './retry.ts'
 
 const bearer = (realm: string, service?: string): Challenge => ({ scheme: 'bearer', realm, service })
 
@@ -64,10 +64,10 @@ describe('words without secrets', () => {
 
 describe('Retry-After', () => {
   it('is seconds or a date', () => {
-    assert.equal(retryAfterMs('7', 0), 7_000)
-    assert.equal(retryAfterMs('Thu, 01 Jan 1970 00:00:09 GMT', 4_000), 5_000)
-    assert.equal(retryAfterMs('Thu, 01 Jan 1970 00:00:09 GMT', 14_000), 0)
-    assert.equal(retryAfterMs('soon', 0), undefined)
-    assert.equal(retryAfterMs(undefined, 0), undefined)
+    assert.equal(parseRetryAfter('7', 0), 7_000)
+    assert.equal(parseRetryAfter('Thu, 01 Jan 1970 00:00:09 GMT', 4_000), 5_000)
+    assert.equal(parseRetryAfter('Thu, 01 Jan 1970 00:00:09 GMT', 14_000), 0)
+    assert.equal(parseRetryAfter('soon', 0), undefined)
+    assert.equal(parseRetryAfter(undefined, 0), undefined)
   })
 })

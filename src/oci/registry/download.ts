@@ -2,11 +2,11 @@
 // more than was declared, and checks the digest.
 import { createHash } from 'node:crypto'
 import { digestOfBuffer } from '../../images/content.ts'
-import { isPassing, RegistryError } from '../errors.ts'
+import { createBackoff, isTransient } from '../../rules/retry.ts'
+import { RegistryError } from '../errors.ts'
 import { networkError } from '../network-error.ts'
 import type { Descriptor, OpenOptions } from '../target.ts'
 import type { Exchange } from './exchange.ts'
-import { createPatience } from './retry.ts'
 import type { Answer } from './send.ts'
 
 export interface DownloadOptions {
@@ -25,7 +25,7 @@ export async function* streamBlob(
   options: DownloadOptions,
 ): AsyncGenerator<Buffer> {
   const { exchange, signal } = options
-  const patience = createPatience(exchange.retry, signal)
+  const backoff = createBackoff(exchange.retry, signal)
   const hasher = offset === 0 && !isUnchecked ? createHash('sha256') : undefined
   let at = offset
   while (at < blob.size) {
@@ -34,12 +34,12 @@ export async function* streamBlob(
       for await (const piece of gather(opened, blob.size - at, options)) {
         hasher?.update(piece)
         at += piece.length
-        patience.progressed()
+        backoff.reset()
         yield piece
       }
       if (at < blob.size) throw brokenOff(opened)
     } catch (error) {
-      await patience.failed(error)
+      await backoff.failed(error)
     }
   }
   if (hasher && `sha256:${hasher.digest('hex')}` !== blob.digest) throw wrong(blob, options, 'is something else')
@@ -48,7 +48,7 @@ export async function* streamBlob(
 /** All of it, checked. */
 export async function readBlob(blob: Descriptor, options: DownloadOptions, into?: Buffer): Promise<Buffer> {
   const { exchange, signal } = options
-  const patience = createPatience(exchange.retry, signal)
+  const backoff = createBackoff(exchange.retry, signal)
   const content = into?.length === blob.size ? into : Buffer.allocUnsafeSlow(blob.size)
   let at = blob.size < worthReceivingBytes ? 0 : await receive(blob, content, options)
   while (at < blob.size) {
@@ -56,11 +56,11 @@ export async function readBlob(blob: Descriptor, options: DownloadOptions, into?
       const opened = await openAt(blob, at, options)
       const before = at
       at = await fill(content, at, opened, options)
-      if (at > before) patience.progressed()
+      if (at > before) backoff.reset()
       if (at < blob.size) throw brokenOff(opened)
     } catch (error) {
       if (error instanceof Partial) at = error.at
-      await patience.failed(error instanceof Partial ? error.cause : error)
+      await backoff.failed(error instanceof Partial ? error.cause : error)
     }
   }
   if ((await digestOfBuffer(content)) !== blob.digest) throw wrong(blob, options, 'is something else')
@@ -154,7 +154,7 @@ const scopesOf = ({ repository }: DownloadOptions): readonly string[] => [`repos
 const receive = (blob: Descriptor, into: Buffer, options: DownloadOptions): Promise<number> =>
   options.exchange.receive(urlOf(blob, options), into, scopesOf(options), options.signal).catch((error: unknown) => {
     options.signal?.throwIfAborted()
-    if (isPassing(error)) return 0
+    if (isTransient(error)) return 0
     throw error
   })
 

@@ -1,14 +1,14 @@
 // Requests to one registry, with what it asks for: credentials after its challenge, a new token when the old one is
 // refused in the middle of something, and errors in our words.
 import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
+import { isTransientStatus, type RetryPolicy } from '../../rules/retry.ts'
 import { RegistryError } from '../errors.ts'
 import { isUnknownHost } from '../network-error.ts'
 import { createRedactor, redactUrl } from '../redact.ts'
 import { refusal } from '../refusal.ts'
-import { type Authorization, type Credentials, createAuthorization } from './authorization.ts'
+import { type Authorization, type Credentials, createAuthorization, orAborted } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
 import { createReceiver } from './receive.ts'
-import { defaultRetry, orAborted, type RetryPolicy } from './retry.ts'
 import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
 
 export interface RegistryOptions extends ConnectOptions {
@@ -20,6 +20,9 @@ export interface RegistryOptions extends ConnectOptions {
   /** Without a byte for so long, a connection counts as lost. */
   readonly idleMs?: number | undefined
 }
+
+/** About half a minute without progress. */
+const registryRetry: RetryPolicy = { attempts: 7, firstDelayMs: 500, maxDelayMs: 15_000, maxRetryAfterMs: 120_000 }
 
 export interface Exchange {
   readonly origin: URL
@@ -35,7 +38,7 @@ export interface Exchange {
 }
 
 export function createExchange(options: RegistryOptions): Exchange {
-  const { allowInsecure = false, retry = defaultRetry, idleMs = 60_000 } = options
+  const { allowInsecure = false, retry = registryRetry, idleMs = 60_000 } = options
   const origin = new URL(options.server)
   if (dockerHubHosts.includes(origin.hostname)) origin.hostname = dockerHubApiHost
   const connector: Connector = createConnector(options)
@@ -55,7 +58,7 @@ export function createExchange(options: RegistryOptions): Exchange {
     discard(answer)
     if (answer.status === 401 && isOurs(answer)) authorization.learn(answer, undefined)
     else if (answer.status === 404) throw notRegistry(url)
-    else if (answer.status >= 500 || answer.status === 429) throw await refusal(answer, 'asking who is there', redactor)
+    else if (isTransientStatus(answer.status)) throw await refusal(answer, 'asking who is there', redactor)
     isMet = true
   }
 

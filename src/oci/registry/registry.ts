@@ -2,6 +2,7 @@
 // blobs need lies in upload.ts and download.ts.
 import { digestPattern } from '../../images/format.ts'
 import { digestOf } from '../../images/manifest.ts'
+import { retrying } from '../../rules/retry.ts'
 import { RegistryError } from '../errors.ts'
 import {
   dockerListType,
@@ -15,7 +16,6 @@ import { redactUrl } from '../redact.ts'
 import { blobsOf, type Descriptor, type Destination, type RawManifest, type Source } from '../target.ts'
 import { readBlob, streamBlob } from './download.ts'
 import { createExchange, type Exchange, type RegistryOptions } from './exchange.ts'
-import { retrying } from './retry.ts'
 import { discard, readBounded } from './send.ts'
 import { listTags } from './tags.ts'
 import { uploadBlob } from './upload.ts'

@@ -1,11 +1,11 @@
 // One blob to a registry: mounted from another repository where that works; otherwise sent in one piece, or in several
 // where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
+import { createBackoff, isTransientStatus } from '../../rules/retry.ts'
 import { RegistryError } from '../errors.ts'
 import { redactUrl } from '../redact.ts'
 import type { BlobContent, Descriptor, PutOptions } from '../target.ts'
 import type { Exchange } from './exchange.ts'
 import { pieceSizes } from './piece-sizes.ts'
-import { createPatience } from './retry.ts'
 import { type Answer, type Body, discard, locationOf } from './send.ts'
 
 export interface UploadOptions extends PutOptions {
@@ -35,7 +35,7 @@ const octets = { 'content-type': 'application/octet-stream' } as const
 /** False: it is there, and nothing had to be sent. */
 export async function uploadBlob(blob: Descriptor, content: BlobContent, options: UploadOptions): Promise<boolean> {
   const { exchange, signal, onPosition, isThere } = options
-  const patience = createPatience(exchange.retry, signal)
+  const backoff = createBackoff(exchange.retry, signal)
   const registry = exchange.origin.origin
   const wantedBytes = options.pieceBytes ?? defaultPieceBytes
   let pieceBytes = Math.min(wantedBytes, pieceSizes.of(registry) ?? wantedBytes)
@@ -46,7 +46,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
   /** Only what is beyond this is progress: a registry that forgets its uploads could be fed for ever. */
   let furthestBytes = 0
   const cameTo = (bytes: number): void => {
-    if (bytes > furthestBytes) patience.progressed()
+    if (bytes > furthestBytes) backoff.reset()
     furthestBytes = Math.max(furthestBytes, bytes)
   }
   for (;;) {
@@ -73,7 +73,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
     } catch (error) {
       if (error instanceof WrongArrival && ++wrongArrivals > 1) throw damaged(blob, error)
       const smaller = smallerPieces(error, Math.min(pieceBytes, blob.size))
-      if (smaller === undefined) await patience.failed(error)
+      if (smaller === undefined) await backoff.failed(error)
       isTooMuch ||= smaller !== undefined
       pieceBytes = smaller ?? pieceBytes
       isUncertain = true
@@ -100,7 +100,7 @@ async function start(blob: Descriptor, options: UploadOptions): Promise<Session 
   try {
     return await begin(url, [...scopesOf(options), `repository:${mountFrom}:pull`], options)
   } catch (error) {
-    if (!(error instanceof RegistryError) || error.isPassing) throw error
+    if (!(error instanceof RegistryError) || error.isTransient) throw error
     // Who may push here need not be allowed to read there.
     onMountRefused?.()
     return await begin(uploadsOf(options), scopesOf(options), options)
@@ -208,7 +208,7 @@ const damaged = ({ digest }: Descriptor, cause: unknown): RegistryError =>
 async function whereItIs(session: Session, blob: Descriptor, options: UploadOptions): Promise<Session | undefined> {
   const { exchange, signal } = options
   const answer = await exchange.ask({ method: 'GET', url: session.location, signal }, scopesOf(options))
-  if (answer.status >= 500 || answer.status === 429) throw await failure(answer, options)
+  if (isTransientStatus(answer.status)) throw await failure(answer, options)
   const reached = rangeEnd(answer.headers.range)
   if (answer.status !== 204 || reached === undefined || reached > blob.size) return void discard(answer)
   return sessionOf(answer, reached, session)

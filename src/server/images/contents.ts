@@ -1,7 +1,7 @@
 // From files to content in the store, and back to bytes: what the operations on images and ISOs need of src/images.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { Architecture } from '../../api/records.ts'
+import type { Architecture } from '../../api/architecture.ts'
 import type { ContentStore } from '../../images/content.ts'
 import { resolveLayers } from '../../images/extents.ts'
 import { formatVersion, type Layer, type Manifest, sectorBytes } from '../../images/format.ts'

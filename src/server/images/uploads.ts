@@ -1,8 +1,8 @@
 // An upload becomes an image or an ISO: the file to the disk, its record as Updating, its content into the store, the
 // record Ready. Whatever fails on the way, nothing of it stays; what is in the store already, the collector finds.
+import { type Architecture, architectures } from '../../api/architecture.ts'
 import { type ApiError, badRequest, type Cause } from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
-import type { Architecture } from '../../api/records.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { nameOfFile } from '../../rules/image-names.ts'
 import { Answer } from '../handlers.ts'
@@ -22,7 +22,6 @@ export interface ImageUpload {
 
 const firmwares: readonly string[] = ['bios', 'uefi'] satisfies Firmware[]
 const guestSystems: readonly string[] = ['macos', 'linux', 'other'] satisfies GuestSystem[]
-const architectures: readonly string[] = ['arm64', 'amd64'] satisfies Architecture[]
 
 export async function receiveImage(
   services: Services,
@@ -73,7 +72,9 @@ export async function receiveImage(
 export function problemsOf({ type, firmware, os, description }: UploadFields): Cause[] {
   const problem = (field: string, message: string): Cause => ({ field, reason: 'FieldValueInvalid', message })
   return [
-    ...(type === undefined || architectures.includes(type) ? [] : [problem('type', 'type is arm64 or amd64')]),
+    ...(type === undefined || architectures.some((each) => each === type)
+      ? []
+      : [problem('type', 'type is arm64 or amd64')]),
     ...(firmware === undefined || firmwares.includes(firmware)
       ? []
       : [problem('firmware', 'firmware is bios or uefi')]),

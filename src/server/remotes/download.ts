@@ -4,10 +4,10 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { writeSparse } from '../../images/sparse-write.ts'
 import { DiskFullError, explainFull } from '../../images/temporary-files.ts'
 import { failpoint } from '../../platform/failpoint.ts'
+import { backOff, wait } from '../../rules/retry.ts'
 import { RemoteError } from './http.ts'
 
 export interface Wanted {
@@ -29,9 +29,7 @@ export interface DownloadOptions {
   readonly firstDelayMs: number
 }
 
-/** Tries in a row that bring nothing. */
-const mostTries = 6
-const longestDelayMs = 30_000
+const retry = { attempts: 6, maxDelayMs: 30_000, maxRetryAfterMs: 0 }
 
 export async function downloadTo(file: string, wanted: Wanted, options: DownloadOptions): Promise<void> {
   await using handle = await fs.open(file, 'a+', 0o600).then(async (made) => {
@@ -66,11 +64,9 @@ async function complete(
       signal.throwIfAborted()
       tries = (await handle.stat()).size > size ? 1 : tries + 1
       const failure = explainFull(error, 'the server')
-      const isPassing = failure instanceof RemoteError ? failure.isPassing : !(failure instanceof DiskFullError)
-      if (tries >= mostTries || !isPassing) throw failure
-      await sleep(Math.min(longestDelayMs, firstDelayMs * 2 ** (tries - 1)) * (0.5 + Math.random() / 2), undefined, {
-        signal,
-      })
+      const isWorthIt = failure instanceof RemoteError ? failure.isTransient : !(failure instanceof DiskFullError)
+      if (tries >= retry.attempts || !isWorthIt) throw failure
+      await wait(backOff(tries, { ...retry, firstDelayMs }, Math.random), signal)
     }
   }
 }

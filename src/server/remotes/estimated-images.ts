@@ -1,7 +1,7 @@
 // What an estimate can say of an image in a registry: what a deployment would learn there, in less time, and remembered for a
 // minute: a form asks again with every field that changes.
+import type { Architecture } from '../../api/architecture.ts'
 import { ApiError } from '../../api/errors.ts'
-import type { Architecture } from '../../api/records.ts'
 import type { Services } from '../services.ts'
 import { findCredentials, referenceOf } from './registries.ts'
 import { findRegistryImage, type RegistryImage } from './registry-images.ts'

@@ -1,6 +1,7 @@
 // A remote that is a folder of a web server: `index.json` says what is there, and the files lie beside it.
 import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
+import { architectures } from '../../api/architecture.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 import { downloadTo } from './download.ts'
@@ -13,7 +14,7 @@ const Index = t.Object({
     t.Object({
       kind: t.Enum(['image', 'iso']),
       name: t.String({ maxLength: 63 }),
-      type: t.Enum(['arm64', 'amd64']),
+      type: t.Enum(architectures),
       /** Of the file, in bytes. */
       size: t.Integer({ minimum: 1, maximum: largestDiskBytes }),
       sha256: t.String({ pattern: '^[0-9a-f]{64}$' }),

@@ -5,6 +5,7 @@ import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
 import { type AddressKind, addressKind, mayLeadTo } from '../../rules/address-kinds.ts'
+import { isTransientStatus } from '../../rules/retry.ts'
 
 /** A remote that is reached by HTTP. */
 export interface Place {
@@ -23,17 +24,16 @@ export interface Place {
 export class RemoteError extends Error {
   override readonly name = 'RemoteError'
   /** It may go better the next time. */
-  readonly isPassing: boolean
-  constructor(message: string, isPassing: boolean, cause?: unknown) {
+  readonly isTransient: boolean
+  constructor(message: string, isTransient: boolean, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause })
-    this.isPassing = isPassing
+    this.isTransient = isTransient
   }
 }
 
 const mostRedirects = 5
 const silenceMs = 30_000
 const redirects = new Set([301, 302, 303, 307, 308])
-const passing = new Set([408, 425, 429, 500, 502, 503, 504])
 
 interface Asked {
   readonly headers?: Readonly<Record<string, string>>
@@ -51,7 +51,10 @@ export async function getFrom(place: Place, url: URL, asked: Asked): Promise<Inc
     if (statusCode === 200 || statusCode === 206) return answer
     answer.destroy()
     if (!redirects.has(statusCode) || headers.location === undefined)
-      throw new RemoteError(`remote "${place.name}" answered ${statusCode} for ${shown(next)}`, passing.has(statusCode))
+      throw new RemoteError(
+        `remote "${place.name}" answered ${statusCode} for ${shown(next)}`,
+        isTransientStatus(statusCode),
+      )
     if (!URL.canParse(headers.location, next.href))
       throw new RemoteError(`remote "${place.name}" leads to an address that is none`, false)
     next = new URL(headers.location, next)

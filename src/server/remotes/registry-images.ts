@@ -1,12 +1,12 @@
 // Images in registries, as the server sees them: a reference is looked at once, with the credentials of the namespace, and
 // stands for one manifest from then on. So nobody gets from a node's cache what the registry would not give them.
+import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, type ErrorOptions, type Reason } from '../../api/errors.ts'
-import type { Architecture } from '../../api/records.ts'
 import { RegistryError, type RegistryFault } from '../../oci/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
-import type { RetryPolicy } from '../../oci/registry/retry.ts'
 import { type ImageReference, noCredentials } from '../../rules/image-reference.ts'
+import type { RetryPolicy } from '../../rules/retry.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import type { Services } from '../services.ts'
 import { findCredentials, loginFor } from './registries.ts'

@@ -33,7 +33,7 @@ export function openRepository(place: Place): RemoteSource {
       return await work()
     } catch (error) {
       if (!(error instanceof RegistryError)) throw error
-      throw new RemoteError(`remote "${remote}": ${error.message}`, error.isPassing, error)
+      throw new RemoteError(`remote "${remote}": ${error.message}`, error.isTransient, error)
     } finally {
       registry.close()
     }

@@ -1,8 +1,8 @@
 // A deployment: from the request to the record, then the wait until it runs, failed, or is too late. The record is all
 // there is: after a restart of the server the VM comes up all the same.
 import { randomBytes, randomUUID } from 'node:crypto'
+import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, invalid, notFound } from '../../api/errors.ts'
-import type { Architecture } from '../../api/records.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { parseTtl, timeLeft } from '../../rules/durations.ts'

@@ -1,7 +1,8 @@
 // From what a client sent to a whole shape: defaults, a configuration's values, overrides, and what can never be right.
 // Zero and false mean "not set" where clients of the original always send them (docs/spec.md R46).
+import type { Architecture } from '../../api/architecture.ts'
 import type { Cause } from '../../api/errors.ts'
-import { type Architecture, randomSerial, schedulers } from '../../api/records.ts'
+import { randomSerial, schedulers } from '../../api/records.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 import { isTag } from '../../rules/names.ts'
 import { askedMemoryMiB } from '../../rules/sizes.ts'

@@ -1,10 +1,9 @@
 // Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is wanted (written by the
 // server) beside what is (reported by the agent of its node); a wish is a new `generation`.
-
+import type { Architecture } from '../../api/architecture.ts'
 import type { Image } from '../../api/images/images.ts'
 import type { WantedCapture } from '../../api/nodes/captures.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
-import type { Architecture } from '../../api/records.ts'
 import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
 
 /** What somebody asked for, with all defaults filled in. */

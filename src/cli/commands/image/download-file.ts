@@ -3,9 +3,9 @@
 import { ApiError } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import type { Client } from '../../../client/client.ts'
-import { backOff, defaultRetry, wait } from '../../../client/retry.ts'
 import { ConnectionError, type TransportResponse } from '../../../client/transport.ts'
 import { syncFolder } from '../../../platform/files.ts'
+import { backOff, defaultRetry, isTransient, wait } from '../../../rules/retry.ts'
 import type { Context } from '../../context.ts'
 import { Failure, Interrupted } from '../../line/usage.ts'
 import { type Meter, startMeter } from '../../output/transfer.ts'
@@ -55,7 +55,7 @@ export async function downloadFile(context: Context, kind: ImageKind, choice: Do
         tries = 0
       } catch (error) {
         tries = (await handle.stat()).size > bytesBefore ? 1 : tries + 1
-        if (signal.aborted || tries >= mostTries || !(await isPassing(error, handle))) throw error
+        if (signal.aborted || tries >= mostTries || !(await isRetriable(error, handle))) throw error
         await wait(backOff(tries, { ...defaultRetry, firstDelayMs: 300 }, Math.random), signal)
       }
     }
@@ -164,9 +164,8 @@ const isZero = (piece: Uint8Array): boolean =>
   piece.length <= zeros.length && zeros.subarray(0, piece.length).equals(piece)
 
 /** A part that is longer than the whole is none. */
-async function isPassing(error: unknown, handle: Handle): Promise<boolean> {
-  if (error instanceof ApiError && error.reason === 'RangeNotSatisfiable') await handle.truncate(0)
-  else if (error instanceof ApiError) return error.code === 503 || error.code === 429
-  else return error instanceof ConnectionError && (error.fault === 'lost' || error.fault === 'refused')
+async function isRetriable(error: unknown, handle: Handle): Promise<boolean> {
+  if (!(error instanceof ApiError && error.reason === 'RangeNotSatisfiable')) return isTransient(error)
+  await handle.truncate(0)
   return true
 }

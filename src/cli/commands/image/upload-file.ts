@@ -4,9 +4,8 @@ import { ApiError } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } from '../../../api/images/uploads.ts'
 import type { Client } from '../../../client/client.ts'
-import { backOff, defaultRetry, type RetryPolicy, wait } from '../../../client/retry.ts'
-import { ConnectionError } from '../../../client/transport.ts'
 import { nameOfFile } from '../../../rules/image-names.ts'
+import { backOff, defaultRetry, isTransient, type RetryPolicy, wait } from '../../../rules/retry.ts'
 import { roughSize } from '../../../rules/sizes.ts'
 import type { Context } from '../../context.ts'
 import { Interrupted } from '../../line/usage.ts'
@@ -80,9 +79,9 @@ async function send(client: Client, params: Params, begun: Upload, source: Sourc
       const sent = await client.upload(continueUpload, { params, query: { offset }, upload, signal })
       offset = sent.offset
     } catch (error) {
-      if (signal.aborted || !isPassing(error)) throw error
+      if (signal.aborted || !isRetriable(error)) throw error
       const reached = await client.call(getUpload, { params, signal }).catch((missing: unknown) => {
-        if (signal.aborted || !isPassing(missing)) throw missing
+        if (signal.aborted || !isRetriable(missing)) throw missing
         return { offset }
       })
       if (reached.offset > offset) {
@@ -109,17 +108,15 @@ async function finish(client: Client, params: Params, sha256: string, signal: Ab
     } catch (error) {
       // A try that held for a while had reached the service: its patience begins anew.
       if (failingMs === undefined || performance.now() - startMs > 5_000) failingMs = performance.now()
-      if (signal.aborted || !isPassing(error) || performance.now() - failingMs > patienceMs) throw error
+      if (signal.aborted || !isRetriable(error) || performance.now() - failingMs > patienceMs) throw error
       await wait(backOff(attempt, pause, Math.random), signal)
     }
   }
 }
 
 /** Also that the service has another offset than we thought: it is asked for. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof ConnectionError
-    ? error.fault !== 'unusable'
-    : error instanceof ApiError && (error.code === 503 || error.code === 429 || error.reason === 'Conflict')
+const isRetriable = (error: unknown): boolean =>
+  isTransient(error) || (error instanceof ApiError && error.reason === 'Conflict')
 
 async function* counted(pieces: AsyncIterable<Uint8Array>, offset: number, meter: Meter): AsyncGenerator<Uint8Array> {
   let at = offset

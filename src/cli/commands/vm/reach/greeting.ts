@@ -2,8 +2,8 @@
 // to it accepts connections earlier still: only the server's own greeting says that it is there.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../../api/errors.ts'
-import { wait } from '../../../../client/retry.ts'
 import { ConnectionError } from '../../../../client/transport.ts'
+import { isTransient, wait } from '../../../../rules/retry.ts'
 import type { Dial } from './reach.ts'
 
 export interface Patience {
@@ -37,7 +37,7 @@ export async function dialUntilGreeted(dial: Dial, patience: Patience): Promise<
       winner.resolve(stream)
     } catch (error) {
       if (ends.aborted) return
-      if (!isPassing(error)) winner.reject(error)
+      if (!isTransient(error) || isRefused(error)) winner.reject(error)
       problem = (error as Error).message
     }
   }
@@ -78,8 +78,5 @@ async function greeted(stream: Duplex, timeoutMs: number, signal: AbortSignal): 
   return spoken
 }
 
-/** The guest is not there yet, or a connection broke; everything else stays as it is however long one waits. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof ConnectionError
-    ? error.fault === 'lost' || error.fault === 'timeout'
-    : error instanceof ApiError && (error.code === 503 || error.code === 429)
+/** It is the guest that is waited for, not a service that was never started. */
+const isRefused = (error: unknown): boolean => error instanceof ConnectionError && error.fault === 'refused'

@@ -1,0 +1,118 @@
+// Trying again: which failures another try may not meet, how long to wait before it, and how often. Runs in browsers too.
+
+export interface RetryPolicy {
+  /** Tries in a row without progress, the first included. */
+  readonly attempts: number
+  readonly firstDelayMs: number
+  readonly maxDelayMs: number
+  /** A server that asks for a longer wait than this is not asked again: the caller gets its refusal. */
+  readonly maxRetryAfterMs: number
+}
+
+/** For a call that somebody waits for. */
+export const defaultRetry: RetryPolicy = { attempts: 4, firstDelayMs: 100, maxDelayMs: 5_000, maxRetryAfterMs: 30_000 }
+
+/** What an error says of itself when trying again may help. */
+interface Retriable {
+  /** Another try may work without anybody doing anything. */
+  readonly isTransient: boolean
+  /** How long the other side asked to be left alone. */
+  readonly retryAfterMs?: number | undefined
+}
+
+/** Whether another try may work without anybody doing anything: the errors of ours know it by their cause. */
+export const isTransient = (error: unknown): boolean =>
+  error instanceof Error && (error as Error & Partial<Retriable>).isTransient === true
+
+/** HTTP statuses that pass by themselves, of servers that are not ours. */
+export const isTransientStatus = (status: number): boolean =>
+  status === 408 || status === 425 || status === 429 || status >= 500
+
+const retryAfterOf = (error: unknown): number => (error as Partial<Retriable> | undefined)?.retryAfterMs ?? 0
+
+/** The wait before the next try, or undefined when this failure is final. */
+export function delayBeforeRetry(
+  error: unknown,
+  attempt: number,
+  policy: RetryPolicy,
+  random: () => number = Math.random,
+): number | undefined {
+  if (attempt >= policy.attempts || !isTransient(error)) return undefined
+  const askedMs = retryAfterOf(error)
+  return askedMs > policy.maxRetryAfterMs ? undefined : askedMs + backOff(attempt, policy, random)
+}
+
+/** The wait before the next try of somebody who does not give up: however much is asked for, up to the policy's bound. */
+export const boundedDelay = (
+  error: unknown,
+  attempt: number,
+  policy: RetryPolicy,
+  random: () => number = Math.random,
+): number => Math.min(retryAfterOf(error), policy.maxRetryAfterMs) + backOff(Math.max(1, attempt), policy, random)
+
+/** Doubles each time; half of it is chance, so that many clients do not come back at once. */
+export function backOff(attempt: number, policy: RetryPolicy, random: () => number): number {
+  const ceiling = Math.min(policy.maxDelayMs, policy.firstDelayMs * 2 ** (attempt - 1))
+  return ceiling / 2 + (ceiling / 2) * random()
+}
+
+/** Resolves after so long; throws the signal's reason when that comes first. */
+export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>()
+  if (signal.aborted) reject(signal.reason)
+  const onAbort = (): void => reject(signal.reason)
+  signal.addEventListener('abort', onAbort, { once: true })
+  const timer = setTimeout(resolve, milliseconds)
+  return promise.finally(() => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onAbort)
+  })
+}
+
+/** Counts failures, waits between them, and throws the one after which there is no point in going on. */
+export interface Backoff {
+  failed(error: unknown): Promise<void>
+  /** There was progress: the count begins anew. */
+  reset(): void
+}
+
+const never = new AbortController().signal
+
+export function createBackoff(policy: RetryPolicy, signal: AbortSignal | undefined): Backoff {
+  let failures = 0
+  return {
+    reset() {
+      failures = 0
+    },
+    async failed(error) {
+      signal?.throwIfAborted()
+      failures += 1
+      const delayMs = delayBeforeRetry(error, failures, policy)
+      if (delayMs === undefined) throw error
+      await wait(delayMs, signal ?? never)
+    },
+  }
+}
+
+/** For work that can be done again as a whole. */
+export async function retrying<T>(
+  policy: RetryPolicy,
+  signal: AbortSignal | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
+  const backoff = createBackoff(policy, signal)
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      await backoff.failed(error)
+    }
+  }
+}
+
+/** `Retry-After`: seconds, or a date. */
+export function parseRetryAfter(header: string | undefined, nowMs: number): number | undefined {
+  if (header === undefined) return undefined
+  const ms = /^\d{1,9}$/.test(header) ? Number(header) * 1_000 : Date.parse(header) - nowMs
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined
+}
