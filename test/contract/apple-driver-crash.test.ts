@@ -1,4 +1,4 @@
-// The driver for Apple silicon is killed where most is at stake; at every other point in test/long/apple-crash.long.ts.
+// The driver for Apple silicon is killed where most is at stake; at every other point in test/long/apple-crash.long.test.ts.
 import { describe, it } from 'node:test'
 import { dieAt } from './apple-crash.ts'
 

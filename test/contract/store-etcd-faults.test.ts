@@ -28,7 +28,7 @@ describe('a cluster of etcd with faults', () => {
     await leader.kill()
     const killedMs = performance.now()
     await eventually(async () => assert.ok(load.lastAckMs() > killedMs))
-    // 1.0 to 2.5 s on a quiet machine, which test/long/etcd-faults.long.ts holds it to.
+    // 1.0 to 2.5 s on a quiet machine, which test/long/etcd-faults.long.test.ts holds it to.
     t.diagnostic(`no write for ${Math.round(load.takeLongestGapMs())} ms; ${JSON.stringify(load.faults())}`)
     await leader.start()
     const fresh = await open()

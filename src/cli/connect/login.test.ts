@@ -1,5 +1,5 @@
 // The stored login: set, shown, forgotten, chosen by server; and the commands about users of the built-in provider.
-// Real logins are in test/e2e/login.test.ts.
+// Real logins are in test/e2e/login.full.test.ts.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import os from 'node:os'

@@ -34,11 +34,12 @@ function recipeHash(): string {
 /** Puts ready images where a node looks for them. */
 export async function seedTiny(imageFolder: string, architectures: readonly Architecture[]): Promise<void> {
   await fs.mkdir(imageFolder, { recursive: true })
-  for (const architecture of architectures) {
+  const seed = async (architecture: Architecture): Promise<void> => {
     await buildTiny({ architecture, folder: tinyCache, signal: AbortSignal.timeout(390_000) })
     const from = tinyFolder(tinyCache, architecture)
     await exec('cp', ['-r', '--sparse=always', from, path.join(imageFolder, path.basename(from))])
   }
+  await Promise.all(architectures.map(seed))
 }
 
 export interface Guest extends Disposable {

@@ -1,5 +1,5 @@
 // A VM on Apple silicon, on the stand-in for tart, is pushed as tart writes images, runs on another host with what it had, and
-// grows there; pushed as this service does, it is deployed once more. The first half is in test/long/apple.long.ts.
+// grows there; pushed as this service does, it is deployed once more. The first half is in test/long/apple.long.test.ts.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type AppleFleet, away, home, startAppleFleet } from '../support/rigs/apple-fleet.ts'

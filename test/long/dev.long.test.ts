@@ -1,3 +1,3 @@
 // `svc3 dev`, killed with -9 more often than in the usual tests.
 process.env.SVC3_TEST_ALL = 'yes'
-await import('../e2e/dev.test.ts')
+await import('../e2e/dev.full.test.ts')
