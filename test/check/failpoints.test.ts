@@ -25,7 +25,7 @@ describe('fail points', () => {
     const others = calls.filter((name) => !/^'[a-z.-]+'$/.test(name) && !/^failPointOf\(kind, /.test(name))
     assert.deepEqual(others, [])
     assert.ok(calls.length > 50, `${calls.length} were found`)
-    assert.match(read('src/agent/crash.test.ts'), /\bfailPoints\b/)
+    assert.match(read('src/agent/crash.full.test.ts'), /\bfailPoints\b/)
     assert.ok(failPoints.length > 0)
   })
 
