@@ -1,119 +1,59 @@
-// The way of a deployment through server and agents, without a hypervisor: how long it takes, how many at once, how fast
-// many VMs are listed, and what an idle agent costs. References are the limits that issue and README promise.
-import { type ChildProcess, spawn } from 'node:child_process'
+// A deployment's path through server and agents, without a hypervisor: how long it takes, how many at once, and how fast
+// many VMs are listed.
 import fs from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
 import autocannon from 'autocannon'
-import { type BenchRow, median, printRows } from './row.ts'
+import { type DevServer, makeFolder, startDev } from '../test/support/processes/dev-server.ts'
+import { eachOf, msOf, sized } from './measure.ts'
+import { type BenchRow, compared, limited, median } from './row.ts'
 
-const root = path.resolve(import.meta.dirname, '..')
 const vmsPath = '/api/v1/namespaces/svc-default/vms'
 
-interface Dev {
-  readonly url: string
-  readonly token: string
-  readonly child: ChildProcess
-  readonly folder: string
-  post(body: object, query?: string): Promise<{ name: string }>
-  get(path: string): Promise<{ items: { status: string; name: string }[] }>
-  stop(): Promise<void>
+async function withFleet<T>(nodes: number, work: (server: DevServer) => Promise<T>): Promise<T> {
+  const folder = await makeFolder()
+  try {
+    await using server = await startDev(folder, { args: ['--driver', 'simulated', '--nodes', `amd64=${nodes}`] })
+    return await work(server)
+  } finally {
+    await fs.rm(folder, { recursive: true, force: true })
+  }
 }
 
-async function startDev(nodes: string): Promise<Dev> {
-  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-bench-'))
-  const args = ['dev', '--listen', '127.0.0.1:0', '--data', folder, '--driver', 'simulated', '--nodes', nodes]
-  const child = spawn(path.join(root, 'bin/svc3'), args, { stdio: ['ignore', 'pipe', 'ignore'] })
-  const url = await new Promise<string>((resolve, reject) => {
-    let output = ''
-    child.stdout.on('data', (chunk: Buffer) => {
-      output += chunk
-      const ready = /^svc3 ready at (\S+)$/m.exec(output)?.[1]
-      if (ready) resolve(ready)
-    })
-    child.on('exit', (code) => reject(new Error(`svc3 dev ended with ${code}`)))
+async function deploy(server: DevServer, query = ''): Promise<void> {
+  const { status, body } = await server.call('POST', vmsPath + query, { image: 'tiny-amd64', cpu: 1, memory: 0.5 })
+  if (status >= 300) throw new Error(`a deployment was refused: ${JSON.stringify(body)}`)
+}
+
+async function deployTimes(server: DevServer): Promise<BenchRow> {
+  const times: number[] = []
+  const warmUp = sized(10, 1)
+  for (let round = 0; round < sized(60, 3); round++) times.push(await msOf(() => deploy(server)))
+  return limited('`POST` to `Running`, simulated, p50', 'ms', median(times.slice(warmUp)), 50)
+}
+
+async function manyVms(server: DevServer): Promise<BenchRow[]> {
+  const all = Array.from({ length: sized(2_000, 20) }, (_, index) => index)
+  const tookMs = await msOf(async () => {
+    await eachOf(all, 64, () => deploy(server, '?wait=false'))
+    await allRunning(server, all.length)
   })
-  const { adminToken: token } = JSON.parse(await fs.readFile(path.join(folder, 'connection.json'), 'utf8'))
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-  const call = async (method: string, target: string, body?: object) => {
-    const response = await fetch(url + target, { method, headers, ...(body && { body: JSON.stringify(body) }) })
-    if (!response.ok) throw new Error(`${method} ${target}: ${await response.text()}`)
-    return response.json() as Promise<never>
-  }
-  return {
-    url,
-    token,
-    child,
-    folder,
-    post: (body, query = '') => call('POST', vmsPath + query, body),
-    get: (target) => call('GET', target),
-    stop: async () => {
-      const ended = new Promise((resolve) => child.once('exit', resolve))
-      child.kill('SIGTERM')
-      await ended
-      await fs.rm(folder, { recursive: true, force: true })
-    },
-  }
-}
-
-const limit = (name: string, ours: number, reference: number, unit: string, better: BenchRow['better']): BenchRow => ({
-  name: `${name} (reference: the limit)`,
-  ours,
-  reference,
-  unit,
-  ratio: ours / reference,
-  target: 1,
-  better,
-})
-
-async function deployTimes(): Promise<BenchRow> {
-  const dev = await startDev('amd64=20')
-  try {
-    const times: number[] = []
-    for (let round = 0; round < 60; round++) {
-      const startMs = performance.now()
-      await dev.post({ image: 'tiny-amd64', cpu: 1 })
-      times.push(performance.now() - startMs)
-    }
-    return limit('POST to Running, simulated, p50', median(times.slice(10)), 50, 'ms', 'lower')
-  } finally {
-    await dev.stop()
-  }
-}
-
-async function manyVms(): Promise<BenchRow[]> {
-  const dev = await startDev('amd64=200')
-  try {
-    const count = 2_000
-    const startMs = performance.now()
-    const names = Array.from({ length: count }, (_, index) => index)
-    const workers = Array.from({ length: 64 }, async () => {
-      for (let each = names.pop(); each !== undefined; each = names.pop())
-        await dev.post({ image: 'tiny-amd64', cpu: 1, memory: 0.5 }, '?wait=false')
-    })
-    await Promise.all(workers)
-    await allRunning(dev, count)
-    const seconds = (performance.now() - startMs) / 1_000
-    const list = await autocannon({
-      url: `${dev.url}${vmsPath}?limit=1000`,
-      connections: 8,
-      duration: 3,
-      headers: { authorization: `Bearer ${dev.token}` },
-    })
-    if (list.non2xx > 0) throw new Error(`lists were refused: ${list.non2xx}`)
-    return [
-      limit('2,000 VMs on 200 simulated nodes, all Running', seconds, 10, 's', 'lower'),
-      limit('LIST of 1,000 VMs', list.requests.average, 500, 'requests/s', 'higher'),
-    ]
-  } finally {
-    await dev.stop()
-  }
+  const list = await autocannon({
+    url: `${server.apiUrl}${vmsPath}?limit=1000`,
+    connections: 8,
+    duration: sized(3, 1),
+    headers: { authorization: `Bearer ${server.token}` },
+  })
+  if (list.non2xx > 0) throw new Error(`lists were refused: ${list.non2xx}`)
+  const about = { what: '`LIST` of 1,000 VMs', reference: 'the limit', unit: '/s', atLeast: 1 }
+  return [
+    limited('2,000 VMs on 200 simulated nodes, all `Running`', 's', tookMs / 1_000, 10),
+    compared(about, [list.requests.average], [500]),
+  ]
 }
 
 /** By the watch, as a client would. */
-async function allRunning(dev: Dev, count: number): Promise<void> {
-  const headers = { authorization: `Bearer ${dev.token}` }
-  const response = await fetch(`${dev.url}${vmsPath}?watch=true`, { headers, signal: AbortSignal.timeout(60_000) })
+async function allRunning({ apiUrl, token }: DevServer, count: number): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` }
+  const response = await fetch(`${apiUrl}${vmsPath}?watch=true`, { headers, signal: AbortSignal.timeout(60_000) })
   const running = new Set<string>()
   let rest = ''
   for await (const chunk of response.body ?? []) {
@@ -128,8 +68,7 @@ async function allRunning(dev: Dev, count: number): Promise<void> {
   }
 }
 
-export async function fleetBench(): Promise<BenchRow[]> {
-  return [await deployTimes(), ...(await manyVms())]
-}
-
-if (import.meta.main) printRows(await fleetBench())
+export const bench = async (): Promise<BenchRow[]> => [
+  await withFleet(20, deployTimes),
+  ...(await withFleet(sized(200, 2), manyVms)),
+]

@@ -1,11 +1,12 @@
-// One of the two servers that bench/http.ts compares, in a process of its own: `node bench/http-server.ts ours|bare`.
+// One of the two servers that bench/http.ts compares: `node bench/http-server.ts ours|bare COUNT`.
 import fastify from 'fastify'
 import { startService } from '../test/support/rigs/service.ts'
 
+const [, , kind, count] = process.argv
 const service = await startService({ settings: { limits: { requestsPerMinute: 1_000_000_000 } }, logLevel: 'info' })
 const one = '/api/v1/namespaces/svc-default'
 const list = `${one}/secrets/registrycredentials`
-for (let index = 0; index < 1_000; index++) {
+for (let index = 0; index < Number(count); index++) {
   const body = { server: `https://registry-${index}.example.com`, username: `robot-${index}`, password: 'x' }
   await service.call('POST', `${list}/add`, { body })
 }
@@ -19,5 +20,5 @@ async function bareServer(): Promise<string> {
   return app.listen({ host: '127.0.0.1', port: 0 })
 }
 
-const url = process.argv[2] === 'bare' ? await bareServer() : await service.listen()
+const url = kind === 'bare' ? await bareServer() : await service.listen()
 process.send?.({ url, token: service.adminToken })

@@ -7,22 +7,19 @@ import { makeFolder } from '../test/support/processes/dev-server.ts'
 import { startRegistry } from '../test/support/processes/registry.ts'
 import { ClusterRig } from '../test/support/rigs/cluster-rig.ts'
 import { writeAsGuest } from '../test/support/stand-ins/layered-driver.ts'
-import { type BenchRow, median, printRows } from './row.ts'
+import { msOf, sized } from './measure.ts'
+import { type BenchRow, compared } from './row.ts'
 
 const mebi = 2 ** 20
-const diskBytes = Number(process.env.BENCH_DISK_BYTES ?? 256 * mebi)
+const diskBytes = sized(256, 8) * mebi
 const changedBytes = diskBytes / 4
-const rounds = Number(process.env.BENCH_ROUNDS ?? 3)
+const rounds = sized(3, 1)
 
 const works = ['upload', 'deploy', 'save', 'deployAgain'] as const
 type Figures = Record<(typeof works)[number], number[]>
 const none = (): Figures => ({ upload: [], deploy: [], save: [], deployAgain: [] })
 
-async function seconds(work: () => Promise<unknown>): Promise<number> {
-  const startMs = performance.now()
-  await work()
-  return (performance.now() - startMs) / 1_000
-}
+const seconds = async (work: () => Promise<unknown>): Promise<number> => (await msOf(work)) / 1_000
 
 async function round(rig: ClusterRig, index: number, figures: Figures): Promise<void> {
   const [image, vm, saved] = [`disk-${index}`, `vm-${index}`, `saved-${index}`]
@@ -47,19 +44,17 @@ async function round(rig: ClusterRig, index: number, figures: Figures): Promise<
   await rig.call('DELETE', `/vms/${vm}-again`)
 }
 
-const mebibytes = (bytes: number): string => `${bytes / mebi} MiB`
-
 const words: Readonly<Record<keyof Figures, string>> = {
-  upload: `Upload of an image of ${mebibytes(diskBytes)}, half data`,
+  upload: 'Images in a registry: upload of an image of 256 MiB, half data',
   deploy: 'Deploy of it on a node that has nothing of it',
-  save: `Save of a VM that changed ${mebibytes(changedBytes)}`,
+  save: 'Save of a VM that changed 64 MiB',
   deployAgain: 'Deploy of what was saved on a node that has it',
 }
 
 /** A registry has each byte once more on its way; nobody should wait for it more than twice as long. */
-const target = 2
+const atMost = 2
 
-export async function imagePlacesBench(): Promise<BenchRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const root = await makeFolder()
   const registry = await startRegistry({ folder: path.join(root, 'registry') })
   try {
@@ -72,22 +67,12 @@ export async function imagePlacesBench(): Promise<BenchRow[]> {
       await round(folder, index, reference)
       await round(inRegistry, index, ours)
     }
-    return works.map((work): BenchRow => {
-      const ratios = ours[work].map((value, index) => value / (reference[work][index] ?? Number.NaN))
-      return {
-        name: `images in a registry: ${words[work]}, beside a folder`,
-        ours: median(ours[work]),
-        reference: median(reference[work]),
-        unit: 's',
-        ratio: median(ratios),
-        target,
-        better: 'lower',
-      }
+    return works.map((work) => {
+      const about = { what: words[work], reference: "images in the server's folder", unit: 's', atMost }
+      return compared(about, ours[work], reference[work])
     })
   } finally {
     await registry.kill()
     await fs.rm(root, { recursive: true, force: true })
   }
 }
-
-if (import.meta.main) printRows(await imagePlacesBench())

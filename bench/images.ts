@@ -13,16 +13,17 @@ import { makeFolder } from '../test/support/processes/dev-server.ts'
 import { startService, type TestService } from '../test/support/rigs/service.ts'
 import { layeredDriver, writeAsGuest } from '../test/support/stand-ins/layered-driver.ts'
 import { startScheduler } from '../test/support/stand-ins/node.ts'
-import { type BenchRow, median, printRows } from './row.ts'
+import { msOf, sized } from './measure.ts'
+import { type BenchRow, compared, limited } from './row.ts'
 
 const execute = promisify(execFile)
 const mebi = 2 ** 20
 const here = '/api/v1/namespaces/svc-default'
-const diskBytes = 20 * 2 ** 30
 /** A fifth of the disk is in use. */
-const baseMiB = 4_096
-const changedMiB = 64
-const rounds = 3
+const baseMiB = sized(4_096, 32)
+const diskBytes = 5 * baseMiB * mebi
+const changedMiB = sized(64, 2)
+const rounds = sized(3, 1)
 /** Of which half is random, and half compresses well. */
 const piece = (): Buffer => Buffer.concat([randomBytes(mebi / 2), Buffer.alloc(mebi / 2, `${Math.random()} `)])
 
@@ -57,7 +58,7 @@ async function startNode(service: TestService, apiUrl: string, folder: string, n
   return agent
 }
 
-export async function imagesBench(): Promise<BenchRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const folder = await makeFolder()
   const service = await startService({ logLevel: 'silent' })
   service.clock.nowMs = Date.now()
@@ -84,19 +85,19 @@ export async function imagesBench(): Promise<BenchRow[]> {
     for (let round = 0; round < rounds; round++) {
       const vm = await deploy(`vm-${round}`, 'base', 'one')
       const writes = Array.from({ length: changedMiB }, (_, at) => ({
-        offset: (at * 300 + round) * mebi,
+        offset: (at * sized(300, 20) + round) * mebi,
         bytes: piece(),
       }))
       await writeAsGuest(vm, writes)
       const active = (await fs.readdir(vm)).find((name) => name.endsWith('.qcow2')) ?? ''
       const converted = path.join(folder, 'converted.qcow2')
-      const convertMs = performance.now()
-      await execute('qemu-img', ['convert', '-f', 'qcow2', '-O', 'qcow2', path.join(vm, active), converted])
-      // What we answer for is on the disk; so is this.
-      const handle = await fs.open(converted, 'r+')
-      await handle.sync()
-      await handle.close()
-      times.reference.push(performance.now() - convertMs)
+      const convert = async (): Promise<void> => {
+        await execute('qemu-img', ['convert', '-f', 'qcow2', '-O', 'qcow2', path.join(vm, active), converted])
+        // What we answer for is on the disk; so is this.
+        await using handle = await fs.open(converted, 'r+')
+        await handle.sync()
+      }
+      times.reference.push(await msOf(convert))
       await fs.rm(converted)
 
       const beforeBytes = process.memoryUsage().rss
@@ -129,36 +130,12 @@ export async function imagesBench(): Promise<BenchRow[]> {
     await service[Symbol.asyncDispose]()
     await fs.rm(folder, { recursive: true, force: true })
   }
-  const [ours, reference] = [median(times.ours), median(times.reference)]
+  const what = 'Save of a VM that changed 64 MiB of a 20 GiB disk'
+  const reference = '`qemu-img convert` of the disk, and fsync'
+  const fetched = { what: 'What a second node fetches that has the parent', reference: 'what was changed', unit: 'MiB' }
   return [
-    {
-      name: `saving ${changedMiB} MiB changed of a 20 GiB disk, against qemu-img convert of it and fsync`,
-      ours,
-      reference,
-      unit: 'ms',
-      ratio: ours / reference,
-      target: 0.5,
-      better: 'lower',
-    },
-    {
-      name: 'memory of agent and server while they save, against 300 MiB',
-      ours: grownMiB,
-      reference: 300,
-      unit: 'MiB',
-      ratio: grownMiB / 300,
-      target: 1,
-      better: 'lower',
-    },
-    {
-      name: 'what a second node fetches that has the parent, against what was changed',
-      ours: fetchedBytes / mebi,
-      reference: changedMiB,
-      unit: 'MiB',
-      ratio: fetchedBytes / mebi / changedMiB,
-      target: 1.2,
-      better: 'lower',
-    },
+    compared({ what, reference, unit: 'ms', atMost: 0.5 }, times.ours, times.reference),
+    limited('Memory of agent and server meanwhile', 'MiB', grownMiB, 300),
+    compared({ ...fetched, atMost: 1.2 }, [fetchedBytes / mebi], [changedMiB]),
   ]
 }
-
-if (import.meta.main) printRows(await imagesBench())

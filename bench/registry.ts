@@ -23,12 +23,13 @@ import { openRegistry } from '../src/oci/registry/registry.ts'
 import type { Destination } from '../src/oci/target.ts'
 import { exec } from '../src/platform/exec.ts'
 import { type RegistryProcess, startRegistry } from '../test/support/processes/registry.ts'
-import { type BenchRow, median, printRows } from './row.ts'
+import { msOf, sized } from './measure.ts'
+import { type BenchRow, compared, limited } from './row.ts'
 
 const gibi = 2 ** 30
 const mebi = 2 ** 20
-const diskBytes = Number(process.env.BENCH_DISK_BYTES ?? 2 * gibi)
-const rounds = Number(process.env.BENCH_ROUNDS ?? 3)
+const diskBytes = sized(2 * gibi, 64 * mebi)
+const rounds = sized(3, 1)
 const policy = { allowLoopback: true, allowPrivate: false }
 
 /** Data that zstd halves. */
@@ -48,11 +49,7 @@ async function makeDisk(file: string, bytes: number, runEvery = 16 * mebi, runBy
   await handle.sync()
 }
 
-async function timed<T>(work: () => Promise<T>): Promise<{ seconds: number; result: T }> {
-  const startMs = performance.now()
-  const result = await work()
-  return { seconds: (performance.now() - startMs) / 1_000, result }
-}
+const secondsOf = async (work: () => Promise<unknown>): Promise<number> => (await msOf(work)) / 1_000
 
 const connect = ({ server }: RegistryProcess) => openRegistry({ server, allowInsecure: true, policy })
 
@@ -123,110 +120,103 @@ async function compressWhole(disk: string, layout: string): Promise<void> {
   await target.finish(rawManifest(ociManifestType, Buffer.from(JSON.stringify(manifest))), 'v1')
 }
 
-const median3 = (values: readonly number[]): number => median(values)
+interface Seconds {
+  readonly full: number[]
+  readonly skopeoPush: number[]
+  readonly compressPush: number[]
+  readonly second: number[]
+  readonly pull: number[]
+  readonly skopeoPull: number[]
+}
 
 async function pushAndPull(folder: string): Promise<BenchRow[]> {
   const disk = path.join(folder, 'disk.raw')
   await makeDisk(disk, diskBytes)
-  const seconds = { full: [], skopeoPush: [], compressPush: [], second: [], pull: [], skopeoPull: [] } as Record<
-    string,
-    number[]
-  >
-  const note = (name: string, value: number) => void seconds[name]?.push(value)
-  let wireBytes = 0
-  let changedBytes = 0
+  const seconds: Seconds = { full: [], skopeoPush: [], compressPush: [], second: [], pull: [], skopeoPull: [] }
+  const sent = { wireBytes: 0, changedBytes: 0 }
   for (let round = 0; round < rounds; round += 1) {
-    const storeFolder = path.join(folder, `store-${round}`)
     const layout = path.join(folder, 'layout')
-    await withRegistry(path.join(folder, 'ours'), async (registry) => {
-      const target = connect(registry).repository('team/ours')
-      const first = await timed(async () => {
-        const { store, digest, there } = await packed(disk, storeFolder, target)
-        await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' }, { there })
-        return { store, digest }
-      })
-      note('full', first.seconds)
-      const { store, digest } = first.result
-      await copy({ target: imageSource(store), reference: digest }, { target: openLayout(layout), reference: 'v1' })
-
-      const pull = await timed(async () => {
-        const { imageDigest, content, open } = await openRemoteImage(target, 'v1')
-        // As an agent does it: into its store, and to the disk.
-        return await fillContent(path.join(folder, 'node'), imageDigest, {
-          store: await openStore(path.join(folder, 'node/content')),
-          read: content.read,
-          open: async (wanted, signal) => open(wanted, signal),
-          signal: new AbortController().signal,
-          progress: () => undefined,
-        })
-      })
-      note('pull', pull.seconds)
-      await pull.result.lasting
-      await fs.rm(path.join(folder, 'node'), { recursive: true })
-      const there = path.join(folder, 'skopeo-pulled')
-      note(
-        'skopeoPull',
-        (
-          await timed(() =>
-            skopeo('copy', '--src-tls-verify=false', `docker://${registry.host}/team/ours:v1`, `dir:${there}`),
-          )
-        ).seconds,
-      )
-      await fs.rm(there, { recursive: true })
-
-      const changed = await changeBlocks(disk, path.join(folder, 'changed'))
-      const second = await timed(async () => {
-        await using handle = await fs.open(path.join(folder, 'changed'), 'r')
-        const pieces = changed.map((offset) => ({ offset, length: blockBytes, at: offset }))
-        // As an agent does it: what is packed is on its way while the rest is packed.
-        let sentBytes = 0
-        const onSent = (bytes: number): void => {
-          sentBytes = bytes
-        }
-        const forwarding = forwardTo(target, store, { onSent })
-        const layer = await packLayer(pieces, fileSource(handle, diskBytes), forwarding.store, { isDelta: true })
-        await forwarding.idle()
-        const child = childManifest(await readManifest(store, digest), digest, { layer, virtualSizeBytes: diskBytes })
-        const childDigest = await putManifest(store, child)
-        const { there } = forwarding
-        const { progress } = await copy(
-          { target: imageSource(store), reference: childDigest },
-          { target, reference: 'v2' },
-          { there },
-        )
-        const { bytesTotal, bytesSkipped } = progress
-        return sentBytes + bytesTotal - bytesSkipped + encodeArtifact(child).manifest.bytes.length
-      })
-      note('second', second.seconds)
-      wireBytes = second.result
-      changedBytes = changed.length * blockBytes
-      await fs.rm(path.join(folder, 'changed'))
-    })
+    await withRegistry(path.join(folder, 'ours'), (registry) => ourRound(folder, disk, registry, seconds, sent))
     await withRegistry(path.join(folder, 'theirs'), async (registry) =>
-      note('skopeoPush', (await timed(() => skopeoPush(layout, registry, 'team/theirs'))).seconds),
+      seconds.skopeoPush.push(await secondsOf(() => skopeoPush(layout, registry, 'team/theirs'))),
     )
     await withRegistry(path.join(folder, 'by-hand'), async (registry) => {
       const whole = path.join(folder, 'whole')
-      note('compressPush', (await timed(async () => {
+      const byHand = async (): Promise<void> => {
         await compressWhole(disk, whole)
         await skopeoPush(whole, registry, 'team/by-hand')
-      })).seconds) // biome-ignore format: one figure
+      }
+      seconds.compressPush.push(await secondsOf(byHand))
       await fs.rm(whole, { recursive: true })
     })
-    await fs.rm(storeFolder, { recursive: true })
     await fs.rm(layout, { recursive: true })
   }
-  const rate = (name: string): number => diskBytes / mebi / median3(seconds[name] ?? [])
-  const row = (name: string, ours: number, reference: number, unit: string, target: number, better: BenchRow['better']): BenchRow => ({
-    name, ours, reference, unit, ratio: ours / reference, target, better,
-  }) // biome-ignore format: a row
+  const rates = (of: keyof Seconds): number[] => seconds[of].map((value) => diskBytes / mebi / value)
+  const push = 'Push of a 2 GiB disk, half data, packed and sent'
+  const unit = 'MiB/s'
+  const second = 'Second push after 1 % of the blocks changed, bytes sent'
+  const pull = 'Pull to a disk that can boot'
   return [
-    row('push of a 2 GiB disk, half data, packed and sent (reference: skopeo copy of the same layers, already compressed)', rate('full'), rate('skopeoPush'), 'MiB/s', 1, 'higher'),
-    row('the same (reference: compressing with one thread, then skopeo copy)', rate('full'), rate('compressPush'), 'MiB/s', 1.5, 'higher'),
-    row('second push after 1 % of the blocks changed, bytes sent (reference: the changed bytes)', wireBytes / mebi, changedBytes / mebi, 'MiB', 3, 'lower'),
-    row('the same, time (reference: the first push)', median3(seconds.second ?? []), median3(seconds.full ?? []), 's', 0.1, 'lower'),
-    row('pull to a disk that can boot (reference: skopeo copy to a folder)', rate('pull'), rate('skopeoPull'), 'MiB/s', 1, 'higher'),
+    compared({ what: push, reference: '`skopeo copy` of the same layers, packed before', unit, atLeast: 1 }, rates('full'), rates('skopeoPush')),
+    compared({ what: 'The same', reference: 'compressing with one thread, then `skopeo copy`', unit, atLeast: 1.5 }, rates('full'), rates('compressPush')),
+    compared({ what: second, reference: 'the changed bytes', unit: 'MiB', atMost: 3 }, [sent.wireBytes / mebi], [sent.changedBytes / mebi]),
+    compared({ what: 'The same, time', reference: 'the first push', unit: 's', atMost: 0.1 }, seconds.second, seconds.full),
+    compared({ what: pull, reference: '`skopeo copy` to a folder', unit, atLeast: 0.75 }, rates('pull'), rates('skopeoPull')),
   ] // biome-ignore format: rows
+}
+
+/** Push, pull and second push as agents do them; skopeo pulls the same. Leaves the pushed layers in the folder `layout`. */
+async function ourRound(
+  folder: string,
+  disk: string,
+  registry: RegistryProcess,
+  seconds: Seconds,
+  sent: { wireBytes: number; changedBytes: number },
+): Promise<void> {
+  const at = (name: string): string => path.join(folder, name)
+  const target = connect(registry).repository('team/ours')
+  const startMs = performance.now()
+  const { store, digest, there } = await packed(disk, at('store'), target)
+  await copy({ target: imageSource(store), reference: digest }, { target, reference: 'v1' }, { there })
+  seconds.full.push((performance.now() - startMs) / 1_000)
+  await copy({ target: imageSource(store), reference: digest }, { target: openLayout(at('layout')), reference: 'v1' })
+
+  const pullMs = performance.now()
+  const { imageDigest, content, open } = await openRemoteImage(target, 'v1')
+  const { lasting } = await fillContent(at('node'), imageDigest, {
+    store: await openStore(at('node/content')),
+    read: content.read,
+    open: async (wanted, signal) => open(wanted, signal),
+    signal: new AbortController().signal,
+    progress: () => undefined,
+  })
+  seconds.pull.push((performance.now() - pullMs) / 1_000)
+  await lasting
+  const from = `docker://${registry.host}/team/ours:v1`
+  seconds.skopeoPull.push(
+    await secondsOf(() => skopeo('copy', '--src-tls-verify=false', from, `dir:${at('skopeo-pulled')}`)),
+  )
+
+  const changed = await changeBlocks(disk, at('changed'))
+  sent.changedBytes = changed.length * blockBytes
+  const secondPush = async (): Promise<void> => {
+    await using handle = await fs.open(at('changed'), 'r')
+    const pieces = changed.map((offset) => ({ offset, length: blockBytes, at: offset }))
+    let sentBytes = 0
+    const onSent = (bytes: number): void => {
+      sentBytes = bytes
+    }
+    const forwarding = forwardTo(target, store, { onSent })
+    const layer = await packLayer(pieces, fileSource(handle, diskBytes), forwarding.store, { isDelta: true })
+    await forwarding.idle()
+    const child = childManifest(await readManifest(store, digest), digest, { layer, virtualSizeBytes: diskBytes })
+    const source = { target: imageSource(store), reference: await putManifest(store, child) }
+    const { progress } = await copy(source, { target, reference: 'v2' }, { there: forwarding.there })
+    const { bytesTotal, bytesSkipped } = progress
+    sent.wireBytes = sentBytes + bytesTotal - bytesSkipped + encodeArtifact(child).manifest.bytes.length
+  }
+  seconds.second.push(await secondsOf(secondPush))
+  for (const name of ['node', 'skopeo-pulled', 'changed', 'store']) await fs.rm(at(name), { recursive: true })
 }
 
 /** A copy of the disk in which 1 % of the blocks are others; says where. */
@@ -246,18 +236,10 @@ async function changeBlocks(disk: string, target: string): Promise<number[]> {
 
 /** In a process of its own, whose memory it is; to make the disk would take some, too. */
 async function sparsePush(folder: string): Promise<BenchRow> {
-  await makeDisk(path.join(folder, 'sparse.raw'), 64 * gibi, 256 * mebi, 4 * mebi)
-  const { stdout } = await exec(process.execPath, [import.meta.filename, 'sparse', folder], { timeoutMs: 600_000 })
-  const usedMb = Number(stdout.trim()) / 1_000
-  return {
-    name: 'memory of a push of a 64 GiB sparse disk with 1 GiB of data (reference: what is allowed)',
-    ours: usedMb,
-    reference: 300,
-    unit: 'MB',
-    ratio: usedMb / 300,
-    target: 1,
-    better: 'lower',
-  }
+  await makeDisk(path.join(folder, 'sparse.raw'), sized(64, 1) * gibi, 256 * mebi, 4 * mebi)
+  const { stdout } = await exec(process.execPath, [import.meta.filename, folder], { timeoutMs: 600_000 })
+  const what = 'Memory of a push of a 64 GiB sparse disk with 1 GiB of data'
+  return limited(what, 'MB', Number(stdout.trim()) / 1_000, 300)
 }
 
 async function sparseChild(folder: string): Promise<void> {
@@ -270,7 +252,7 @@ async function sparseChild(folder: string): Promise<void> {
   process.stdout.write(`${process.resourceUsage().maxRSS}\n`)
 }
 
-export async function registryBench(): Promise<BenchRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-bench-registry-'))
   try {
     return [...(await pushAndPull(folder)), await sparsePush(folder)]
@@ -280,11 +262,6 @@ export async function registryBench(): Promise<BenchRow[]> {
 }
 
 if (import.meta.main) {
-  const [, , mode, folder = ''] = process.argv
-  if (mode === 'sparse') {
-    await sparseChild(folder)
-    process.exit(0)
-  }
-  printRows(await registryBench())
+  await sparseChild(process.argv[2] ?? '')
   process.exit(0)
 }

@@ -1,18 +1,16 @@
-// One line of the benchmark: our figure, what it is measured against in the same run, and the ratio that must hold.
+// A row of the benchmark: our figure, the reference of the same run, and what their ratio has to be.
 
 export interface BenchRow {
-  readonly name: string
-  readonly ours: number
-  readonly reference: number
+  readonly what: string
+  readonly reference: string
   readonly unit: string
+  readonly ours: number
+  readonly theirs: number
   readonly ratio: number
-  readonly target: number
-  /** higher: the ratio must be at least the target. lower: at most. */
-  readonly better: 'higher' | 'lower'
+  /** Neither: it is measured, and nothing is promised. */
+  readonly atLeast?: number
+  readonly atMost?: number
 }
-
-export const meetsTarget = (row: BenchRow): boolean =>
-  row.better === 'higher' ? row.ratio >= row.target : row.ratio <= row.target
 
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b)
@@ -21,14 +19,34 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] ?? Number.NaN) + upper) / 2
 }
 
-const figure = (value: number): string => (value >= 100 ? value.toFixed(0) : value.toPrecision(3))
+/** The ratio is the median over neighbouring rounds: the pace of a shared machine changes from one to the next. */
+export function compared(
+  about: Omit<BenchRow, 'ours' | 'theirs' | 'ratio'>,
+  ours: readonly number[],
+  theirs: readonly number[],
+): BenchRow {
+  const ratio = median(ours.map((value, round) => value / (theirs[round] ?? Number.NaN)))
+  return { ...about, ours: median(ours), theirs: median(theirs), ratio }
+}
 
-export function printRows(rows: readonly BenchRow[]): void {
-  for (const row of rows) {
-    const sign = row.better === 'higher' ? '≥' : '≤'
-    const verdict = meetsTarget(row) ? 'ok' : 'MISSED'
-    console.log(row.name)
-    console.log(`  ours ${figure(row.ours)} ${row.unit}, reference ${figure(row.reference)} ${row.unit}`)
-    console.log(`  ratio ${figure(row.ratio)} (target ${sign} ${row.target}): ${verdict}`)
-  }
+/** A figure that stays below a limit, whatever the machine. */
+export const limited = (what: string, unit: string, ours: number, limit: number): BenchRow =>
+  compared({ what, reference: 'the limit', unit, atMost: 1 }, [ours], [limit])
+
+export const meetsTarget = ({ ratio, atLeast = 0, atMost = Infinity }: BenchRow): boolean =>
+  ratio >= atLeast && ratio <= atMost
+
+const figure = (value: number): string =>
+  value >= 100 ? Math.round(value).toLocaleString('en') : String(Number(value.toPrecision(3)))
+
+export const tableHead = '| Bench | What | Reference | Ours | Theirs | Ratio | Target |\n|---|---|---|---|---|---|---|'
+
+/** As a line of the table in docs/benchmarks.md. */
+export function tableLine(bench: string, row: BenchRow, isJudged: boolean): string {
+  const { what, reference, unit, ours, theirs, ratio, atLeast, atMost } = row
+  if (![ours, theirs, ratio].every(Number.isFinite)) throw new Error(`${bench}: "${what}" has no figure`)
+  const target = atLeast !== undefined ? `≥ ${atLeast}` : atMost !== undefined ? `≤ ${atMost}` : '–'
+  const verdict = isJudged && !meetsTarget(row) ? ' MISSED' : ''
+  const cells = [bench, what, reference, `${figure(ours)} ${unit}`, `${figure(theirs)} ${unit}`, figure(ratio)]
+  return `| ${cells.join(' | ')} | ${target}${verdict} |`
 }

@@ -1,5 +1,5 @@
 // Servers on etcd: how long a deployment takes, what a list of many VMs costs beside the same list on SQLite, and what a
-// thousand nodes with ten thousand VMs at rest cost a server. `node bench/servers.ts [deploy|list|rest]`; BENCH_NODES=100 for a smaller one.
+// thousand nodes with ten thousand VMs at rest cost a server.
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -12,22 +12,14 @@ import { type DevServer, program, startDev } from '../test/support/processes/dev
 import { startEtcd } from '../test/support/processes/etcd.ts'
 import { type ServerProcess, ServersRig } from '../test/support/processes/servers.ts'
 import { ask, tokenFor } from '../test/support/processes/shared-servers.ts'
-import { type BenchRow, median, printRows } from './row.ts'
+import { eachOf, inTurns, msOf, sized, usageOf } from './measure.ts'
+import { type BenchRow, compared, limited, median } from './row.ts'
 
 const vmsPath = '/namespaces/svc-default/vms'
-const nodeCount = Number(process.env.BENCH_NODES ?? 1_000)
+const nodeCount = sized(1_000, 3)
 const vmsOfEach = 10
-const idleMs = 20_000
-
-const limit = (name: string, ours: number, reference: number, unit: string): BenchRow => ({
-  name: `${name} (reference: the limit)`,
-  ours,
-  reference,
-  unit,
-  ratio: ours / reference,
-  target: 1,
-  better: 'lower',
-})
+const listedVms = sized(10_000, 50)
+const idleMs = sized(20_000, 500)
 
 /** Each host has an address of its own: ports are given out by address. */
 const agentOptions = (n: number) => ({
@@ -54,38 +46,40 @@ async function deployTimes(): Promise<BenchRow> {
   // Their VMs outlive them, and keep their ports: the hosts at rest have other addresses.
   for (let n = nodeCount; n < nodeCount + 10; n++) await rig.agent([server.apiUrl], server.joinToken, agentOptions(n))
   const times: number[] = []
-  for (let round = 0; round < 60; round++) {
-    const startMs = performance.now()
+  const deploy = async (): Promise<void> => {
     const { status } = await server.call('POST', vmsPath, { image: 'empty', cpu: 1, memory: 0.5 })
     if (status !== 201) throw new Error(`a deployment was refused: ${status}`)
-    times.push(performance.now() - startMs)
   }
-  return limit('POST to Running through etcd, simulated, p50', median(times.slice(10)), 100, 'ms')
+  for (let round = 0; round < sized(60, 3); round++) times.push(await msOf(deploy))
+  return limited('`POST` to `Running` through etcd, simulated, p50', 'ms', median(times.slice(sized(10, 1))), 100)
 }
 
-const recordOf = (index: number): VmRecord =>
-  ({
-    name: `vm-${index}`,
-    namespace: 'svc-default',
-    uid: `uid-${index}`,
-    owner: 'admin@example.com',
-    createdAt: '2026-11-15T09:00:00Z',
-    labels: {},
-    metadataKeys: [],
-    reservedPorts: [],
-    conditions: [],
-    shape: {
-      image: 'empty',
-      architecture: 'amd64',
-      cpu: 2,
-      display: { width: 1, height: 1, dpi: 1 },
-      netBoost: true,
-      legacyIO: false,
-      gpuPassthrough: false,
-    },
-    wish: { power: 'running', generation: 1, diskGeneration: 1, action: 'deploy' },
-    observed: { generation: 1, power: 'running', hasRun: true },
-  }) as unknown as VmRecord
+const recordOf = (index: number): VmRecord => ({
+  name: `vm-${index}`,
+  namespace: 'svc-default',
+  uid: `uid-${index}`,
+  owner: 'admin@example.com',
+  createdAt: '2026-11-15T09:00:00Z',
+  labels: {},
+  metadataKeys: [],
+  reservedPorts: [],
+  conditions: [],
+  shape: {
+    image: 'empty',
+    architecture: 'amd64',
+    cpu: 2,
+    memoryMiB: 0,
+    tagRequired: false,
+    scheduler: 'default',
+    vncConsole: true,
+    display: { width: 1, height: 1, dpi: 1 },
+    netBoost: true,
+    legacyIO: false,
+    gpuPassthrough: false,
+  },
+  wish: { power: 'running', generation: 1, diskGeneration: 1, action: 'deploy' },
+  observed: { generation: 1, power: 'running', hasRun: true },
+})
 
 /** All pages, after a change: nothing of the answer is at hand. */
 async function timeOfList(plane: ControlPlane, token: string, round: number): Promise<number> {
@@ -101,7 +95,7 @@ async function timeOfList(plane: ControlPlane, token: string, round: number): Pr
     if (page.continue === undefined) break
     next = page.continue
   }
-  if (count !== 10_000) throw new Error(`the list had ${count} VMs`)
+  if (count !== listedVms) throw new Error(`the list had ${count} VMs`)
   return performance.now() - startMs
 }
 
@@ -122,41 +116,21 @@ async function lists(): Promise<BenchRow> {
       plainHttp: true,
     })
     cleanup.defer(() => plane.stop())
-    const all = Array.from({ length: 10_000 }, (_, index) => recordOf(index))
-    await Promise.all(
-      Array.from({ length: 64 }, async () => {
-        for (let record = all.pop(); record; record = all.pop())
-          await plane.collections.vms.create(record.namespace, record.name, record)
-      }),
-    )
+    const all = Array.from({ length: listedVms }, (_, index) => recordOf(index))
+    await eachOf(all, 64, async (record) => {
+      await plane.collections.vms.create(record.namespace, record.name, record)
+    })
     const { token } = await plane.tokens.issue({ kind: 'user', name: 'admin@example.com', admin: true })
-    return { plane, token, times: [] as number[] }
+    return (round: number) => timeOfList(plane, token, round)
   }
-  const ours = await start(`etcd://${new URL(etcd.urls[0] ?? '').host}/bench`)
-  const reference = await start()
-  for (let round = -3; round < 15; round++)
-    for (const { plane, token, times } of [ours, reference]) {
-      const took = await timeOfList(plane, token, round + 3)
-      if (round >= 0) times.push(took)
-    }
-  const [mine, theirs] = [median(ours.times), median(reference.times)]
-  return {
-    name: 'list of 10,000 VMs on etcd, against the same on SQLite',
-    ours: mine,
-    reference: theirs,
-    unit: 'ms',
-    ratio: mine / theirs,
-    target: 1.5,
-    better: 'lower',
-  }
+  const figures = await inTurns(
+    { rounds: sized(15, 1), warmUp: sized(3, 0) },
+    await start(`etcd://${new URL(etcd.urls[0] ?? '').host}/bench`),
+    await start(),
+  )
+  const what = '`LIST` of 10,000 VMs on etcd'
+  return compared({ what, reference: 'the same on SQLite', unit: 'ms', atMost: 1.5 }, ...figures)
 }
-
-const ticksOf = async (pid: number): Promise<number> => {
-  const fields = (await fs.readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
-  return Number(fields[11]) + Number(fields[12])
-}
-const memoryMb = async (pid: number): Promise<number> =>
-  Number(/VmRSS:\s+(\d+)/.exec(await fs.readFile(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1_024
 
 /** The program itself, as it is installed. */
 async function startProgram(
@@ -206,35 +180,14 @@ async function atRest(): Promise<BenchRow[]> {
   }
   const { pid } = server
   await sleep(idleMs / 2)
-  const [before, startMs] = [await ticksOf(pid), performance.now()]
+  const [before, startMs] = [await usageOf(pid), performance.now()]
   await sleep(idleMs)
-  const seconds = ((await ticksOf(pid)) - before) / 100
-  const share = (100 * seconds * 1_000) / (performance.now() - startMs)
-  const what = `${nodeCount} nodes, ${vms.length} VMs at rest on etcd`
+  const after = await usageOf(pid)
+  const percent = (100_000 * (after.cpuSeconds - before.cpuSeconds)) / (performance.now() - startMs)
   return [
-    limit(`${what}: memory of the server`, await memoryMb(pid), 400, 'MB'),
-    limit(`${what}: of a core`, share, 10, '%'),
+    limited('1,000 nodes and 10,000 VMs at rest on etcd: memory of the server', 'MB', after.megabytes, 400),
+    limited('The same, of a core', '%', percent, 10),
   ]
 }
 
-async function eachOf<T>(items: T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
-  const left = items.slice().reverse()
-  const workers = Array.from({ length: atOnce }, async () => {
-    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item)
-  })
-  await Promise.all(workers)
-}
-
-const parts: Readonly<Record<string, () => Promise<readonly BenchRow[]>>> = {
-  deploy: async () => [await deployTimes()],
-  list: async () => [await lists()],
-  rest: atRest,
-}
-
-export async function serversBench(names: readonly string[] = Object.keys(parts)): Promise<BenchRow[]> {
-  const rows: BenchRow[] = []
-  for (const name of names) rows.push(...((await parts[name]?.()) ?? []))
-  return rows
-}
-
-if (import.meta.main) printRows(await serversBench(process.argv.length > 2 ? process.argv.slice(2) : undefined))
+export const bench = async (): Promise<BenchRow[]> => [await deployTimes(), await lists(), ...(await atRest())]

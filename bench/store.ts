@@ -1,16 +1,14 @@
-// Durable creates: 32 concurrent writers through our store against one fsync per write, on the same disk, in one run.
-// Short rounds of both alternate, each is compared with its neighbour, and medians count: the disk is shared with others,
-// and its pace changes within seconds. `node bench/store.ts`
+// Durable creates by 32 writers at our store on SQLite, against one fsync per write on the same disk.
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { openSqlite } from '../src/store/sqlite/engine.ts'
-import { type BenchRow, median, printRows } from './row.ts'
+import { inTurns, sized, writesPerSecond } from './measure.ts'
+import { type BenchRow, compared } from './row.ts'
 
 const writers = 32
-const rounds = 21
-const roundMs = 250
+const durationMs = sized(250, 20)
 const value = { username: 'robot', sealed: 'x'.repeat(950), updatedBy: 'admin@example.com' }
 
 /** As plainly as one would write it: the same settings, one INSERT a transaction, one after the other. */
@@ -22,64 +20,27 @@ function openReference(file: string) {
   const insert = db.prepare('INSERT INTO entries (key, value, rev) VALUES (?, ?, ?)')
   let rev = 0
   return {
-    round(): number {
-      const start = performance.now()
-      let writes = 0
-      for (; performance.now() - start < roundMs; writes++)
-        insert.run(`/reference/${++rev}`, JSON.stringify(value), rev)
-      return (writes * 1_000) / (performance.now() - start)
-    },
+    create: async () => insert.run(`/reference/${++rev}`, JSON.stringify(value), rev),
     close: () => db.close(),
   }
 }
 
-async function openOurs(folder: string) {
-  const store = await openSqlite(folder)
-  let number = 0
-  return {
-    async round(): Promise<number> {
-      const start = performance.now()
-      let writes = 0
-      const write = async (): Promise<void> => {
-        for (; performance.now() - start < roundMs; writes++) await store.create(`/ours/${++number}`, value)
-      }
-      await Promise.all(Array.from({ length: writers }, write))
-      return (writes * 1_000) / (performance.now() - start)
-    },
-    close: () => store.close(),
-  }
-}
-
-export async function storeBench(): Promise<BenchRow[]> {
+export async function bench(): Promise<BenchRow[]> {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-bench-store-'))
   const reference = openReference(path.join(folder, 'reference.db'))
-  const ours = await openOurs(path.join(folder, 'ours'))
-  const rates = { ours: [] as number[], reference: [] as number[], ratio: [] as number[] }
+  const store = await openSqlite(path.join(folder, 'ours'))
+  let number = 0
   try {
-    // The first rounds of each warm up and do not count.
-    for (let i = -2; i < rounds; i++) {
-      const pair = { reference: reference.round(), ours: await ours.round() }
-      if (i < 0) continue
-      rates.ours.push(pair.ours)
-      rates.reference.push(pair.reference)
-      rates.ratio.push(pair.ours / pair.reference)
-    }
+    const figures = await inTurns(
+      { rounds: sized(21, 1), warmUp: 2 },
+      () => writesPerSecond({ writers, durationMs }, () => store.create(`/ours/${++number}`, value)),
+      () => writesPerSecond({ writers: 1, durationMs }, reference.create),
+    )
+    const what = `Durable creates of 1 KB, ${writers} writers`
+    return [compared({ what, reference: 'one fsync per write', unit: '/s' }, ...figures)]
   } finally {
-    await ours.close()
+    await store.close()
     reference.close()
     fs.rmSync(folder, { recursive: true, force: true })
   }
-  return [
-    {
-      name: `durable creates of 1 KB, ${writers} writers, against one fsync per write`,
-      ours: median(rates.ours),
-      reference: median(rates.reference),
-      unit: 'writes/s',
-      ratio: median(rates.ratio),
-      target: 5,
-      better: 'higher',
-    },
-  ]
 }
-
-if (import.meta.main) printRows(await storeBench())

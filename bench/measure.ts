@@ -1,0 +1,72 @@
+// What several benchmarks measure with.
+import fs from 'node:fs/promises'
+import { greeting } from '../test/support/guests/guest.ts'
+
+/** A run of seconds, which shows that a benchmark still works. Its figures mean nothing. */
+export const isSmoke = process.argv.includes('--smoke')
+export const sized = <T>(full: T, smoke: T): T => (isSmoke ? smoke : full)
+
+export async function msOf(work: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now()
+  await work()
+  return performance.now() - startMs
+}
+
+/** Rounds of both alternate, so that a busy machine slows both alike. Those of the warm-up do not count. */
+export async function inTurns(
+  { rounds, warmUp = 0 }: { readonly rounds: number; readonly warmUp?: number },
+  ours: (round: number) => Promise<number>,
+  theirs: (round: number) => Promise<number>,
+): Promise<readonly [ours: number[], theirs: number[]]> {
+  const figures = [[], []] as [number[], number[]]
+  for (let round = 0; round < warmUp + rounds; round++) {
+    const pair = [await theirs(round), await ours(round)] as const
+    if (round < warmUp) continue
+    figures[1].push(pair[0])
+    figures[0].push(pair[1])
+  }
+  return figures
+}
+
+/** How many writes a second so many writers make, each one after the other. */
+export async function writesPerSecond(
+  { writers, durationMs }: { readonly writers: number; readonly durationMs: number },
+  write: (writer: number) => Promise<unknown>,
+): Promise<number> {
+  const startMs = performance.now()
+  let writes = 0
+  const writer = async (_: unknown, number: number): Promise<void> => {
+    for (; performance.now() - startMs < durationMs; writes++) await write(number)
+  }
+  await Promise.all(Array.from({ length: writers }, writer))
+  return (writes * 1_000) / (performance.now() - startMs)
+}
+
+export async function eachOf<T>(items: readonly T[], atOnce: number, work: (item: T) => Promise<void>): Promise<void> {
+  const left = items.toReversed()
+  const workers = Array.from({ length: atOnce }, async () => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await work(item)
+  })
+  await Promise.all(workers)
+}
+
+export async function usageOf(pid: number): Promise<{ cpuSeconds: number; megabytes: number }> {
+  const stat = (await fs.readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
+  const status = await fs.readFile(`/proc/${pid}/status`, 'utf8')
+  const kilobytes = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1])
+  return { cpuSeconds: (Number(stat[11]) + Number(stat[12])) / 100, megabytes: kilobytes / 1_024 }
+}
+
+/** Until the guest's SSH server speaks; tries overlap, because an early one may hang. */
+export async function sshAnswers(port: number): Promise<void> {
+  const heard = Promise.withResolvers<void>()
+  const late = setTimeout(() => heard.reject(new Error(`no SSH at port ${port}`)), 120_000)
+  const timer = setInterval(
+    () => void greeting('127.0.0.1', port, 3_000).then((text) => text?.startsWith('SSH-') && heard.resolve()),
+    100,
+  )
+  await heard.promise.finally(() => {
+    clearInterval(timer)
+    clearTimeout(late)
+  })
+}
