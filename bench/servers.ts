@@ -5,6 +5,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { machineDefaults } from '../src/api/vms/vm-shape.ts'
 import { type ControlPlane, startControlPlane } from '../src/control-plane/control-plane.ts'
 import { openDriver } from '../src/drivers/index.ts'
 import type { VmRecord } from '../src/store/records/fleet-records.ts'
@@ -73,11 +74,9 @@ const recordOf = (index: number): VmRecord => ({
     scheduler: 'default',
     vncConsole: true,
     display: { width: 1, height: 1, dpi: 1 },
-    netBoost: true,
-    legacyIO: false,
-    gpuPassthrough: false,
+    ...machineDefaults,
   },
-  wish: { power: 'running', generation: 1, diskGeneration: 1, action: 'deploy' },
+  desired: { power: 'running', generation: 1, diskGeneration: 1, action: 'deploy' },
   observed: { generation: 1, power: 'running', hasRun: true },
 })
 

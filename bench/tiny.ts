@@ -2,6 +2,7 @@
 import path from 'node:path'
 import { tinyImage } from '../packages/tiny-guests/build.ts'
 import type { Architecture } from '../src/api/architecture.ts'
+import { machineDefaults } from '../src/api/vms/vm-shape.ts'
 import type { VmSpec } from '../src/drivers/driver.ts'
 import { seedTiny } from '../test/support/guests/guest.ts'
 import { freePort } from '../test/support/tools/free-port.ts'
@@ -29,8 +30,7 @@ export async function specOf(
     image,
     forwards: [{ protocol: 'tcp', hostPort: sshPort, guestPort: 22 }],
     metadata: {},
-    netBoost: true,
-    legacyIO: false,
+    ...machineDefaults,
     ip: '127.0.0.1',
     ...more,
     sshPort,

@@ -105,26 +105,26 @@ describe('the agent', () => {
     await rig.restart()
     assert.equal((await again).power, 'failed')
     assert.equal(world.vms.size, 0)
-    // A new wish is a new try.
+    // A new generation is a new try.
     assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).power, 'running')
   })
 
   it('says with a report how far the server was that it obeys, for whichever server takes it', async () => {
     await deploy('a')
-    const wish = server.want({ uid: 'a', power: 'stopped' })
-    await server.fulfilled(wish)
-    assert.equal(server.revisions.at(-1), Number(wish.revision))
+    const desired = server.want({ uid: 'a', power: 'stopped' })
+    await server.fulfilled(desired)
+    assert.equal(server.revisions.at(-1), Number(desired.revision))
   })
 
   it('asks for other ports when they are taken, and goes on with those', async () => {
     world.failNext('start', new PortTaken([42_022]))
-    const wish = server.want({ uid: 'a' })
+    const desired = server.want({ uid: 'a' })
     const report = await server.until('a', ({ portsTaken }) => portsTaken !== undefined)
     assert.deepEqual([report.generation, report.power, report.portsTaken], [0, 'starting', [42_022]])
     const again = await server.fulfilled(server.want({ uid: 'a', ssh: 42_023 }))
     assert.deepEqual([again.power, again.portsTaken], ['running', undefined])
     assert.equal(world.vms.get('a')?.spec.forwards[0]?.hostPort, 42_023)
-    assert.ok(again.generation > wish.generation)
+    assert.ok(again.generation > desired.generation)
   })
 
   it('ends a start under way when the VM is to be deleted', async () => {
@@ -137,7 +137,7 @@ describe('the agent', () => {
     await assert.rejects(fs.stat(rig.vmFolder('a')))
   })
 
-  it('does only the latest of several wishes', async () => {
+  it('does only the newest of several generations', async () => {
     await deploy('a')
     const { reached, release } = world.block('stop')
     server.want({ uid: 'a', power: 'stopped' })
@@ -153,10 +153,10 @@ describe('the agent', () => {
   it('tries a removal again until nothing is left', async () => {
     await deploy('a')
     world.failNext('destroy', new Error('busy'))
-    const wish = server.want({ uid: 'a', power: 'deleted' })
+    const desired = server.want({ uid: 'a', power: 'deleted' })
     const first = await server.until('a', ({ problem }) => problem !== undefined)
     assert.match(first.problem ?? '', /could not be removed.*busy/)
-    assert.equal((await server.until('a', ({ power }) => power === 'removed')).generation, wish.generation)
+    assert.equal((await server.until('a', ({ power }) => power === 'removed')).generation, desired.generation)
     assert.equal(world.vms.size, 0)
   })
 
@@ -208,7 +208,7 @@ describe('the agent', () => {
     await deploy('b')
     await rig.stop()
     await fs.mkdir(rig.vmFolder('half-made'))
-    server.wanted.delete('a')
+    server.desired.delete('a')
     server.goAway()
     await rig.launch()
     assert.equal(world.vms.size, 2)
@@ -221,7 +221,7 @@ describe('the agent', () => {
     await deploy('a')
     await deploy('b')
     for (const uid of ['a', 'b']) server.unknown.add(uid)
-    server.wanted.delete('a')
+    server.desired.delete('a')
     world.becomes('a', { state: 'stopped' })
     await server.until('a', ({ power }) => power === 'stopped')
     await eventually(async () => assert.deepEqual([...world.vms.keys()], ['b']))
@@ -296,26 +296,26 @@ describe('the agent', () => {
     await deploy('a')
     const { reached } = world.block('start')
     const growth = { user: 'admin', password: 'password-canary' }
-    const wish = server.want({ uid: 'a', diskGb: 20, growth })
+    const desired = server.want({ uid: 'a', diskGb: 20, growth })
     await reached
     await rig.stop()
     const text = await fs.readFile(path.join(rig.vmFolder('a'), 'svc3.json'), 'utf8')
     assert.ok(!text.includes('canary'))
     world.unblock('start')
     await rig.launch()
-    const report = await server.fulfilled(wish)
+    const report = await server.fulfilled(desired)
     assert.deepEqual([report.power, report.diskGb], ['running', 20])
     assert.match(report.warning ?? '', /the disk has grown, but its partition and file system have not/)
   })
 
   it('goes on with a deployment that an agent did not finish', async () => {
     const { reached } = world.block('start')
-    const wish = server.want({ uid: 'a' })
+    const desired = server.want({ uid: 'a' })
     await reached
     await rig.stop()
     world.unblock('start')
     await rig.launch()
-    assert.equal((await server.fulfilled(wish)).power, 'running')
+    assert.equal((await server.fulfilled(desired)).power, 'running')
     assert.equal(world.vms.get('a')?.disk, 1)
   })
 

@@ -236,12 +236,12 @@ async function runAgent(
     connect: connection.dial,
     find: (uid) => {
       const worker = roster.get(uid)
-      return worker?.wish && { wish: worker.wish, logFile: driver.console?.log(worker.handle) }
+      return worker?.desired && { desired: worker.desired, logFile: driver.console?.log(worker.handle) }
     },
     log,
   })
 
-  /** What comes of a wish may be told to another server than the one that sent it. */
+  /** What comes of a message may be reported to another server than the one that sent it. */
   const saw = (revision: string | undefined): void => {
     for (const each of [connection, content]) each.saw(revision)
   }
@@ -249,7 +249,7 @@ async function runAgent(
     HELLO(hello) {
       saw(hello.store?.revision)
       roster.hello(hello)
-      if (hello.cache) pins.want(hello.cache)
+      if (hello.cache) pins.setDesired(hello.cache)
       heartbeat.every(hello.heartbeatSeconds)
       teller.takesNotes = hello.takesNotes ?? false
       if (hello.servers) learn(hello.servers)
@@ -259,9 +259,9 @@ async function runAgent(
     },
     VM({ vm }) {
       saw(vm.revision)
-      roster.want(vm)
+      roster.setDesired(vm)
     },
-    CACHE: ({ cache }) => pins.want(cache),
+    CACHE: ({ cache }) => pins.setDesired(cache),
     DIAL: (dial) => tunnels.open(dial),
     PING: () => undefined,
   }

@@ -8,7 +8,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { AgentServer } from '../../test/support/rigs/agent-server.ts'
-import type { VmReport, WantedVm } from '../api/nodes/agent.ts'
+import type { DesiredVm, VmReport } from '../api/nodes/agent.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
 import { silentLog } from '../platform/log.ts'
@@ -18,7 +18,7 @@ import { failPoints, type Kind } from './vms/steps.ts'
 const program = path.resolve(import.meta.dirname, '../../test/support/processes/agent-process.ts')
 
 /** Wishes that lead to each kind of work: those before it are fulfilled first. */
-const wishes: Readonly<Record<Kind, readonly Partial<WantedVm>[]>> = {
+const changes: Readonly<Record<Kind, readonly Partial<DesiredVm>[]>> = {
   deploy: [{}],
   start: [{}, { power: 'stopped' }, { power: 'running' }],
   stop: [{}, { power: 'stopped' }],
@@ -30,7 +30,7 @@ const wishes: Readonly<Record<Kind, readonly Partial<WantedVm>[]>> = {
   delete: [{}, { power: 'deleted' }],
 }
 /** Where a step is rarer than its kind. */
-const rare: Readonly<Record<string, readonly Partial<WantedVm>[]>> = {
+const rare: Readonly<Record<string, readonly Partial<DesiredVm>[]>> = {
   'agent.revert.suspend': [{}, { diskGeneration: 2, power: 'suspended' }],
   'agent.resize.suspend': [{}, { diskGb: 20, power: 'suspended' }],
   'agent.resize.partition': [{}, { diskGb: 20, growth: { user: 'admin', password: 'password-canary' } }],
@@ -55,11 +55,11 @@ describe('an agent that is killed', { concurrency: 4 }, () => {
     it(`at ${point}`, async () => {
       await using server = await AgentServer.start()
       const folder = path.join(root, point)
-      const before = [...(rare[point] ?? wishes[point.split('.')[1] as Kind])]
+      const before = [...(rare[point] ?? changes[point.split('.')[1] as Kind])]
       const fatal = before.pop()
       const vm = { uid: 'a', ssh: 42_000 + index }
       await work(server, folder, async () => {
-        for (const wish of before) await server.fulfilled(server.want({ ...vm, ...wish }))
+        for (const desired of before) await server.fulfilled(server.want({ ...vm, ...desired }))
       })
       if (withoutDisk.has(point)) await fs.rm(path.join(folder, 'vms', 'a', 'simulated.json'))
 
@@ -110,7 +110,7 @@ async function work(server: AgentServer, folder: string, what: (driver: Driver) 
   }
 }
 
-function check(report: VmReport, { power, generation, diskGb }: WantedVm, point: string): void {
+function check(report: VmReport, { power, generation, diskGb }: DesiredVm, point: string): void {
   assert.equal(report.power, power === 'deleted' ? 'removed' : power)
   assert.equal(report.generation, generation)
   assert.equal(report.problem, undefined)

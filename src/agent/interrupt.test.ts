@@ -45,13 +45,13 @@ describe('a guest that does not shut down', () => {
     const { driver, asked } = stubborn(rig.world)
     await (await rig.launch({ driver })).ready
     await rig.deploy('a')
-    const wish = rig.server.want({ uid: 'a', diskGb: 20 })
+    const desired = rig.server.want({ uid: 'a', diskGb: 20 })
     await asked
     await rig.stop()
     assert.equal(rig.world.count('grow a'), 0)
     // The next one goes on with it.
     await rig.launch()
-    const report = await rig.server.fulfilled(wish)
+    const report = await rig.server.fulfilled(desired)
     assert.deepEqual([report.power, report.diskGb], ['running', 20])
   })
 })

@@ -1,4 +1,4 @@
-// A server whose data are older than before, or others: VMs that it does not know run on, and its wishes are followed.
+// A server whose data are older than before, or others: VMs that it does not know run on, the others become as it says.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -60,7 +60,7 @@ describe('an agent whose server', () => {
     await eventually(async () => assert.deepEqual([...world.vms.keys()], ['a', 'c', 'd', 'e']))
     // Once: what this one does not list is judged as ever.
     server.store.revision = 1
-    server.wanted.delete('a')
+    server.desired.delete('a')
     await server.reconnect()
     await isKept('a', /older/)
   })
@@ -93,7 +93,7 @@ describe('an agent whose server', () => {
 
   it('took the node in anew keeps what the former one had', async () => {
     await rig.deploy('a')
-    server.wanted.delete('a')
+    server.desired.delete('a')
     server.forgetNode('node-1')
     await server.reconnect()
     await isKept('a', /before it joined again/)
@@ -104,7 +104,7 @@ describe('an agent whose server', () => {
     await rig.deploy('a')
     await rig.deploy('b')
     server.isOldFashioned = true
-    server.wanted.delete('a')
+    server.desired.delete('a')
     await server.reconnect()
     await isKept('a', /does not say/)
     assert.equal((await server.fulfilled(server.want({ uid: 'b', power: 'stopped' }))).power, 'stopped')
@@ -115,12 +115,12 @@ describe('an agent whose server', () => {
     await rig.deploy('b')
     await rig.stop()
     await fs.rm(path.join(rig.folder, 'node', 'store.json'))
-    server.wanted.delete('a')
+    server.desired.delete('a')
     await rig.launch(options)
     await eventually(async () => assert.deepEqual([...world.vms.keys()], ['b']))
     await rig.stop()
     await fs.rm(path.join(rig.folder, 'node', 'store.json'))
-    server.wanted.delete('b')
+    server.desired.delete('b')
     server.store.revision = 2
     await rig.launch(options)
     await isKept('b', /older than what this node has seen/)

@@ -2,7 +2,7 @@
 // cannot be another one: a VM that never ran goes to look for another node, one that did says what is wrong.
 import { allocatePorts } from '../rules/placement.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
-import { changeNode, changeVm, isDeleted, release, withWish } from '../store/records/vms.ts'
+import { changeNode, changeVm, isDeleted, release, withDesired } from '../store/records/vms.ts'
 import type { Entry } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 import { portsIn, type Rooms } from './rooms.ts'
@@ -42,7 +42,7 @@ export async function newPorts(
   if (reservedPorts.some(({ nodePort }) => taken.has(nodePort))) return lookElsewhere()
 
   const used = rooms.portsOf(place.ip)
-  const demand = { hasScreen: value.shape.vncConsole, reservedPorts }
+  const demand = { vncConsole: value.shape.vncConsole, reservedPorts }
   const ports = allocatePorts(demand, (port) => taken.has(port) || used.has(port))
   if (!ports) return
   for (const port of portsIn(ports, [])) used.add(port)
@@ -54,7 +54,7 @@ export async function newPorts(
   await changeVm(collections, key, uid, (record) =>
     isDeleted(record) || !record.place
       ? undefined
-      : { ...withWish(record, { action: record.wish.action }), place: { ...record.place, ...ports }, conditions },
+      : { ...withDesired(record, { action: record.desired.action }), place: { ...record.place, ...ports }, conditions },
   )
 
   async function lookElsewhere(): Promise<void> {
@@ -63,14 +63,14 @@ export async function newPorts(
       await changeVm(collections, key, uid, (record) => ({
         ...record,
         conditions,
-        observed: { ...record.observed, generation: record.wish.generation, power: 'stopped', problem },
+        observed: { ...record.observed, generation: record.desired.generation, power: 'stopped', problem },
       }))
       return
     }
     const { node } = place as NonNullable<typeof place>
     await changeVm(collections, key, uid, (record) => {
       const { place: _, ...rest } = record
-      return isDeleted(record) ? undefined : { ...withWish(rest, { action: 'deploy' }), conditions }
+      return isDeleted(record) ? undefined : { ...withDesired(rest, { action: 'deploy' }), conditions }
     })
     await release(collections, node, uid)
   }

@@ -1,4 +1,4 @@
-// Pulls what records want from remotes, a few at a time. A record that is Updating with a `pull` is the wish; when it goes,
+// Pulls what records want from remotes, a few at a time. A record that is Updating with a `pull` says what; when it goes,
 // the pull ends. After a restart the same records are found, and go on.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { ImageRecord } from '../store/records/fleet-records.ts'

@@ -2,6 +2,8 @@
 // is "not supported". One contract suite (test/contract/driver.ts) runs on every driver; `index.ts` names them.
 import type { Architecture } from '../api/architecture.ts'
 
+import type { VmMachine } from '../api/vms/vm-shape.ts'
+
 /** How a disk comes to run: its own boot loader, or a kernel that lies beside it. Paths are absolute. */
 export type Boot =
   | { readonly kind: 'firmware'; readonly firmware?: 'bios' | 'uefi' }
@@ -45,7 +47,7 @@ export interface Forward {
 }
 
 /** Everything that a start needs. Only `metadata` and `userdata` may be secret: they MUST NOT come into argv or logs. */
-export interface VmSpec {
+export interface VmSpec extends Omit<VmMachine, 'gpuPassthrough'> {
   readonly uid: string
   readonly name: string
   readonly architecture: Architecture
@@ -63,11 +65,7 @@ export interface VmSpec {
   readonly metadata: Readonly<Record<string, string>>
   /** A script for the first boot, as bytes in base64: http://169.254.169.254/userdata. */
   readonly userdata?: string
-  /** Fast network devices; slow, widely known ones otherwise. */
-  readonly netBoost: boolean
-  /** Old disk devices, for guests that know no others. */
-  readonly legacyIO: boolean
-  readonly systemSerial?: string
+  /** The file. */
   readonly iso?: string
   /** Boots from the disk though the image carries memory. */
   readonly isCold?: boolean

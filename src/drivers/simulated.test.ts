@@ -1,6 +1,7 @@
 // The knobs of the simulated driver, and that thousands of its VMs cost next to nothing.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { machineDefaults } from '../api/vms/vm-shape.ts'
 import { PortTaken, type VmSpec } from './driver.ts'
 import { openDriver } from './index.ts'
 
@@ -21,8 +22,7 @@ const spec = (index: number): VmSpec => ({
   ip: '127.9.9.9',
   forwards: [{ protocol: 'tcp', hostPort: 10_000 + index, guestPort: 22 }],
   metadata: { key: 'value' },
-  netBoost: true,
-  legacyIO: false,
+  ...machineDefaults,
 })
 const signal = new AbortController().signal
 

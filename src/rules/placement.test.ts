@@ -25,10 +25,10 @@ const demand: Demand = {
   image: 'sonoma',
   cpu: 3,
   memoryMiB: 0,
-  gpu: false,
+  gpuPassthrough: false,
   tagRequired: false,
   scheduler: 'default',
-  hasScreen: true,
+  vncConsole: true,
   reservedPorts: [],
 }
 const chosen = (asked: Partial<Demand>, nodes: readonly Candidate[]): string => {
@@ -68,7 +68,7 @@ describe('placement', () => {
       [{ maxVms: 2, vms: 2 }, {}, /runs 2 VMs, which is its limit/],
       [{ freeCpu: 2 }, {}, /has 2 of 8 cores free, and 3 are asked for/],
       [{ freeMemoryMiB: 100 }, {}, /has 100 of 16384 MiB of memory free/],
-      [{}, { gpu: true }, /has no free GPU/],
+      [{}, { gpuPassthrough: true }, /has no free GPU/],
       [{ isPortTaken: (port) => port === 9_000 }, { reservedPorts: [reserved(9_000)] }, /does not have port 9000 free/],
       [{ isPortTaken: () => true }, {}, /no free port/],
     ]

@@ -1,6 +1,7 @@
 // Where a VM goes: every node is asked whether it can take it, and of those that can the best one is chosen. Pure: the
 // scheduler brings what nodes have left, and writes what comes out.
 import type { Architecture } from '../api/architecture.ts'
+import type { VmShape } from '../api/vms/vm-shape.ts'
 import { freePort, type ReservedPort } from './ports.ts'
 import { automaticMemoryMiB } from './sizes.ts'
 
@@ -28,20 +29,24 @@ export interface Candidate {
   isPortTaken(port: number): boolean
 }
 
-export interface Demand {
-  readonly architecture: Architecture
-  readonly image: string
+/** What counts of a VM when a node is chosen. */
+export interface Demand
+  extends Pick<
+    VmShape,
+    | 'architecture'
+    | 'image'
+    | 'cpu'
+    | 'memoryMiB'
+    | 'gpuPassthrough'
+    | 'node'
+    | 'tag'
+    | 'tagRequired'
+    | 'scheduler'
+    | 'vncConsole'
+  > {
+  // biome-ignore format: a list to read
   /** Which guest the image holds, where somebody said so. */
   readonly os?: string | undefined
-  readonly cpu: number
-  /** 0 is automatic. */
-  readonly memoryMiB: number
-  readonly gpu: boolean
-  readonly node?: string | undefined
-  readonly tag?: string | undefined
-  readonly tagRequired: boolean
-  readonly scheduler: 'default' | 'most-allocated'
-  readonly hasScreen: boolean
   readonly reservedPorts: readonly ReservedPort[]
 }
 
@@ -88,7 +93,7 @@ const obstacles: readonly Obstacle[] = [
   (node, demand) =>
     memoryFor(node, demand) > node.freeMemoryMiB &&
     `has ${node.freeMemoryMiB} of ${node.memoryMiB} MiB of memory free, and ${memoryFor(node, demand)} are asked for`,
-  (node, { gpu }) => gpu && node.freeGpus < 1 && `has no free GPU`,
+  (node, { gpuPassthrough }) => gpuPassthrough && node.freeGpus < 1 && `has no free GPU`,
   (node, { reservedPorts }) => {
     const taken = reservedPorts.find(({ nodePort }) => node.isPortTaken(nodePort))
     return taken && `does not have port ${taken.nodePort} free`
@@ -143,7 +148,7 @@ export function place(demand: Demand, nodes: readonly Candidate[]): Placement {
 
 /** Ports that were reserved are kept free for the same VM. */
 export function allocatePorts(
-  { hasScreen, reservedPorts }: Pick<Demand, 'hasScreen' | 'reservedPorts'>,
+  { vncConsole, reservedPorts }: Pick<Demand, 'vncConsole' | 'reservedPorts'>,
   isPortTaken: (port: number) => boolean,
 ): Pick<Allocation, 'ssh' | 'vnc' | 'screenshare'> | undefined {
   const own = new Set(reservedPorts.map(({ nodePort }) => nodePort))
@@ -154,36 +159,37 @@ export function allocatePorts(
   const screenshare = freePort('screenshare', isTaken)
   if (screenshare === undefined) return undefined
   own.add(screenshare)
-  const vnc = hasScreen ? freePort('vnc', isTaken) : undefined
-  if (hasScreen && vnc === undefined) return undefined
+  const vnc = vncConsole ? freePort('vnc', isTaken) : undefined
+  if (vncConsole && vnc === undefined) return undefined
   return { ssh, screenshare, ...(vnc !== undefined && { vnc }) }
 }
 
 function allocate(node: Candidate, demand: Demand): Allocation | undefined {
   const ports = allocatePorts(demand, (port) => node.isPortTaken(port))
   if (!ports) return undefined
-  const { os, cpu, gpu } = demand
-  return { ...(os !== undefined && { os }), cpu, memoryMiB: memoryFor(node, demand), gpus: gpu ? 1 : 0, ...ports }
+  const { os, cpu, gpuPassthrough } = demand
+  return {
+    ...(os !== undefined && { os }),
+    cpu,
+    memoryMiB: memoryFor(node, demand),
+    gpus: gpuPassthrough ? 1 : 0,
+    ...ports,
+  }
 }
 
 /** What a record of a VM says about where it may go. */
-export interface Asked {
-  readonly shape: Omit<Demand, 'gpu' | 'hasScreen' | 'reservedPorts' | 'os'> & {
-    readonly gpuPassthrough: boolean
-    readonly vncConsole: boolean
-  }
-  readonly reservedPorts: readonly ReservedPort[]
+export interface Asked extends Pick<Demand, 'os' | 'reservedPorts'> {
+  readonly shape: Omit<Demand, 'os' | 'reservedPorts'>
   /** By what its tag stands for: nodes may have what it stood for earlier. */
   readonly imageReference?: string | undefined
-  readonly os?: string | undefined
 }
 
-export function demandOf({ shape, reservedPorts, imageReference, os }: Asked): Demand {
-  const image = imageReference ?? shape.image
-  const { architecture, cpu, memoryMiB, gpuPassthrough, node, tag, tagRequired, scheduler, vncConsole } = shape
-  const asked = { architecture, image, os, cpu, memoryMiB, node, tag, tagRequired, scheduler, reservedPorts }
-  return { ...asked, gpu: gpuPassthrough, hasScreen: vncConsole }
-}
+export const demandOf = ({ shape, reservedPorts, imageReference, os }: Asked): Demand => ({
+  ...shape,
+  image: imageReference ?? shape.image,
+  os,
+  reservedPorts,
+})
 
 const shownReasons = 10
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { powerStates } from '../api/vms/vms.ts'
-import { refuseAction, type VmAction, wantedAfter } from './vm-actions.ts'
+import { powerAfter, refuseAction, type VmAction } from './vm-actions.ts'
 
 const allowed: Readonly<Record<VmAction, readonly string[]>> = {
   start: ['stopped', 'failed'],
@@ -42,7 +42,7 @@ describe('actions on VMs', () => {
 
   it('lead where they say', () => {
     assert.deepEqual(
-      actions.map((action) => wantedAfter(action)),
+      actions.map((action) => powerAfter(action)),
       ['running', 'stopped', 'suspended', 'running', 'running', 'running', 'running', 'running', 'running'],
     )
   })

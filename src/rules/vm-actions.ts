@@ -6,7 +6,7 @@ import type { Vm } from '../api/vms/vms.ts'
 
 export type PowerState = Vm['powerState']
 export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize' | 'save' | 'commit' | 'push'
-export type WantedPower = 'running' | 'stopped' | 'suspended'
+export type DesiredPower = 'running' | 'stopped' | 'suspended'
 
 interface Row {
   /** Power operations and revert are for Intel-based VMs only (docs/spec.md R31). */
@@ -14,7 +14,7 @@ interface Row {
   /** Push is for Apple silicon-based VMs only (docs/spec.md R35). */
   readonly appleOnly?: true
   readonly from: readonly PowerState[]
-  readonly to: WantedPower
+  readonly to: DesiredPower
   /** What is asked of a VM that is in none of these states. */
   readonly needs: string
 }
@@ -53,7 +53,7 @@ const wayOn: Readonly<Record<PowerState, string>> = {
   unknown: 'its node does not answer: svc3 node list shows it',
 }
 
-export const wantedAfter = (action: VmAction): WantedPower => rows[action].to
+export const powerAfter = (action: VmAction): DesiredPower => rows[action].to
 
 export interface ActionSubject {
   readonly name: string

@@ -1,4 +1,5 @@
 // A VM for tests of drivers, and patience that ends.
+import { machineDefaults } from '../../src/api/vms/vm-shape.ts'
 import type { VmSpec } from '../../src/drivers/driver.ts'
 import { freePort } from '../support/tools/free-port.ts'
 
@@ -20,8 +21,7 @@ export async function specify(
     ip: '127.0.0.1',
     forwards: [{ protocol: 'tcp', hostPort: await freePort(), guestPort: 22 }],
     metadata: {},
-    netBoost: true,
-    legacyIO: false,
+    ...machineDefaults,
     ...change,
   }
 }

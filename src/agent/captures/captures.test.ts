@@ -28,8 +28,8 @@ describe('a chain of saves and commits', () => {
       writtenBytes += await rig.write(uid)
       const before = Buffer.from(rig.disks.get(uid) ?? [])
       const sentBytes = rig.server.putBytes
-      const { id, wish } = rig.capture(uid, step % 2 === 0 ? 'commit' : 'save')
-      await rig.server.fulfilled(wish)
+      const { id, desired } = rig.capture(uid, step % 2 === 0 ? 'commit' : 'save')
+      await rig.server.fulfilled(desired)
       // The VM goes on while what was frozen is on its way.
       const nextBytes = await rig.write(uid)
       const content = await rig.check(id, before)
@@ -67,8 +67,8 @@ describe('a capture', { concurrency: true }, () => {
     rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'not now')
     await rig.start()
     await rig.deploy('a')
-    const { wish } = rig.capture('a')
-    await rig.server.fulfilled(wish)
+    const { desired } = rig.capture('a')
+    await rig.server.fulfilled(desired)
     rig.server.want({ uid: 'a', power: 'deleted', captures: [] })
     await rig.server.until('a', ({ power }) => power === 'removed')
     assert.deepEqual([rig.server.captured, await rig.left()], [[], []])
@@ -107,9 +107,9 @@ describe('a capture', { concurrency: true }, () => {
     await rig.deploy('a')
     const state = `${rig.vmFolder('a')}/disk.json`
     await fs.writeFile(state, (await fs.readFile(state, 'utf8')).replace('"isRunning":true', '"isRunning":false'))
-    const { id, wish } = rig.capture('a')
+    const { id, desired } = rig.capture('a')
     assert.match((await rig.server.outcome(id)).problem ?? '', /did not run any more/)
-    assert.equal((await rig.server.fulfilled(wish)).power, 'stopped')
+    assert.equal((await rig.server.fulfilled(desired)).power, 'stopped')
   })
 
   it('outlives a server that goes away, and sends what is missing', async () => {
@@ -117,8 +117,8 @@ describe('a capture', { concurrency: true }, () => {
     await rig.start()
     await rig.deploy('a')
     await rig.write('a')
-    const { id, wish } = rig.capture('a')
-    await rig.server.fulfilled(wish)
+    const { id, desired } = rig.capture('a')
+    await rig.server.fulfilled(desired)
     rig.server.goAway()
     rig.server.comeBack()
     await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
@@ -161,11 +161,11 @@ describe('an agent that is killed while it captures', { concurrency: 3 }, () => 
       const child = rig.spawn({ SVC3_FAILPOINT: point })
       const ended = once(child, 'exit')
       await rig.server.stream()
-      const { id, wish } = rig.capture('a')
+      const { id, desired } = rig.capture('a')
       assert.deepEqual(await ended, [null, 'SIGKILL'])
       await rig.start()
       await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
-      await rig.server.fulfilled(wish)
+      await rig.server.fulfilled(desired)
       await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
     })
 

@@ -1,8 +1,8 @@
 // What this node has frozen of its VMs, on its way to the server or to a registry: packed, then delivered, in the background, while the VM
 // goes on. Each goes on from its state after a kill -9; what the server does not want any more is released.
 import { ApiError } from '../../api/errors.ts'
-import type { WantedVm } from '../../api/nodes/agent.ts'
-import type { RegistryLogin, WantedCapture } from '../../api/nodes/captures.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
+import type { DesiredCapture, RegistryLogin } from '../../api/nodes/captures.ts'
 import type { Driver, Handle, VmSpec } from '../../drivers/driver.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
@@ -42,7 +42,7 @@ export interface CapturesOptions {
 
 export interface Freezing {
   readonly handle: Handle
-  readonly wish: WantedVm
+  readonly desired: DesiredVm
   readonly signal: AbortSignal
   spec(): Promise<VmSpec>
 }
@@ -53,13 +53,13 @@ export interface Captures {
   /** The server has said what it wants; again whenever it is back. */
   begin(): void
   /** What the server wants of this VM and has not been frozen yet. */
-  pending(wish: WantedVm): readonly WantedCapture[]
+  pending(desired: DesiredVm): readonly DesiredCapture[]
   /** Freezes all of it. What cannot be is a failure of the capture, not of the VM. Returns what somebody should know. */
   freeze(freezing: Freezing): Promise<string | undefined>
   /** Something of this VM is on its way. */
   isBusy(uid: string): boolean
   /** The server names these and no others. */
-  wanted(handle: Handle, ids: readonly string[]): void
+  setDesired(handle: Handle, ids: readonly string[]): void
   /** Nothing of this VM is left. */
   forget(uid: string): Promise<void>
   stop(): Promise<void>
@@ -83,9 +83,9 @@ const again: RetryPolicy = { attempts: Infinity, firstDelayMs: 500, maxDelayMs: 
 export function createCaptures(options: CapturesOptions): Captures {
   const { driver, images, packer, states, server, log } = options
   const running = new Map<string, Running>()
-  /** A wish names them until the next one comes. */
+  /** Named by the desired state until the next one comes. */
   const ended = new Set<string>()
-  /** What the latest wish for a VM names. */
+  /** Those that the newest generation of a VM names. */
   const named = new Map<string, readonly string[]>()
   const stopping = new AbortController()
   let hasBegun = false
@@ -141,7 +141,7 @@ export function createCaptures(options: CapturesOptions): Captures {
   }
 
   const alone = (one: Running) => () => images.isPackingAlone(one.state.id)
-  /** A server that knows nothing of it is believed where no wish names it: it may be one that is behind. */
+  /** A server that knows nothing of it is believed where no desired state names it: it may be one that is behind. */
   const isGivenUp = (one: Running, error: unknown): boolean =>
     isUnwanted(error) && !named.get(one.state.handle.uid)?.includes(one.state.id)
 
@@ -156,7 +156,7 @@ export function createCaptures(options: CapturesOptions): Captures {
     log.warn('a VM could not be captured', { node: options.node, kind, name: handle.uid, problem })
     await keep(one, { ...known, phase: 'failed', problem })
   }
-  const problemOf = (kind: WantedCapture['kind'], error: unknown): string =>
+  const problemOf = (kind: DesiredCapture['kind'], error: unknown): string =>
     `it could not be ${done[kind]} node "${options.node}": ${reasonOf(error)}`
 
   /** What each phase leads to. A step that throws is taken again, or is the failure of the capture. */
@@ -273,10 +273,10 @@ export function createCaptures(options: CapturesOptions): Captures {
       for (const one of running.values()) start(one)
     },
     pending: ({ captures = [] }) => captures.filter(({ id }) => !running.has(id) && !ended.has(id)),
-    async freeze({ handle, wish, signal, spec }) {
+    async freeze({ handle, desired, signal, spec }) {
       const notes: string[] = []
-      for (const { id, kind, withMemory, reference, format } of this.pending(wish)) {
-        const { architecture, image } = wish
+      for (const { id, kind, withMemory, reference, format } of this.pending(desired)) {
+        const { architecture, image } = desired
         const where = { ...(reference !== undefined && { reference }), ...(format !== undefined && { format }) }
         const known = { version: 1, id, kind, handle, architecture, image, ...where } as const
         let state: CaptureState
@@ -303,7 +303,7 @@ export function createCaptures(options: CapturesOptions): Captures {
       return notes[0]
     },
     isBusy: (uid) => [...running.values()].some(({ state }) => state.handle.uid === uid),
-    wanted(handle, ids) {
+    setDesired(handle, ids) {
       named.set(handle.uid, ids)
       for (const one of running.values())
         if (one.state.handle.uid === handle.uid && !ids.includes(one.state.id)) drop(one)
@@ -319,7 +319,7 @@ export function createCaptures(options: CapturesOptions): Captures {
   }
 }
 
-const done: Readonly<Record<WantedCapture['kind'], string>> = {
+const done: Readonly<Record<DesiredCapture['kind'], string>> = {
   save: 'saved on',
   commit: 'saved on',
   push: 'pushed from',

@@ -3,22 +3,22 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
-import type { WantedCapture } from '../../api/nodes/captures.ts'
+import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { PushFormat } from '../../api/records.ts'
 import type { Capture, Handle } from '../../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import type { WantedImage } from '../images/images.ts'
+import type { DesiredImage } from '../images/images.ts'
 import type { Durability } from '../vms/handles.ts'
 import type { CaptureProgress } from './reporter.ts'
 
 interface Known {
   readonly version: 1
   readonly id: string
-  readonly kind: WantedCapture['kind']
+  readonly kind: DesiredCapture['kind']
   readonly handle: Handle
   readonly architecture: Architecture
   /** What the disk of the VM was made from. */
-  readonly image: WantedImage
+  readonly image: DesiredImage
   /** push: where to. */
   readonly reference?: string
   readonly format?: PushFormat

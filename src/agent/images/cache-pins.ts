@@ -1,15 +1,15 @@
 // Images that are to be on this node before anybody deploys from them: fetched some at a time, tried again when that
 // fails, and kept. Tells the server how far they are.
-import type { CopyReport, WantedCache } from '../../api/images/image-cache.ts'
+import type { CopyReport, DesiredCache } from '../../api/images/image-cache.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { reasonOf } from '../vms/messages.ts'
-import { type Images, keyOf, type WantedImage } from './images.ts'
+import { type DesiredImage, type Images, keyOf } from './images.ts'
 import type { Copy } from './inventory.ts'
 
 export interface Pins {
-  want(cache: WantedCache): void
+  setDesired(cache: DesiredCache): void
   /** The pinned first, then by use. */
   report(): CopyReport[]
   stop(): Promise<void>
@@ -25,7 +25,7 @@ export interface PinsOptions {
 }
 
 interface Pin {
-  readonly image: WantedImage
+  readonly image: DesiredImage
   readonly cancel: AbortController
   state: CopyReport['state']
   percent?: number
@@ -96,8 +96,8 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
     changed()
   }
 
-  const follow = async ({ images: wanted, drops }: WantedCache): Promise<void> => {
-    const keys = new Map(wanted.map((image) => [keyOf(image), image]))
+  const follow = async ({ images: desired, drops }: DesiredCache): Promise<void> => {
+    const keys = new Map(desired.map((image) => [keyOf(image), image]))
     // Written down before anything is fetched: what is pinned is not evicted in between.
     await images.keep([...keys.keys()])
     for (const [key, pin] of pins) {
@@ -117,7 +117,7 @@ export function createPins({ images, changed, log, retry = patience }: PinsOptio
   }
 
   return {
-    want(cache) {
+    setDesired(cache) {
       last = last.then(() => follow(cache)).catch((error: unknown) => log.error('images cannot be kept', {}, error))
     },
     report() {

@@ -75,8 +75,8 @@ export async function openHolders(imageFolder: string, folder: string, driver: s
 }
 
 /** What its disk was made from, and what it would be made from now. */
-function keysOf({ base, wish }: VmRecord): string[] {
-  const { image, isoContent } = wish
+function keysOf({ base, desired }: VmRecord): string[] {
+  const { image, isoContent } = desired
   return [base, image.content, image.recipe && `recipe:${image.recipe}`, isoContent].filter((key) => key !== undefined)
 }
 

@@ -68,7 +68,7 @@ describe('images that are to be kept', () => {
       log: silentLog,
       retry,
     })
-    pins.want({ images: ['first', 'second', 'third'].map((name) => ({ name, content: name })), drops: [] })
+    pins.setDesired({ images: ['first', 'second', 'third'].map((name) => ({ name, content: name })), drops: [] })
     await ready.promise
     const problem = 'the image "first" could not be fetched: a server has to come back'
     const [first] = pins.report()

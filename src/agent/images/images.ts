@@ -1,7 +1,7 @@
 // The node's copies of images and ISOs. One with content is fetched from the server, one in a registry from there, one
 // with a recipe is built here.
 import path from 'node:path'
-import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { BaseImage } from '../../drivers/driver.ts'
 import type { ContentSource, ContentStore } from '../../images/content.ts'
 import { chunksOf } from '../../images/manifest.ts'
@@ -26,26 +26,26 @@ import { createPulledWays, type Filling, type FillingOptions } from './registry-
 import { openRoom, type Space } from './room.ts'
 import { type EnsureOptions, share, type Way } from './single-flight.ts'
 
-export type WantedImage = WantedVm['image']
-export interface WantedIso {
+export type DesiredImage = DesiredVm['image']
+export interface DesiredIso {
   readonly name: string
   /** The digest of its manifest. */
   readonly content: string
 }
 
 /** What a copy is known by. */
-export const keyOf = ({ content, recipe }: Pick<WantedImage, 'content' | 'recipe'>): string =>
+export const keyOf = ({ content, recipe }: Pick<DesiredImage, 'content' | 'recipe'>): string =>
   content ?? `recipe:${recipe ?? ''}`
 
 /** What the copy is known by that a disk stands on. */
-export const baseKeyOf = (image: WantedImage, { digest }: Pick<BaseImage, 'digest'>): string =>
+export const baseKeyOf = (image: DesiredImage, { digest }: Pick<BaseImage, 'digest'>): string =>
   image.reference === undefined ? keyOf(image) : digest
 
 export interface Images {
   /** The node's copy, made when it is not there yet. */
-  ensure(image: WantedImage, options: EnsureOptions): Promise<BaseImage>
+  ensure(image: DesiredImage, options: EnsureOptions): Promise<BaseImage>
   /** The file, fetched when it is not there yet. */
-  ensureIso(iso: WantedIso, options: EnsureOptions): Promise<string>
+  ensureIso(iso: DesiredIso, options: EnsureOptions): Promise<string>
   /** Names of the images that are here. */
   names(): readonly string[]
   /** Keys of those that are to stay, used or not. */
@@ -59,7 +59,7 @@ export interface Images {
    * Until it is released, no chunk goes that no manifest here names: for whoever puts some, until they are delivered.
    * `id` tells one from another. `image` is what they are to be put together with.
    */
-  holdContent(id: string, image?: WantedImage): Promise<() => Promise<void>>
+  holdContent(id: string, image?: DesiredImage): Promise<() => Promise<void>>
   /** Nobody but this one holds content here. */
   isPackingAlone(id: string): Promise<boolean>
   /** Content that is here, to be served to others. */
@@ -145,7 +145,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
 
   const pulledWays = createPulledWays({ folder, pulled, leases, room, askLogin, store, fill })
 
-  const byRecipe = (image: WantedImage): Way => {
+  const byRecipe = (image: DesiredImage): Way => {
     const recipe = recipeOf(image, recipes)
     return {
       key: keyOf(image),
@@ -158,7 +158,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     }
   }
 
-  const wayTo = async (image: WantedImage, options: EnsureOptions): Promise<Way> => {
+  const wayTo = async (image: DesiredImage, options: EnsureOptions): Promise<Way> => {
     const { name, content, reference } = image
     if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
     const wanted = { reference, name, vm: options.vm }
@@ -261,7 +261,7 @@ const looksAtOnce = 8
 /** As reports of nodes have them. */
 const longestName = 512
 
-function recipeOf({ name, recipe }: WantedImage, recipes: ImagesOptions['recipes']): Recipe {
+function recipeOf({ name, recipe }: DesiredImage, recipes: ImagesOptions['recipes']): Recipe {
   if (recipe === undefined) throw new Error(`the image "${name}" is not on this node`)
   const found = Object.hasOwn(recipes, recipe) ? recipes[recipe] : undefined
   if (found) return found

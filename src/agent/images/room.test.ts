@@ -62,8 +62,15 @@ const isWhole = async (at: string, image: Uploaded): Promise<boolean> =>
 /** A VM that was deployed, as its record says. */
 async function deploy(folder: string, uid: string, base: string): Promise<void> {
   const handles = openHandles(folder, 'test', 'written')
-  const wish = { image: { name: 'renamed', content: `sha256:${'0'.repeat(64)}` } } as VmRecord['wish']
-  const record: VmRecord = { version: 1, handle: handles.handleFor(uid), wish, fulfilled: 1, diskGeneration: 1, base }
+  const desired = { image: { name: 'renamed', content: `sha256:${'0'.repeat(64)}` } } as VmRecord['desired']
+  const record: VmRecord = {
+    version: 1,
+    handle: handles.handleFor(uid),
+    desired,
+    fulfilled: 1,
+    diskGeneration: 1,
+    base,
+  }
   await handles.write(record)
 }
 

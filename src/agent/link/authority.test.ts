@@ -1,15 +1,15 @@
 // When a list of VMs is a reason to remove what is not in it: only when nothing speaks against it.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { compareRevisions, isBehind, originAfter, type Word, whyKept } from './authority.ts'
+import { type Claim, compareRevisions, isBehind, originAfter, whyKept } from './authority.ts'
 
-const word: Word = { store: 's', node: 'n', isNewest: true, isAnew: false }
+const claim: Claim = { store: 's', node: 'n', isNewest: true, isAnew: false }
 const origin = { store: 's', node: 'n', revision: '7' }
 
 describe('a VM that is not listed', () => {
   it('goes when its own data say so, and are as far as this node has seen', () => {
-    assert.equal(whyKept({ origin, isKept: false }, word), undefined)
-    assert.equal(whyKept({ origin: 'half-made', isKept: false }, word), undefined)
+    assert.equal(whyKept({ origin, isKept: false }, claim), undefined)
+    assert.equal(whyKept({ origin: 'half-made', isKept: false }, claim), undefined)
   })
 
   const cases: readonly (readonly [string, Parameters<typeof whyKept>, RegExp])[] = [
@@ -17,7 +17,7 @@ describe('a VM that is not listed', () => {
       'a server that does not say',
       [
         { origin, isKept: false },
-        { ...word, store: undefined },
+        { ...claim, store: undefined },
       ],
       /does not say/,
     ],
@@ -25,7 +25,7 @@ describe('a VM that is not listed', () => {
       'data that are others',
       [
         { origin, isKept: false },
-        { ...word, store: 'x' },
+        { ...claim, store: 'x' },
       ],
       /another cluster/,
     ],
@@ -33,7 +33,7 @@ describe('a VM that is not listed', () => {
       'data that are older',
       [
         { origin, isKept: false },
-        { ...word, isNewest: false },
+        { ...claim, isNewest: false },
       ],
       /older/,
     ],
@@ -41,17 +41,17 @@ describe('a VM that is not listed', () => {
       'a node that is a new one',
       [
         { origin, isKept: false },
-        { ...word, node: 'x' },
+        { ...claim, node: 'x' },
       ],
       /joined again/,
     ],
-    ['that it was kept before', [{ origin, isKept: true }, word], /kept before/],
-    ['that nothing is known of it', [{ origin: undefined, isKept: false }, word], /nothing on this node says/],
+    ['that it was kept before', [{ origin, isKept: true }, claim], /kept before/],
+    ['that nothing is known of it', [{ origin: undefined, isKept: false }, claim], /nothing on this node says/],
     [
       'older data, of one half-made',
       [
         { origin: 'half-made', isKept: false },
-        { ...word, isNewest: false },
+        { ...claim, isNewest: false },
       ],
       /older/,
     ],
@@ -68,17 +68,17 @@ describe('revisions', () => {
   })
 
   it('only grow within the same data, and begin anew with others', () => {
-    assert.equal(originAfter(origin, word, '5')?.revision, '7')
-    assert.equal(originAfter(origin, word, '10')?.revision, '10')
-    assert.deepEqual(originAfter(origin, { ...word, store: 'x' }, '5'), { store: 'x', node: 'n', revision: '5' })
-    assert.equal(originAfter(origin, { ...word, store: undefined }, undefined), origin)
+    assert.equal(originAfter(origin, claim, '5')?.revision, '7')
+    assert.equal(originAfter(origin, claim, '10')?.revision, '10')
+    assert.deepEqual(originAfter(origin, { ...claim, store: 'x' }, '5'), { store: 'x', node: 'n', revision: '5' })
+    assert.equal(originAfter(origin, { ...claim, store: undefined }, undefined), origin)
   })
 
-  it('tell an older wish from a newer one', () => {
-    const wish = { revision: '9' } as Parameters<typeof isBehind>[0]
-    assert.equal(isBehind(wish, { revision: '10' }), true)
-    assert.equal(isBehind(wish, { revision: '9' }), false)
-    assert.equal(isBehind(wish, undefined), false)
-    assert.equal(isBehind({} as typeof wish, { revision: '10' }), false)
+  it('tell an older desired state from a newer one', () => {
+    const desired = { revision: '9' } as Parameters<typeof isBehind>[0]
+    assert.equal(isBehind(desired, { revision: '10' }), true)
+    assert.equal(isBehind(desired, { revision: '9' }), false)
+    assert.equal(isBehind(desired, undefined), false)
+    assert.equal(isBehind({} as typeof desired, { revision: '10' }), false)
   })
 })

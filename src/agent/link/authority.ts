@@ -1,25 +1,25 @@
 // Whose word holds for a VM. A server speaks for its data, which only go forward. One with other data, or with older
 // ones out of a backup, does not know VMs that are in best health: that it does not list them means nothing.
-import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
 
-/** Where the wishes about a VM came from. */
+/** Where the desired state of a VM came from. */
 export interface Origin {
   /** The uid of the server's data. */
   readonly store: string
   /** The uid of this node, which it gets anew when it joins after it was removed. */
   readonly node: string
-  /** The highest revision of a wish about it. */
+  /** The highest revision of its desired state. */
   readonly revision: string
 }
 
 /** What a HELLO is worth. */
-export interface Word {
+export interface Claim {
   /** Missing where the server does not say. */
   readonly store: string | undefined
   readonly node: string
   /** This node has seen nothing newer: what is not in there was deleted. */
   readonly isNewest: boolean
-  /** Other data than the last ones, or older: its wishes hold as they are, whatever their generation. */
+  /** Other data than the last ones, or older: what it says counts, whatever the generation. */
   readonly isAnew: boolean
 }
 
@@ -30,16 +30,16 @@ export const compareRevisions = (a: string, b: string): number => a.length - b.l
 
 export const laterOf = (a: string, b: string): string => (compareRevisions(a, b) >= 0 ? a : b)
 
-/** Of the wish that a server sends; those of before there were revisions send none. */
-export const revisionOf = ({ revision }: Partial<Pick<WantedVm, 'revision'>>): string | undefined => revision
+/** Of the desired state that a server sends; those of before there were revisions send none. */
+export const revisionOf = ({ revision }: Partial<Pick<DesiredVm, 'revision'>>): string | undefined => revision
 
-/** A wish is older than another one of the same data. */
-export function isBehind(wish: WantedVm, known: Pick<WantedVm, 'revision'> | undefined): boolean {
-  const sent = revisionOf(wish)
+/** Older than another one of the same data. */
+export function isBehind(desired: DesiredVm, known: Pick<DesiredVm, 'revision'> | undefined): boolean {
+  const sent = revisionOf(desired)
   return sent !== undefined && compareRevisions(revisionOf(known ?? {}) ?? firstRevision, sent) > 0
 }
 
-export function originAfter(before: Origin | undefined, { store, node }: Word, revision: string | undefined) {
+export function originAfter(before: Origin | undefined, { store, node }: Claim, revision: string | undefined) {
   if (store === undefined) return before
   const known = before?.store === store ? before.revision : firstRevision
   return { store, node, revision: laterOf(known, revision ?? firstRevision) } satisfies Origin
@@ -53,14 +53,14 @@ export interface Unlisted {
 }
 
 /** Why a VM that is not in a HELLO stays all the same; undefined when it goes. */
-export function whyKept({ origin, isKept }: Unlisted, word: Word): string | undefined {
-  if (word.store === undefined) return 'the server does not say which data it speaks for'
+export function whyKept({ origin, isKept }: Unlisted, claim: Claim): string | undefined {
+  if (claim.store === undefined) return 'the server does not say which data it speaks for'
   if (isKept) return 'it was kept before, when the server had other or older data'
   if (origin === undefined) return 'nothing on this node says which cluster it belongs to'
-  if (origin !== 'half-made' && origin.store !== word.store)
+  if (origin !== 'half-made' && origin.store !== claim.store)
     return 'it belongs to another cluster, or to data that the server does not have any more'
-  if (origin !== 'half-made' && origin.node !== word.node)
+  if (origin !== 'half-made' && origin.node !== claim.node)
     return 'it belongs to the node that this host was before it joined again'
-  if (!word.isNewest) return "the server's data are older than what this node has seen, as after restoring a backup"
+  if (!claim.isNewest) return "the server's data are older than what this node has seen, as after restoring a backup"
   return undefined
 }

@@ -5,15 +5,15 @@ import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Durability } from '../vms/handles.ts'
-import { compareRevisions, firstRevision, laterOf, type Origin, type Word } from './authority.ts'
+import { type Claim, compareRevisions, firstRevision, laterOf, type Origin } from './authority.ts'
 
 export interface StoreMemory {
   /** What a VM of this node has seen. */
   remember(origin: Origin): void
-  /** A wish that just came, in the era of the last HELLO. */
+  /** A desired state that just came, in the era of the last HELLO. */
   heard(origin: Origin): void
-  /** `isBehind`: some wish in it is older than the one that this node has. */
-  hear(store: Heard | undefined, node: string, isBehind: boolean): Word
+  /** `isBehind`: some desired state in it is older than the one that this node has. */
+  hear(store: Heard | undefined, node: string, isBehind: boolean): Claim
   /** Also the last change, for good. */
   stop(): Promise<void>
 }

@@ -1,4 +1,5 @@
-// The stream of wishes: kept open, watched for silence, opened again by and by when it ends.
+// The stream of messages from the server: kept open, watched for silence, opened again by and by when it ends.
+
 import { ApiError } from '../../api/errors.ts'
 import { type AgentMessage, openAgentStream } from '../../api/nodes/agent.ts'
 import { ConnectionError } from '../../client/transport.ts'

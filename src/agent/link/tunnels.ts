@@ -5,13 +5,13 @@ import { pipeline } from 'node:stream/promises'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
 import { followLog } from '../vms/console-log.ts'
-import type { PlainWish } from '../vms/handles.ts'
+import type { StoredDesired } from '../vms/handles.ts'
 import { reasonOf } from '../vms/messages.ts'
 
 export type Dial = Extract<AgentMessage, { type: 'DIAL' }>
 
 export interface Target {
-  readonly wish: PlainWish
+  readonly desired: StoredDesired
   /** Where its console is written to; missing when the hypervisor keeps none. */
   readonly logFile: string | undefined
 }
@@ -47,7 +47,7 @@ export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
     try {
       if (!target) throw new Error('the VM is not on this node')
       if (dial.to === 'log') await sendLog(tunnel, target, dial, signal)
-      else await splice(tunnel, await reach(target.wish, dial.to, signal), signal)
+      else await splice(tunnel, await reach(target.desired, dial.to, signal), signal)
     } finally {
       tunnel.destroy()
     }
@@ -74,17 +74,17 @@ export function createTunnels({ connect, find, log }: TunnelsOptions): Tunnels {
 }
 
 const ports = {
-  ssh: ({ ssh }: PlainWish) => ssh,
-  vnc: ({ vnc }: PlainWish) => vnc,
-  screenshare: ({ screenshare }: PlainWish) => screenshare,
+  ssh: ({ ssh }: StoredDesired) => ssh,
+  vnc: ({ vnc }: StoredDesired) => vnc,
+  screenshare: ({ screenshare }: StoredDesired) => screenshare,
 } as const
 
-async function reach(wish: PlainWish, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {
-  const port = ports[to](wish)
-  if (port === undefined) throw new Error(`the VM "${wish.name}" has no port for ${to}`)
-  const socket = net.connect({ host: wish.ip, port, noDelay: true, keepAlive: true })
+async function reach(desired: StoredDesired, to: keyof typeof ports, signal: AbortSignal): Promise<net.Socket> {
+  const port = ports[to](desired)
+  if (port === undefined) throw new Error(`the VM "${desired.name}" has no port for ${to}`)
+  const socket = net.connect({ host: desired.ip, port, noDelay: true, keepAlive: true })
   const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const timer = setTimeout(() => reject(new Error(`${wish.ip}:${port} does not answer`)), connectMs)
+  const timer = setTimeout(() => reject(new Error(`${desired.ip}:${port} does not answer`)), connectMs)
   const abort = (): void => reject(signal.reason)
   socket.once('connect', resolve).once('error', reject)
   signal.addEventListener('abort', abort, { once: true })
@@ -109,8 +109,8 @@ async function splice(tunnel: Duplex, socket: net.Socket, signal: AbortSignal): 
   await Promise.allSettled(ways)
 }
 
-async function sendLog(tunnel: Duplex, { wish, logFile }: Target, dial: Dial, signal: AbortSignal): Promise<void> {
-  if (logFile === undefined) throw new Error(`the hypervisor keeps no log of "${wish.name}"`)
+async function sendLog(tunnel: Duplex, { desired, logFile }: Target, dial: Dial, signal: AbortSignal): Promise<void> {
+  if (logFile === undefined) throw new Error(`the hypervisor keeps no log of "${desired.name}"`)
   const leaving = new AbortController()
   const leave = (): void => leaving.abort()
   tunnel.once('close', leave).once('end', leave).once('error', leave)

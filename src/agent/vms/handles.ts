@@ -1,20 +1,21 @@
 // What the agent keeps of each VM, in the VM's own folder: enough to find it again and to go on after a kill -9.
 // There is no journal: every step can be done again, so what is there and what is wanted say what is left to do.
-// Nothing secret is in here: metadata, user data and credentials come with the wish and are not written. So VMs that
+// Nothing secret is in here: metadata, user data and credentials come from the server and are not written. So VMs that
 // ended with their host start again once the server has answered, not before: nothing here would do for a start.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
+import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { firstRevision, type Origin } from '../link/authority.ts'
 
-export type PlainWish = Omit<WantedVm, 'metadata' | 'userdata' | 'growth'>
+export type StoredDesired = Omit<DesiredVm, 'metadata' | 'userdata' | 'growth'>
 
 export interface VmRecord {
   readonly version: 1
   readonly handle: Handle
-  readonly wish: PlainWish
+  readonly desired: StoredDesired
   /** Missing where the server did not say. */
   readonly origin?: Origin
   /** No server lists it that could be believed: it runs on untouched until one wants it, or somebody has it removed. */
@@ -33,6 +34,9 @@ export interface VmRecord {
   /** Partition and file system are still to be grown, with credentials that only the living agent has. */
   readonly isGrowing?: true
 }
+
+/** As it is in the file: an agent of an earlier version, put back by a failed upgrade, has to read it. */
+type StoredRecord = Omit<VmRecord, 'desired'> & { readonly wish: StoredDesired }
 
 export interface Found {
   readonly uid: string
@@ -57,24 +61,24 @@ const fileName = 'svc3.json'
 /** uids become names of folders. */
 const isSafe = (uid: string): boolean => /^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$/.test(uid)
 
-export const withoutSecrets = ({ metadata: _, userdata: __, growth: ___, ...rest }: WantedVm): PlainWish => rest
+export const withoutSecrets = ({ metadata: _, userdata: __, growth: ___, ...rest }: DesiredVm): StoredDesired => rest
 
 export const isDeployed = ({ diskGeneration, fulfilled, wasDeployed }: VmRecord): boolean =>
   diskGeneration > 0 && (fulfilled > 0 || wasDeployed === true)
 
 /**
- * The record for a server that counts anew: this wish is still to be fulfilled, and the disk is not newer than what the
+ * The record for a server that counts anew: this generation is still to be done, and the disk is not newer than what the
  * server knows of, or its next revert would pass for done.
  */
-export const rebased = (record: VmRecord, { generation, diskGeneration }: PlainWish): VmRecord => ({
+export const rebased = (record: VmRecord, { generation, diskGeneration }: StoredDesired): VmRecord => ({
   ...record,
   fulfilled: generation - 1,
   diskGeneration: Math.min(record.diskGeneration, diskGeneration),
   ...(isDeployed(record) && { wasDeployed: true as const }),
 })
 
-/** A wish that nothing is left of a VM about which nobody wishes anything. */
-export const deletionOf = (uid: string, known: PlainWish | undefined): WantedVm => ({
+/** That nothing is left of a VM about which the server says nothing. */
+export const deletionOf = (uid: string, known: StoredDesired | undefined): DesiredVm => ({
   name: uid,
   namespace: '',
   uid,
@@ -87,9 +91,7 @@ export const deletionOf = (uid: string, known: PlainWish | undefined): WantedVm 
   ssh: 1,
   reservedPorts: [],
   display: { width: 0, height: 0, dpi: 0 },
-  netBoost: false,
-  legacyIO: false,
-  gpuPassthrough: false,
+  ...machineDefaults,
   revision: firstRevision,
   ...known,
   captures: [],
@@ -125,7 +127,8 @@ export function openHandles(folder: string, driver: string, durability: Durabili
     async write(record) {
       const { folder } = record.handle
       await fs.mkdir(folder, { recursive: true, mode: 0o700 })
-      const text = `${JSON.stringify(record)}\n`
+      const { desired: wish, ...rest } = record
+      const text = `${JSON.stringify({ ...rest, wish } satisfies StoredRecord)}\n`
       const file = path.join(folder, fileName)
       if (durability === 'synced') return writeFileAtomically(file, text)
       await fs.writeFile(`${file}.tmp`, text, { mode: 0o600 })
@@ -148,8 +151,10 @@ function memoryHandles(handleFor: (uid: string) => Handle): Handles {
 
 function parse(text: string): VmRecord | 'unreadable' {
   try {
-    const record = JSON.parse(text) as VmRecord
-    return record.version === 1 && typeof record.fulfilled === 'number' && record.wish ? record : 'unreadable'
+    const { wish: desired, ...record } = JSON.parse(text) as StoredRecord
+    return record.version === 1 && typeof record.fulfilled === 'number' && desired
+      ? { ...record, desired }
+      : 'unreadable'
   } catch {
     return 'unreadable'
   }

@@ -51,7 +51,7 @@ describe('what is to be frozen for an image', () => {
   })
 })
 
-describe('a new wish', () => {
+describe('a new desired', () => {
   //                                              absent, stopped, running, suspended, failed, gone
   const table: Readonly<Record<Desired, readonly string[]>> = {
     running: ['lost', start, 'done', 'resume: resume', start, start],
@@ -69,7 +69,7 @@ describe('a new wish', () => {
   })
 })
 
-describe('a wish that was carried out', () => {
+describe('a desired that was carried out', () => {
   const more = { isFulfilled: true }
   it('lets be what ended by itself, and brings back what ended with the host', () =>
     assert.deepEqual(row('running', more), ['lost', 'done', 'done', 'done', 'done', start]))
@@ -99,7 +99,7 @@ describe('a disk that is to change', () => {
     assert.equal(row('stopped', more)[2], 'resize: image stop grow')
   })
 
-  it('is not touched again once the wish was carried out or failed', () =>
+  it('is not touched again once the desired was carried out or failed', () =>
     assert.equal(row('running', { isFulfilled: true, needsGrowth: true, needsRevert: true })[2], 'done'))
 })
 

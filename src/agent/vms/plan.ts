@@ -1,15 +1,15 @@
 // What to do about a VM: a table of what is wanted × what is there. Pure: no I/O, no clock, no driver.
-import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
 import type { Kind, Step } from './steps.ts'
 
-export type Desired = WantedVm['power']
+export type Desired = DesiredVm['power']
 export type Actual = Observed['state']
 
 export interface Situation {
   readonly desired: Desired
   readonly actual: Actual
-  /** This wish was carried out before, or failed for good: from now on it is only kept. */
+  /** This generation was carried out before, or failed for good: from now on it is only kept. */
   readonly isFulfilled: boolean
   /** It was up once. A deployment that failed was taken back, and one that was cut off is gone on with. */
   readonly isDeployed: boolean
@@ -51,7 +51,7 @@ const capture = work('capture', 'capture')
 
 type Row = Readonly<Record<Actual, Plan>>
 
-/** A wish that is new. */
+/** A new generation. */
 const fresh: Readonly<Record<Desired, Row>> = {
   running: { absent: lost, stopped: start, running: done, suspended: resume, failed: start, gone: start },
   // A stop of one that is down is a step all the same: drivers tidy up after what failed.
@@ -67,7 +67,7 @@ const fresh: Readonly<Record<Desired, Row>> = {
   deleted: { absent: remove, stopped: remove, running: remove, suspended: remove, failed: remove, gone: remove },
 }
 
-/** A wish about a VM that is not deployed: the same, but that it is made, and that what was never there is not lost. */
+/** A new generation of a VM that is not deployed: the same, but it is made, and what was never there is not lost. */
 const first: Readonly<Record<Desired, Row>> = {
   running: { ...fresh.running, absent: deploy, stopped: deploy, failed: deploy, gone: deploy },
   stopped: { ...fresh.stopped, absent: done },
@@ -76,8 +76,8 @@ const first: Readonly<Record<Desired, Row>> = {
 }
 
 /**
- * A wish that was carried out. One that powered itself off stays off, one that failed stays failed, until somebody
- * starts it, which is a new wish. One that ended with the host is started again; frozen memory is lost with the host.
+ * A generation that was carried out. One that powered itself off stays off, one that failed stays failed, until somebody
+ * starts it, which is a new one. What ended with the host is started again; frozen memory is lost with the host.
  */
 const kept: Readonly<Record<Exclude<Desired, 'deleted'>, Row>> = {
   running: { absent: lost, stopped: done, running: done, suspended: done, failed: done, gone: start },

@@ -28,13 +28,13 @@ describe('the record of a VM', () => {
 
   it('is written as soon as that works again', async () => {
     await block()
-    const wish = rig.server.want({ uid: 'a', power: 'stopped' })
-    assert.equal((await rig.server.fulfilled(wish)).power, 'stopped')
+    const desired = rig.server.want({ uid: 'a', power: 'stopped' })
+    assert.equal((await rig.server.fulfilled(desired)).power, 'stopped')
     await rig.server.until('a', ({ problem }) => problem !== undefined)
     await unblock()
-    await eventually(async () => assert.equal((await onDisk()).fulfilled, wish.generation))
+    await eventually(async () => assert.equal((await onDisk()).fulfilled, desired.generation))
     const report = await rig.server.until('a', ({ problem }) => problem === undefined)
-    assert.deepEqual([report.power, report.generation], ['stopped', wish.generation])
+    assert.deepEqual([report.power, report.generation], ['stopped', desired.generation])
   })
 
   it('does not keep a VM from being worked on, or deleted, while it cannot be written', async () => {
@@ -48,35 +48,35 @@ describe('the record of a VM', () => {
   it('is written before a failure is told', async () => {
     await block()
     rig.world.failNext('stop', new Error('qemu is ill'))
-    const wish = rig.server.want({ uid: 'a', power: 'stopped' })
+    const desired = rig.server.want({ uid: 'a', power: 'stopped' })
     await rig.server.until('a', ({ problem }) => /in-the-way|svc3\.json/.test(problem ?? ''))
-    assert.ok(rig.server.history.every(({ generation }) => generation < wish.generation))
+    assert.ok(rig.server.history.every(({ generation }) => generation < desired.generation))
     await unblock()
-    const report = await rig.server.fulfilled(wish)
+    const report = await rig.server.fulfilled(desired)
     assert.match(report.problem ?? '', /could not be stopped.*qemu is ill/)
-    assert.equal((await onDisk()).fulfilled, wish.generation)
+    assert.equal((await onDisk()).fulfilled, desired.generation)
   })
 
   it('is written before a revert is told', async () => {
     // After the revert itself has written down that there is a new disk.
     const { reached, release } = rig.world.block('start')
-    const wish = rig.server.want({ uid: 'a', diskGeneration: 2 })
+    const desired = rig.server.want({ uid: 'a', diskGeneration: 2 })
     await reached
     await block()
     release()
     await rig.server.until('a', ({ problem }) => /svc3\.json/.test(problem ?? ''))
-    assert.ok(rig.server.history.every(({ generation }) => generation < wish.generation))
+    assert.ok(rig.server.history.every(({ generation }) => generation < desired.generation))
     await unblock()
-    assert.equal((await rig.server.fulfilled(wish)).problem, undefined)
-    assert.deepEqual([(await onDisk()).fulfilled, rig.world.count('revert a')], [wish.generation, 1])
+    assert.equal((await rig.server.fulfilled(desired)).problem, undefined)
+    assert.deepEqual([(await onDisk()).fulfilled, rig.world.count('revert a')], [desired.generation, 1])
   })
 
   it('is written when the agent stops', async () => {
     await block()
-    const wish = rig.server.want({ uid: 'a', power: 'stopped' })
+    const desired = rig.server.want({ uid: 'a', power: 'stopped' })
     await rig.server.until('a', ({ problem }) => problem !== undefined)
     await unblock()
     await rig.stop()
-    assert.equal((await onDisk()).fulfilled, wish.generation)
+    assert.equal((await onDisk()).fulfilled, desired.generation)
   })
 })

@@ -1,7 +1,7 @@
 // What is known of one VM and belongs on disk: as it is, as it may be told, and whether it was written.
-import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
-import { originAfter, revisionOf, type Word } from '../link/authority.ts'
+import { type Claim, originAfter, revisionOf } from '../link/authority.ts'
 import { type Found, type Handles, rebased, type VmRecord, withoutSecrets } from './handles.ts'
 
 export interface Texts {
@@ -50,10 +50,10 @@ export class RecordKeeper {
   }
 
   /** Its server says what it wants. */
-  wanted(wish: WantedVm, word: Word): void {
+  setDesired(desired: DesiredVm, claim: Claim): void {
     const before = this.#origin
-    this.#origin = originAfter(before, word, revisionOf(wish))
-    // A higher revision alone is written with whatever comes of the wish.
+    this.#origin = originAfter(before, claim, revisionOf(desired))
+    // A higher revision alone is written with whatever comes of the desired state.
     const isOther = before?.store !== this.#origin?.store || before?.node !== this.#origin?.node
     if (this.#isKept || isOther) this.#isUnwritten = true
     this.#isKept = false
@@ -64,41 +64,41 @@ export class RecordKeeper {
     this.#isKept = true
   }
 
-  /** The record with this wish in it. */
-  for(wanted: WantedVm): VmRecord {
-    const wish = withoutSecrets(wanted)
-    if (this.#record) return { ...this.#record, wish }
-    // One whose record cannot be read has a disk that somebody may need: it counts as the one that is wanted.
-    const diskGeneration = this.#isUnreadable ? wanted.diskGeneration : 0
-    return { version: 1, handle: this.#handle, wish, fulfilled: 0, diskGeneration }
+  /** The record with this generation in it. */
+  for(vm: DesiredVm): VmRecord {
+    const desired = withoutSecrets(vm)
+    if (this.#record) return { ...this.#record, desired }
+    // One whose record cannot be read has a disk that somebody may need: it counts as the desired one.
+    const diskGeneration = this.#isUnreadable ? vm.diskGeneration : 0
+    return { version: 1, handle: this.#handle, desired, fulfilled: 0, diskGeneration }
   }
 
   /** Work on it begins. */
-  begin(wanted: WantedVm): void {
-    this.#record = this.for(wanted)
+  begin(desired: DesiredVm): void {
+    this.#record = this.for(desired)
   }
 
   /** Generations count anew. */
-  rebase(wanted: WantedVm): void {
+  rebase(desired: DesiredVm): void {
     this.#tellable = undefined
     if (!this.#record) return
-    this.#record = rebased(this.#record, wanted)
+    this.#record = rebased(this.#record, desired)
     this.#isUnwritten = true
   }
 
-  async change(wanted: WantedVm, change: Partial<VmRecord>): Promise<void> {
-    this.#record = { ...this.for(wanted), ...change }
+  async change(desired: DesiredVm, change: Partial<VmRecord>): Promise<void> {
+    this.#record = { ...this.for(desired), ...change }
     this.#isUnwritten = true
     await this.write()
   }
 
-  /** The wish is done with, well or not. To be written. */
-  settle(wanted: WantedVm, { problem, warning }: Texts, mustWriteFirst: boolean): void {
-    const { problem: _, warning: __, isGrowing: ___, ...rest } = this.for(wanted)
+  /** The desired state is done with, well or not. To be written. */
+  settle(desired: DesiredVm, { problem, warning }: Texts, mustWriteFirst: boolean): void {
+    const { problem: _, warning: __, isGrowing: ___, ...rest } = this.for(desired)
     if (mustWriteFirst) this.#tellable ??= rest.fulfilled
     this.#record = {
       ...rest,
-      fulfilled: wanted.generation,
+      fulfilled: desired.generation,
       ...(problem !== undefined && { problem }),
       ...(warning !== undefined && { warning }),
     }

@@ -1,23 +1,23 @@
 // What is told about a VM: put together from what is there, what is on record, and what is under way.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
-import type { PlainWish, VmRecord } from './handles.ts'
+import type { StoredDesired, VmRecord } from './handles.ts'
 import { endedWithHost } from './messages.ts'
 
 export interface Known {
-  readonly wish: PlainWish
+  readonly desired: StoredDesired
   readonly record: VmRecord | undefined
   readonly observed: Observed
   readonly portsTaken: readonly number[] | undefined
 }
 
-export function reportOf({ wish, record, observed, portsTaken }: Known, extra: Partial<VmReport> = {}): VmReport {
+export function reportOf({ desired, record, observed, portsTaken }: Known, extra: Partial<VmReport> = {}): VmReport {
   const problem = observed.state === 'failed' ? observed.problem : record?.problem
   const warning = record?.warning ?? (observed.state === 'gone' ? endedWithHost : undefined)
   return {
-    uid: wish.uid,
-    namespace: wish.namespace,
-    name: wish.name,
+    uid: desired.uid,
+    namespace: desired.namespace,
+    name: desired.name,
     generation: record?.fulfilled ?? 0,
     // It waits for other ports.
     power: portsTaken ? 'starting' : powerOf(observed, record),

@@ -1,8 +1,8 @@
 // The VMs of this node, a worker for each, and what the server's lists do to them. Nothing goes because a server does not
 // list it, unless that server speaks for the data that the VM came from, and is as far as this node has seen.
-import type { AgentMessage, WantedVm } from '../../api/nodes/agent.ts'
+import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
-import { firstRevision, revisionOf, type Word, whyKept } from '../link/authority.ts'
+import { type Claim, firstRevision, revisionOf, whyKept } from '../link/authority.ts'
 import type { StoreMemory } from '../link/last-seen-store.ts'
 import { portsOf } from './spec.ts'
 import { type VmContext, VmWorker } from './vm.ts'
@@ -15,7 +15,7 @@ export interface Roster {
   /** VMs of an earlier agent; returns how many. */
   adopt(): Promise<number>
   hello(hello: LooseHello): void
-  want(vm: WantedVm): void
+  setDesired(vm: DesiredVm): void
   get(uid: string): VmWorker | undefined
   /** Every port that the server knows to be taken by a VM of this node. */
   ports(): ReadonlySet<number>
@@ -37,25 +37,25 @@ export function createRoster({ context, memory, nodeUid, removeUnknown, log }: R
   const full: VmContext = { ...context, ended: (uid) => workers.delete(uid) }
   // Once: an option that was left in a unit file must not make every restored backup a loss.
   let mustRemove = removeUnknown
-  let current: Word = { store: undefined, node: '', isNewest: false, isAnew: false }
+  let current: Claim = { store: undefined, node: '', isNewest: false, isAnew: false }
 
-  const give = (vm: WantedVm, word: Word): void => {
+  const give = (vm: DesiredVm, claim: Claim): void => {
     try {
       const worker = workers.get(vm.uid) ?? new VmWorker(full, vm.uid, 'new')
       workers.set(vm.uid, worker)
-      worker.want(vm, word)
-      const { store, node } = word
+      worker.setDesired(vm, claim)
+      const { store, node } = claim
       if (store !== undefined) memory.heard({ store, node, revision: revisionOf(vm) ?? firstRevision })
     } catch (error) {
       log.error('the server wants a VM that cannot be', { name: vm.name, namespace: vm.namespace }, error)
     }
   }
 
-  const passOver = (uid: string, worker: VmWorker, word: Word): void => {
+  const passOver = (uid: string, worker: VmWorker, claim: Claim): void => {
     if (worker.isLeaving) return
-    const { name = uid, namespace } = worker.wish ?? {}
+    const { name = uid, namespace } = worker.desired ?? {}
     const about = { name, namespace, folder: worker.handle.folder }
-    const reason = whyKept(worker.standing, word)
+    const reason = whyKept(worker.standing, claim)
     if (reason === undefined || mustRemove) {
       log.warn('a VM that the server does not list is removed', { ...about, reason: reason && '--remove-unknown' })
       worker.discard()
@@ -78,20 +78,20 @@ export function createRoster({ context, memory, nodeUid, removeUnknown, log }: R
     },
     hello({ vms, kept: spared, store }) {
       if (!Array.isArray(vms)) throw new TypeError('it has none')
-      const wanted = new Set([...vms.map(({ uid }) => uid), ...(spared ?? [])])
+      const listed = new Set([...vms.map(({ uid }) => uid), ...(spared ?? [])])
       const newer = new Set(vms.filter((vm) => workers.get(vm.uid)?.isAheadOf(vm, store?.uid)))
-      const word = memory.hear(spared && store, nodeUid(), newer.size > 0)
-      current = { ...word, isAnew: false }
-      for (const [uid, worker] of workers) if (!wanted.has(uid)) passOver(uid, worker, word)
+      const claim = memory.hear(spared && store, nodeUid(), newer.size > 0)
+      current = { ...claim, isAnew: false }
+      for (const [uid, worker] of workers) if (!listed.has(uid)) passOver(uid, worker, claim)
       mustRemove = false
-      for (const vm of vms) give(vm, { ...word, isAnew: word.isAnew || newer.has(vm) })
+      for (const vm of vms) give(vm, { ...claim, isAnew: claim.isAnew || newer.has(vm) })
     },
-    want: (vm) => give(vm, current),
+    setDesired: (vm) => give(vm, current),
     get: (uid) => workers.get(uid),
     ports() {
       // Of those that the server does not know it must hear like of any other program's.
       const known = [...workers.values()].filter(({ isSilent }) => !isSilent)
-      return new Set(known.flatMap(({ wish }) => (wish ? portsOf(wish) : [])))
+      return new Set(known.flatMap(({ desired }) => (desired ? portsOf(desired) : [])))
     },
     async stop() {
       await Promise.all([...workers.values()].map((worker) => worker.stop()))

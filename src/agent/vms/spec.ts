@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { WantedVm } from '../../api/nodes/agent.ts'
-import { randomSerial } from '../../api/records.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
+import { machineOf, randomSerial } from '../../api/vms/vm-shape.ts'
 import type { BaseImage, Forward, VmSpec } from '../../drivers/driver.ts'
 
 const gib = 2 ** 30
@@ -16,12 +16,13 @@ export const bytesOf = (diskGb: number): number => diskGb * gib
 /** Every port of the node that a VM takes. */
 export const portsOf = ({ ssh, vnc, screenshare, reservedPorts }: PortsOf): number[] =>
   [ssh, vnc, screenshare, ...reservedPorts.map(({ nodePort }) => nodePort)].filter((port) => port !== undefined)
-type PortsOf = Pick<WantedVm, 'ssh' | 'vnc' | 'screenshare' | 'reservedPorts'>
+type PortsOf = Pick<DesiredVm, 'ssh' | 'vnc' | 'screenshare' | 'reservedPorts'>
 
 /** `iso`: the file, where the VM has one. */
-export function specOf(vm: WantedVm, image: BaseImage, iso?: string): VmSpec {
+export function specOf(vm: DesiredVm, image: BaseImage, iso?: string): VmSpec {
   if (vm.gpuPassthrough) throw new Error('this node has no GPU to pass through; deploy it without gpuPassthrough')
-  const { uid, name, architecture, cpu, memoryMiB, ip, display, metadata, userdata, systemSerial } = vm
+  const { uid, name, architecture, cpu, memoryMiB, ip, display, metadata, userdata } = vm
+  const { gpuPassthrough: _, iso: __, systemSerial, ...machine } = machineOf(vm)
   const isLarger = vm.diskGb !== undefined && vm.diskGb > diskGbOf(image.virtualSizeBytes)
   return {
     uid,
@@ -33,8 +34,7 @@ export function specOf(vm: WantedVm, image: BaseImage, iso?: string): VmSpec {
     ip,
     forwards: forwardsOf(vm),
     metadata,
-    netBoost: vm.netBoost,
-    legacyIO: vm.legacyIO,
+    ...machine,
     ...(isLarger && vm.diskGb !== undefined && { diskBytes: bytesOf(vm.diskGb) }),
     ...(vm.vnc !== undefined && { screen: { port: vm.vnc, width: display.width, height: display.height } }),
     ...(userdata !== undefined && { userdata }),
@@ -48,7 +48,7 @@ export function specOf(vm: WantedVm, image: BaseImage, iso?: string): VmSpec {
 const ownSerial = (uid: string): string =>
   createHash('sha256').update(`${uid}/serial`).digest('hex').slice(0, 12).toUpperCase()
 
-const forwardsOf = ({ ssh, screenshare, reservedPorts }: WantedVm): Forward[] => [
+const forwardsOf = ({ ssh, screenshare, reservedPorts }: DesiredVm): Forward[] => [
   { protocol: 'tcp', hostPort: ssh, guestPort: guestPorts.ssh },
   ...(screenshare === undefined
     ? []

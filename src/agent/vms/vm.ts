@@ -1,11 +1,12 @@
-// One VM: looks at what is there, plans, does one thing at a time. The latest wish wins; a wish to delete interrupts.
-import type { VmReport, WantedVm } from '../../api/nodes/agent.ts'
+// One VM: inspects it, plans, does one thing at a time. The newest generation wins; a deletion interrupts.
+
+import type { DesiredVm, VmReport } from '../../api/nodes/agent.ts'
 import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
-import { isBehind, type Unlisted, type Word } from '../link/authority.ts'
+import { type Claim, isBehind, type Unlisted } from '../link/authority.ts'
 import type { Reports } from '../link/reports.ts'
-import { deletionOf, type Found, isDeployed, type PlainWish } from './handles.ts'
+import { deletionOf, type Found, isDeployed, type StoredDesired } from './handles.ts'
 import {
   interrupted,
   lostProblem,
@@ -44,12 +45,12 @@ export class VmWorker {
   #current = new AbortController()
   #pausing = new AbortController()
   readonly #keeper: RecordKeeper
-  #wish: WantedVm | undefined
-  /** The wish comes from other data than those before: generations begin anew with it. */
+  #desired: DesiredVm | undefined
+  /** The desired state comes from other data than those before: generations begin anew with it. */
   #isAnew = false
-  #credentials: WantedVm['growth']
+  #credentials: DesiredVm['growth']
   #observed: Observed = { state: 'absent' }
-  /** Not tried again before there is a newer wish. */
+  /** Not tried again before there is a newer generation. */
   #held: { readonly generation: number; readonly ports?: readonly number[] } | undefined
   /** A folder without a record: its VM never ran, and nobody knows what is in there. */
   #isHalfMade: boolean
@@ -69,8 +70,8 @@ export class VmWorker {
     this.#keeper = new RecordKeeper(context.tools.handles, this.handle, found)
   }
 
-  get wish(): PlainWish | undefined {
-    return this.#wish ?? this.#keeper.record?.wish
+  get desired(): StoredDesired | undefined {
+    return this.#desired ?? this.#keeper.record?.desired
   }
 
   get standing(): Unlisted {
@@ -86,46 +87,46 @@ export class VmWorker {
     return this.#isDiscarded
   }
 
-  /** This wish is older than what is known here: the data of the server have gone back. */
-  isAheadOf(wish: WantedVm, store: string | undefined): boolean {
+  /** This generation is older than what is known here: the data of the server have gone back. */
+  isAheadOf(desired: DesiredVm, store: string | undefined): boolean {
     const { origin, record } = this.#keeper
     if (this.#isDiscarded || origin === undefined || origin.store !== store) return false
-    return (record?.fulfilled ?? 0) > wish.generation || isBehind(wish, this.wish)
+    return (record?.fulfilled ?? 0) > desired.generation || isBehind(desired, this.desired)
   }
 
-  want(wish: WantedVm, word: Word): void {
+  setDesired(desired: DesiredVm, claim: Claim): void {
     if (this.#isDiscarded) return
     const { origin } = this.#keeper
-    const isAnew = word.isAnew || (origin !== undefined && word.store !== undefined && origin.store !== word.store)
-    if (!isAnew && this.#wish && wish.generation < this.#wish.generation) return
+    const isAnew = claim.isAnew || (origin !== undefined && claim.store !== undefined && origin.store !== claim.store)
+    if (!isAnew && this.#desired && desired.generation < this.#desired.generation) return
     if (isAnew) {
       this.#isAnew = true
       // What was told of it counted otherwise.
       this.#context.reports.forget(this.handle.uid)
     }
-    // They are sent once, and a newer wish may come before they were used.
-    this.#credentials = wish.growth ?? this.#credentials
-    this.#wish = wish
-    this.#keeper.wanted(wish, word)
-    const captures = wish.captures?.map(({ id }) => id) ?? []
-    this.#context.tools.captures.wanted(this.handle, captures)
+    // They are sent once, and a newer generation may come before they were used.
+    this.#credentials = desired.growth ?? this.#credentials
+    this.#desired = desired
+    this.#keeper.setDesired(desired, claim)
+    const captures = desired.captures?.map(({ id }) => id) ?? []
+    this.#context.tools.captures.setDesired(this.handle, captures)
     // What is being frozen is wanted still.
-    if (wish.power === 'deleted' && captures.length === 0) this.#current.abort()
+    if (desired.power === 'deleted' && captures.length === 0) this.#current.abort()
     this.wake()
   }
 
-  /** The server does not know it: it goes, without a word. */
+  /** The server does not know it: it goes, without a report. */
   discard(): void {
     this.#isDiscarded = true
-    this.#wish = deletionOf(this.handle.uid, this.wish)
-    this.#context.tools.captures.wanted(this.handle, [])
+    this.#desired = deletionOf(this.handle.uid, this.desired)
+    this.#context.tools.captures.setDesired(this.handle, [])
     this.#current.abort()
     this.wake()
   }
 
   /** The server does not list it, and that means nothing: it runs on, untouched, for good. */
   keep(): void {
-    this.#wish = undefined
+    this.#desired = undefined
     this.#credentials = undefined
     this.#context.reports.forget(this.handle.uid)
     this.#keeper.keepForGood()
@@ -148,7 +149,7 @@ export class VmWorker {
     clearTimeout(timer)
     if (this.#isEnded) return
     const failed = (error: unknown): void =>
-      this.#context.log.error('the record of a VM could not be written', { name: this.wish?.name }, error)
+      this.#context.log.error('the record of a VM could not be written', { name: this.desired?.name }, error)
     await this.#keeper.write().catch(failed)
   }
 
@@ -170,7 +171,11 @@ export class VmWorker {
   async #stumble(error: unknown): Promise<void> {
     this.#failures++
     const { log } = this.#context
-    log.error('a VM could not be looked after; trying again', { name: this.wish?.name, attempt: this.#failures }, error)
+    log.error(
+      'a VM could not be looked after; trying again',
+      { name: this.desired?.name, attempt: this.#failures },
+      error,
+    )
     if (this.#failures === 1) this.#tell({ problem: reasonOf(error) })
     this.#pausing = new AbortController()
     const signal = AbortSignal.any([this.#stopping.signal, this.#pausing.signal])
@@ -179,39 +184,39 @@ export class VmWorker {
   }
 
   async #turn(): Promise<void> {
-    const wanted = this.#wish
+    const desired = this.#desired
     if (this.#isHalfMade) {
-      // Before the first wish nothing is destroyed.
-      if (!wanted) return
-      if (wanted.power !== 'deleted') await removeAll(this.#context.tools, this.handle)
+      // Before the first desired state nothing is destroyed.
+      if (!desired) return
+      if (desired.power !== 'deleted') await removeAll(this.#context.tools, this.handle)
       this.#isHalfMade = false
     }
-    if (wanted && this.#isAnew) {
+    if (desired && this.#isAnew) {
       this.#isAnew = false
       this.#held = undefined
-      this.#keeper.rebase(wanted)
+      this.#keeper.rebase(desired)
     }
     this.#observed = await this.#look()
-    if (!wanted) return this.#tell()
-    if (this.#held?.generation === wanted.generation && wanted.power !== 'deleted') return this.#tell()
+    if (!desired) return this.#tell()
+    if (this.#held?.generation === desired.generation && desired.power !== 'deleted') return this.#tell()
     this.#held = undefined
     const { captures } = this.#context.tools
-    const needsCapture = captures.pending(wanted).length > 0
-    if (wanted.power === 'deleted' && !needsCapture && captures.isBusy(this.handle.uid))
+    const needsCapture = captures.pending(desired).length > 0
+    if (desired.power === 'deleted' && !needsCapture && captures.isBusy(this.handle.uid))
       return this.#tell({ operation: { kind: 'delete', phase: 'waiting until it is saved' } })
-    const record = this.#keeper.for(wanted)
+    const record = this.#keeper.for(desired)
     const plan = planFor({
-      desired: wanted.power,
+      desired: desired.power,
       actual: this.#observed.state,
-      isFulfilled: record.fulfilled >= wanted.generation,
+      isFulfilled: record.fulfilled >= desired.generation,
       isDeployed: isDeployed(record) || (record.diskGeneration > 0 && this.#found === 'unreadable'),
-      needsRevert: record.diskGeneration < wanted.diskGeneration,
-      needsGrowth: (wanted.diskGb ?? 0) > (record.diskGb ?? Infinity),
+      needsRevert: record.diskGeneration < desired.diskGeneration,
+      needsGrowth: (desired.diskGb ?? 0) > (record.diskGb ?? Infinity),
       needsCapture,
       hasCredentials: this.#credentials !== undefined,
     })
-    if ('kind' in plan) await this.#perform(wanted, plan)
-    else await this.#rest(wanted, plan)
+    if ('kind' in plan) await this.#perform(desired, plan)
+    else await this.#rest(desired, plan)
   }
 
   /** What could not be written before, or what nobody waits for. After the work: a full disk does not keep a VM from stopping. */
@@ -228,21 +233,21 @@ export class VmWorker {
     return driver.inspect(this.handle)
   }
 
-  async #perform(wanted: WantedVm, work: Work): Promise<void> {
+  async #perform(desired: DesiredVm, work: Work): Promise<void> {
     const before = this.#observed
     this.#current = new AbortController()
-    this.#keeper.begin(wanted)
+    this.#keeper.begin(desired)
     const comesUp = work.steps.includes('start')
     const credentials = this.#credentials
     const outcome = await carryOut(work, {
       tools: this.#context.tools,
       handle: this.handle,
-      wish: wanted,
+      desired,
       credentials,
       signal: this.#current.signal,
       isOutdated: () =>
-        this.#stopping.signal.aborted || this.#isAnew || (this.#wish?.generation ?? 0) > wanted.generation,
-      keep: (change) => this.#keeper.change(wanted, change),
+        this.#stopping.signal.aborted || this.#isAnew || (this.#desired?.generation ?? 0) > desired.generation,
+      keep: (change) => this.#keeper.change(desired, change),
       progress: (phase, percent) => {
         const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
         const power = comesUp && this.#observed.state !== 'running' ? ({ power: 'starting' } as const) : {}
@@ -254,91 +259,91 @@ export class VmWorker {
       },
     })
     if (this.#stopping.signal.aborted && outcome.as !== 'done') return
-    // What came of it says nothing about the wish that counts now.
+    // What came of it says nothing about the desired state that counts now.
     if (this.#isAnew) return this.wake()
-    // Used once; but a newer wish may have brought others meanwhile.
+    // Used once; but a newer generation may have brought others meanwhile.
     const isUsed = outcome.as !== 'outdated' && this.#credentials === credentials
     if (isUsed && !this.#current.signal.aborted) this.#credentials = undefined
-    await (work.kind === 'delete' ? this.#removed(outcome) : this.#finish(wanted, work, outcome, before))
+    await (work.kind === 'delete' ? this.#removed(outcome) : this.#finish(desired, work, outcome, before))
   }
 
-  async #finish(wanted: WantedVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
+  async #finish(desired: DesiredVm, work: Work, outcome: Outcome, before: Observed): Promise<void> {
     if (outcome.as === 'outdated' || (outcome.as === 'failed' && this.#current.signal.aborted)) return this.wake()
-    if (outcome.as === 'done' && work.kind === 'capture') return this.#captured(wanted, outcome.warning)
+    if (outcome.as === 'done' && work.kind === 'capture') return this.#captured(desired, outcome.warning)
     if (outcome.as === 'done') {
       const isCut = this.#keeper.record?.isGrowing && !work.steps.includes('partition')
       const isRestart = before.state === 'gone' && work.kind === 'start'
       const warning = isCut ? manualGrowth(interrupted) : outcome.warning
       this.#unfollow ??= this.#context.tools.driver.follow(this.handle, () => this.wake())
-      this.#observed = { state: results[wanted.power] }
-      return this.#settle(wanted, { warning: isRestart ? restartedWarning : warning }, work.kind === 'revert')
+      this.#observed = { state: results[desired.power] }
+      return this.#settle(desired, { warning: isRestart ? restartedWarning : warning }, work.kind === 'revert')
     }
     this.#observed = await this.#look()
     if (isPortTaken(outcome.error)) {
-      this.#held = { generation: wanted.generation, ports: (outcome.error as PortTaken).ports }
+      this.#held = { generation: desired.generation, ports: (outcome.error as PortTaken).ports }
       this.#context.nodeChanged()
       return this.#tell()
     }
     const { log, node } = this.#context
-    const { name, namespace, architecture } = wanted
+    const { name, namespace, architecture } = desired
     log.warn('work on a VM failed', { name, namespace, kind: work.kind, problem: reasonOf(outcome.error) })
-    this.#held = { generation: wanted.generation }
+    this.#held = { generation: desired.generation }
     const problem = problemOf(work.kind, { node, architecture }, outcome.error, outcome.leftovers)
-    await this.#settle(wanted, { problem })
+    await this.#settle(desired, { problem })
   }
 
   /** Whatever came of it is the image's to tell. Before its end, the VM waits until that is there. */
-  async #captured(wanted: WantedVm, warning = this.#keeper.record?.warning): Promise<void> {
+  async #captured(desired: DesiredVm, warning = this.#keeper.record?.warning): Promise<void> {
     this.#observed = await this.#look()
-    if (wanted.power === 'deleted') return this.wake()
-    await this.#settle(wanted, { warning })
+    if (desired.power === 'deleted') return this.wake()
+    await this.#settle(desired, { warning })
   }
 
   async #removed(outcome: Outcome): Promise<void> {
     if (outcome.as === 'failed') {
       if (this.#current.signal.aborted) return this.wake()
-      const architecture = this.wish?.architecture ?? 'amd64'
+      const architecture = this.desired?.architecture ?? 'amd64'
       throw new Error(problemOf('delete', { node: this.#context.node, architecture }, outcome.error, []))
     }
     if (outcome.as === 'outdated') return this.wake()
     this.#unfollow?.()
     this.#isEnded = true
     if (this.#isDiscarded) this.#context.reports.forget(this.handle.uid)
-    else this.#tell({ power: 'removed', generation: this.#wish?.generation ?? 0 })
+    else this.#tell({ power: 'removed', generation: this.#desired?.generation ?? 0 })
     this.#context.ended(this.handle.uid)
   }
 
-  async #rest(wanted: WantedVm, { as }: Rest): Promise<void> {
+  async #rest(desired: DesiredVm, { as }: Rest): Promise<void> {
     const problem = { done: undefined, lost: lostProblem(this.#context.node), 'not-running': notRunningProblem }[as]
-    const isFulfilled = (this.#keeper.record?.fulfilled ?? 0) >= wanted.generation
+    const isFulfilled = (this.#keeper.record?.fulfilled ?? 0) >= desired.generation
     if (isFulfilled && (as !== 'lost' || this.#keeper.record?.problem === problem)) return this.#tell()
     const isCut = this.#keeper.record?.isGrowing && as === 'done'
-    await this.#settle(wanted, {
+    await this.#settle(desired, {
       problem,
       warning: isCut ? manualGrowth(interrupted) : undefined,
     })
   }
 
   /**
-   * The wish is done with, well or not. Usually the server is told first: who waits for the VM need not wait for the disk,
-   * and cut off in between, the wish finds nothing to do. But what failed would be tried again, which nobody asked for.
+   * The generation is done with, well or not. Usually it is reported first: who waits for the VM need not wait for the
+   * disk, and cut off in between, there is nothing to do. But what failed would be tried again, which nobody asked for.
    */
-  async #settle(wanted: WantedVm, texts: Texts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
-    this.#keeper.settle(wanted, texts, mustWriteFirst)
+  async #settle(desired: DesiredVm, texts: Texts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
+    this.#keeper.settle(desired, texts, mustWriteFirst)
     if (!mustWriteFirst) this.#tell()
     await this.#keeper.write()
     this.#tell()
   }
 
   #report(extra: Partial<VmReport>): VmReport {
-    const wish = this.wish ?? deletionOf(this.handle.uid, undefined)
+    const desired = this.desired ?? deletionOf(this.handle.uid, undefined)
     const { record, tellable } = this.#keeper
-    const known = { wish, record, observed: this.#observed, portsTaken: this.#held?.ports }
+    const known = { desired, record, observed: this.#observed, portsTaken: this.#held?.ports }
     return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
   }
 
   #tell(extra: Partial<VmReport> = {}): void {
-    if (this.wish && !this.isSilent) this.#context.reports.tell(this.#report(extra))
+    if (this.desired && !this.isSilent) this.#context.reports.tell(this.#report(extra))
   }
 }
 

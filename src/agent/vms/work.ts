@@ -1,6 +1,6 @@
 // Carries out the steps of a plan on the driver. Every step can be done again after it was cut off; what must be known
 // after a kill -9 is written before the step that relies on it.
-import type { WantedVm } from '../../api/nodes/agent.ts'
+import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { BaseImage, Driver, Handle, VmSpec } from '../../drivers/driver.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { createUndo, type Undo } from '../../platform/undo.ts'
@@ -26,15 +26,15 @@ export interface Tools {
 export interface Task {
   readonly tools: Tools
   readonly handle: Handle
-  readonly wish: WantedVm
+  readonly desired: DesiredVm
   /** Changes what is known of the VM, and writes it down. */
   keep(change: Partial<VmRecord>): Promise<void>
   progress(phase: string, percent?: number): void
   /** A step has changed what the VM is. */
   became(state: 'stopped' | 'running' | 'suspended'): void
-  /** A newer wish is there: the rest is planned anew. */
+  /** A newer generation is there: the rest is planned anew. */
   isOutdated(): boolean
-  readonly credentials: WantedVm['growth']
+  readonly credentials: DesiredVm['growth']
   readonly signal: AbortSignal
 }
 
@@ -91,15 +91,15 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
   },
 
   async create(bench) {
-    const { tools, handle, wish, undo, keep } = bench
+    const { tools, handle, desired, undo, keep } = bench
     const spec = specOfBench(bench)
     undo.push(async () => {
       await tools.driver.destroy(handle)
       await keep({ diskGeneration: 0, diskGb: 0 })
     })
     // At once, and both before the start: a folder without a record is one whose VM never ran.
-    const base = baseKeyOf(wish.image, spec.image)
-    const written = keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base })
+    const base = baseKeyOf(desired.image, spec.image)
+    const written = keep({ diskGeneration: desired.diskGeneration, diskGb: sizeOf(spec), base })
     const made = tools.driver.create(spec, handle.folder)
     await Promise.all([written, made]).finally(() => Promise.allSettled([written, made]))
   },
@@ -121,31 +121,35 @@ const actions: Readonly<Record<Step, (bench: Bench) => Promise<void>>> = {
   },
 
   async revert(bench) {
-    const { tools, handle, wish, undo, keep } = bench
+    const { tools, handle, desired, undo, keep } = bench
     const spec = specOfBench(bench)
     await capable(tools.driver, 'reverting', 'revert disks').revert(handle, spec)
     // From here on there is no way back. Written before the start: a second revert would lose what the guest wrote.
     undo.clear()
-    await keep({ diskGeneration: wish.diskGeneration, diskGb: sizeOf(spec), base: baseKeyOf(wish.image, spec.image) })
+    await keep({
+      diskGeneration: desired.diskGeneration,
+      diskGb: sizeOf(spec),
+      base: baseKeyOf(desired.image, spec.image),
+    })
   },
 
-  async grow({ tools, handle, wish, undo, keep, credentials }) {
-    const diskGb = wish.diskGb ?? 0
+  async grow({ tools, handle, desired, undo, keep, credentials }) {
+    const diskGb = desired.diskGb ?? 0
     await capable(tools.driver, 'resizing', 'grow disks').grow(handle, bytesOf(diskGb))
     undo.clear()
     await keep({ diskGb, ...(credentials && { isGrowing: true }) })
   },
 
   async partition(bench) {
-    const { tools, wish, credentials, signal } = bench
+    const { tools, desired, credentials, signal } = bench
     if (!credentials) return
-    const target = { host: wish.ip, port: wish.ssh }
-    bench.warning = await tools.grow({ ...credentials, ...target, diskGb: wish.diskGb ?? 0 }, signal)
+    const target = { host: desired.ip, port: desired.ssh }
+    bench.warning = await tools.grow({ ...credentials, ...target, diskGb: desired.diskGb ?? 0 }, signal)
   },
 
   async capture(bench) {
-    const { tools, handle, wish, signal } = bench
-    bench.warning = await tools.captures.freeze({ handle, wish, signal, spec: () => specFor(bench) })
+    const { tools, handle, desired, signal } = bench
+    bench.warning = await tools.captures.freeze({ handle, desired, signal, spec: () => specFor(bench) })
   },
 
   destroy: ({ tools, handle }) => removeAll(tools, handle),
@@ -166,13 +170,13 @@ async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSecon
 }
 
 async function specFor(bench: Bench): Promise<VmSpec> {
-  const { tools, wish, signal, progress, held } = bench
-  const image = await tools.images.ensure(wish.image, { signal, progress, held, vm: wish.uid })
-  return specOf(wish, image, await isoOf(bench))
+  const { tools, desired, signal, progress, held } = bench
+  const image = await tools.images.ensure(desired.image, { signal, progress, held, vm: desired.uid })
+  return specOf(desired, image, await isoOf(bench))
 }
 
-async function isoOf({ tools, wish, signal, progress, held }: Bench): Promise<string | undefined> {
-  const { iso: name, isoContent: content } = wish
+async function isoOf({ tools, desired, signal, progress, held }: Bench): Promise<string | undefined> {
+  const { iso: name, isoContent: content } = desired
   if (name === undefined) return undefined
   if (content === undefined) return isoFile(tools.isoFolder, name)
   return tools.images.ensureIso({ name, content }, { signal, progress, held })

@@ -88,7 +88,7 @@ export const CopyReport = t.Object({
 export type CopyReport = t.Static<typeof CopyReport>
 
 /** An image as agents are told of it. */
-export const WantedImage = t.Object({
+export const DesiredImage = t.Object({
   name: t.String(),
   /** An image that nodes build themselves, by the name of its recipe. */
   recipe: t.Optional(t.String()),
@@ -99,8 +99,8 @@ export const WantedImage = t.Object({
 })
 
 /** Images that are to be on the node, and keys of copies that are to go. */
-export const WantedCache = t.Object({ images: t.Array(WantedImage), drops: t.Array(t.String()) })
-export type WantedCache = t.Static<typeof WantedCache>
+export const DesiredCache = t.Object({ images: t.Array(DesiredImage), drops: t.Array(t.String()) })
+export type DesiredCache = t.Static<typeof DesiredCache>
 
 const noun = 'image-cache'
 const path = `${inNamespace}/cache/images` as const

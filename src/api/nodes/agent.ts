@@ -1,11 +1,12 @@
 // What agents and the server say to each other. Not for other clients, and not in the API document.
 // An agent reaches the server, never the other way round: it joins once, keeps one stream open, and reports.
 import * as t from 'typebox'
-import { WantedCache, WantedImage } from '../images/image-cache.ts'
+import { DesiredCache, DesiredImage } from '../images/image-cache.ts'
 import { base, operation } from '../operation.ts'
 import { Architecture, Timestamp } from '../records.ts'
+import { VmMachine } from '../vms/vm-shape.ts'
 import { powerStates, VmOperation } from '../vms/vms.ts'
-import { WantedCapture } from './captures.ts'
+import { DesiredCapture } from './captures.ts'
 import { NodeCertificate } from './node-key.ts'
 import { NodeReport } from './node-report.ts'
 
@@ -13,14 +14,14 @@ const Name = t.String({ minLength: 1, maxLength: 256 })
 const Port = t.Integer({ minimum: 1, maximum: 65_535 })
 
 /** What the server wants of a VM on the agent's node. */
-export const WantedVm = t.Object(
+export const DesiredVm = t.Object(
   {
     name: Name,
     namespace: Name,
     uid: Name,
-    /** Grows with every wish; a report says up to which one was done. */
+    /** Grows with every change; a report says up to which one was done. */
     generation: t.Integer(),
-    /** The revision of the record that this wish was read from. */
+    /** The revision of the record that this generation was read from. */
     revision: t.String(),
     /** deleted: nothing of it may be left. */
     power: t.Enum(['running', 'stopped', 'suspended', 'deleted']),
@@ -30,32 +31,28 @@ export const WantedVm = t.Object(
     architecture: Architecture,
     cpu: t.Integer(),
     memoryMiB: t.Integer(),
-    image: WantedImage,
+    image: DesiredImage,
     ip: t.String(),
     ssh: Port,
     screenshare: t.Optional(Port),
     vnc: t.Optional(Port),
     reservedPorts: t.Array(t.Object({ nodePort: Port, vmPort: Port, protocol: t.Enum(['tcp', 'udp']) })),
     display: t.Object({ width: t.Integer(), height: t.Integer(), dpi: t.Integer() }),
-    netBoost: t.Boolean(),
-    legacyIO: t.Boolean(),
-    gpuPassthrough: t.Boolean(),
-    iso: t.Optional(t.String()),
+    ...VmMachine.properties,
     /** The digest of the manifest of the ISO. */
     isoContent: t.Optional(t.String()),
-    systemSerial: t.Optional(t.String()),
     /** Boots from the disk though the image carries memory. */
     isCold: t.Optional(t.Boolean()),
     /** What is to be frozen of it, or was and has not come to the server yet. */
-    captures: t.Optional(t.Array(WantedCapture)),
+    captures: t.Optional(t.Array(DesiredCapture)),
     metadata: t.Record(t.String(), t.String()),
     userdata: t.Optional(t.String()),
     /** Intel: grow partition and file system through SSH once the disk has grown. Sent once, kept nowhere. */
     growth: t.Optional(t.Object({ user: t.String(), password: t.String() })),
   },
-  { title: 'WantedVm' },
+  { title: 'DesiredVm' },
 )
-export type WantedVm = t.Static<typeof WantedVm>
+export type DesiredVm = t.Static<typeof DesiredVm>
 
 /**
  * Lines of the stream. HELLO: all VMs that this node should have; whatever else is there goes. VM: one of them changed.
@@ -66,7 +63,7 @@ export const AgentMessage = t.Union(
   [
     t.Object({
       type: t.Literal('HELLO'),
-      vms: t.Array(WantedVm),
+      vms: t.Array(DesiredVm),
       /** VMs of this node about which nothing can be said now: they stay as they are. */
       kept: t.Array(t.String()),
       /** Which data the server speaks for, and how far it is: a node that has seen more, or other data, removes nothing. */
@@ -82,10 +79,10 @@ export const AgentMessage = t.Union(
       /** Where servers of the cluster are reached; absent where there is one. */
       servers: t.Optional(t.Array(t.String())),
       /** Absent: a server that knows no cache. */
-      cache: t.Optional(WantedCache),
+      cache: t.Optional(DesiredCache),
     }),
-    t.Object({ type: t.Literal('CACHE'), cache: WantedCache }),
-    t.Object({ type: t.Literal('VM'), vm: WantedVm }),
+    t.Object({ type: t.Literal('CACHE'), cache: DesiredCache }),
+    t.Object({ type: t.Literal('VM'), vm: DesiredVm }),
     t.Object({
       type: t.Literal('DIAL'),
       tunnel: t.String(),
@@ -106,7 +103,7 @@ export const VmReport = t.Object(
     uid: Name,
     namespace: Name,
     name: Name,
-    /** The wish that is fulfilled, or that failed for good when `problem` is set. */
+    /** The generation that was carried out, or that failed for good when `problem` is set. */
     generation: t.Integer(),
     /** removed: nothing of it is left. */
     power: t.Enum([...powerStates, 'removed']),

@@ -7,7 +7,7 @@ import { pushFormats } from '../records.ts'
 export const captureKinds = ['save', 'commit', 'push'] as const
 
 /** What is to be frozen of a running VM, once, whatever dies meanwhile. */
-export const WantedCapture = t.Object(
+export const DesiredCapture = t.Object(
   {
     id: t.String({ minLength: 1, maxLength: 128 }),
     kind: t.Enum(captureKinds),
@@ -18,9 +18,9 @@ export const WantedCapture = t.Object(
     /** push: how it is written there, `svc3` when left out. */
     format: t.Optional(t.Enum([...pushFormats])),
   },
-  { title: 'WantedCapture' },
+  { title: 'DesiredCapture' },
 )
-export type WantedCapture = t.Static<typeof WantedCapture>
+export type DesiredCapture = t.Static<typeof DesiredCapture>
 
 /** How a registry is reached, and as whom; without credentials, as nobody. To use, and to forget. */
 export const RegistryLogin = t.Object(

@@ -52,7 +52,7 @@ export const passGrowth = operation({
   path: `${path}/growth`,
   allow: 'server',
   status: 200,
-  summary: 'Pass on by what a file system may be grown, ahead of the wish',
+  summary: 'Pass on by what a file system may be grown, ahead of the desired',
   body: t.Object({
     uid: Name,
     generation: t.Integer(),

@@ -2,7 +2,10 @@
 import * as t from 'typebox'
 import { Status } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
-import { Architecture, ResourceVersion, Timestamp, VmShape } from '../records.ts'
+import { Architecture, ResourceVersion, Timestamp } from '../records.ts'
+import { VmMachine, vmShapeFields } from './vm-shape.ts'
+
+const { iso, ...machine } = VmMachine.properties
 
 export const VmConfig = t.Object(
   {
@@ -12,12 +15,9 @@ export const VmConfig = t.Object(
     type: Architecture,
     cpu: t.Integer(),
     memory: t.Number({ description: 'GiB; 0 is automatic' }),
-    iso: t.Optional(t.String()),
+    iso,
     vncConsole: t.Boolean(),
-    netBoost: t.Boolean(),
-    legacyIO: t.Boolean(),
-    gpuPassthrough: t.Boolean(),
-    systemSerial: t.Optional(t.String()),
+    ...machine,
     tag: t.Optional(t.String()),
     tagRequired: t.Boolean(),
     scheduler: t.String(),
@@ -39,7 +39,7 @@ export const VmConfigInput = t.Object(
     name: t.String({ maxLength: 256 }),
     image: t.String({ maxLength: 512 }),
     type: t.Optional(t.String({ maxLength: 16, description: 'Taken from the image when left out' })),
-    ...VmShape,
+    ...vmShapeFields,
   },
   { title: 'VmConfigInput' },
 )

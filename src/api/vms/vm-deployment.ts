@@ -1,6 +1,7 @@
 // What a deployment may ask for. Shapes as public clients send them.
 import * as t from 'typebox'
-import { Flag, VmShape } from '../records.ts'
+import { Flag } from '../records.ts'
+import { vmShapeFields } from './vm-shape.ts'
 
 /** Values are taken as text; some clients send numbers. */
 const Metadata = t.Record(t.String({ maxLength: 128 }), t.Union([t.String(), t.Number(), t.Boolean()]))
@@ -12,7 +13,7 @@ export const VmDeployment = t.Object(
     vmConfig: t.Optional(t.String({ maxLength: 64, description: 'A VM configuration; the other fields override it' })),
     name: t.Optional(t.String({ maxLength: 256 })),
     shouldGenerateName: t.Optional(t.Boolean({ description: '`name` is a prefix' })),
-    ...VmShape,
+    ...vmShapeFields,
     reservedPorts: t.Optional(
       t.String({ maxLength: 2048, description: '`NODE:VM[,NODE:VM]`, each may end in `/udp`' }),
     ),

@@ -10,7 +10,7 @@ import { diskBytes, growDisk, replaceMachine, requireMachine } from './machine.t
 import { TartProbe } from './probe.ts'
 import { runFiles } from './run.ts'
 import { createTart, type Tart, usualHome } from './tart.ts'
-import { AppleVm, type CaptureWish } from './vm.ts'
+import { AppleVm, type CaptureOptions } from './vm.ts'
 
 export interface AppleOptions {
   /** Instead of `tart` in PATH. */
@@ -103,8 +103,8 @@ export class AppleDriver implements Driver {
   }
 
   readonly capturing = {
-    capture: ({ folder }: Handle, _vm: VmSpec, wanted: CaptureWish, signal: AbortSignal) =>
-      this.#vm(folder).capture(wanted, signal),
+    capture: ({ folder }: Handle, _vm: VmSpec, options: CaptureOptions, signal: AbortSignal) =>
+      this.#vm(folder).capture(options, signal),
     release: ({ folder }: Handle, id: string) => this.#vm(folder).release(id),
     list: ({ folder }: Handle) => listCaptures(folder),
   }

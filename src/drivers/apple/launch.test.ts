@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
 import { type AppleNetwork, launchOf, notesOf } from './launch.ts'
 import { createMachine, growDisk, macAddress, readConfig, readMachine, shapeMachine } from './machine.ts'
@@ -42,8 +43,7 @@ const specOf = (change: Partial<VmSpec> = {}, system: 'darwin' | 'linux' = 'darw
   ip: '127.0.0.1',
   forwards: [],
   metadata: {},
-  netBoost: true,
-  legacyIO: false,
+  ...machineDefaults,
   ...change,
 })
 

@@ -41,7 +41,7 @@ interface Found {
   readonly process: ProcessId
 }
 
-export interface CaptureWish {
+export interface CaptureOptions {
   readonly id: string
   readonly withMemory: boolean
 }
@@ -179,7 +179,7 @@ export class AppleVm {
   }
 
   /** The files as they are while the VM stands still for a moment: macOS is suspended for it, other guests are restarted. */
-  async capture({ id, withMemory }: CaptureWish, signal: AbortSignal): Promise<Capture> {
+  async capture({ id, withMemory }: CaptureOptions, signal: AbortSignal): Promise<Capture> {
     const capture = await this.#alone(async () => {
       const known = await findCapture(this.#folder, id)
       if (known) return known

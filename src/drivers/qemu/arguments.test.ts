@@ -1,6 +1,7 @@
 // QEMU's arguments for a VM: what each field does, what is refused, and that nothing secret is among them.
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
 import { qemuArguments, type Surroundings } from './arguments.ts'
 
@@ -25,8 +26,7 @@ const vm: VmSpec = {
   ],
   metadata: { key: 'top-secret' },
   userdata: 'dG9wLXNlY3JldA==',
-  netBoost: true,
-  legacyIO: false,
+  ...machineDefaults,
 }
 const around: Surroundings = {
   accelerator: 'tcg',

@@ -5,7 +5,7 @@ import type { Driver, Handle, Observed, Probe, Started, StopOptions, VmSpec } fr
 import { consoleLimit, programLimit, trimLog } from '../logs.ts'
 import type { Accelerator } from './accel.ts'
 import { consoleFile } from './arguments.ts'
-import type { CaptureWish } from './captures/capture.ts'
+import type { CaptureOptions } from './captures/capture.ts'
 import { listCaptures, shownCapture } from './captures/captures.ts'
 import { baseOf, diskBytes, growDisk, replaceDisk } from './disks/disks.ts'
 import { appleSiliconOnly, type MacosSettings, macosProblem } from './macos.ts'
@@ -120,8 +120,8 @@ export class QemuDriver implements Driver {
   }
 
   readonly capturing = {
-    capture: ({ folder }: Handle, vm: VmSpec, wanted: CaptureWish, signal: AbortSignal) =>
-      this.#vm(folder).capture(vm, wanted, signal),
+    capture: ({ folder }: Handle, vm: VmSpec, options: CaptureOptions, signal: AbortSignal) =>
+      this.#vm(folder).capture(vm, options, signal),
     release: ({ folder }: Handle, id: string) => this.#vm(folder).release(id),
     list: async ({ folder }: Handle) => (await listCaptures(folder)).map((record) => shownCapture(folder, record)),
   }

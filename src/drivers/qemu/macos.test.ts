@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../driver.ts'
 import { qemuArguments, type Surroundings } from './arguments.ts'
 import { isMacos, type MacosSettings, removeSmc, requireMacos, smcFile, smcKeyProblem, writeSmc } from './macos.ts'
@@ -28,8 +29,7 @@ const vm: VmSpec = {
   ip: '192.0.2.7',
   forwards: [],
   metadata: {},
-  netBoost: true,
-  legacyIO: false,
+  ...machineDefaults,
 }
 const around: Surroundings = {
   accelerator: 'kvm',

@@ -5,7 +5,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, isAlive, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import { type Capture, type Observed, PortTaken, type Started, type VmSpec } from '../driver.ts'
 import { exclusively } from '../exclusive.ts'
-import { type CaptureWish, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
+import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { releaseCapture, shownCapture } from './captures/captures.ts'
 import { untilLoaded } from './captures/memory.ts'
 import { Control, canBeFed, type Grace, setRunning, starved, statusOf } from './control.ts'
@@ -157,7 +157,7 @@ export class QemuVm {
   }
 
   /** The disk as it is now, and the memory where it can be had. What is not running is disk alone. */
-  async capture(vm: VmSpec, wanted: CaptureWish, signal: AbortSignal): Promise<Capture> {
+  async capture(vm: VmSpec, options: CaptureOptions, signal: AbortSignal): Promise<Capture> {
     await this.#merge.room()
     const capture = await exclusively(this.#folder, async () => {
       const observed = await this.#settle()
@@ -165,7 +165,7 @@ export class QemuVm {
       const found = await this.#found()
       if (found && observed.state === 'failed') throw new Error(`the VM cannot be captured: ${observed.problem}`)
       const living = found && (await this.#living(found.run))
-      const request = requestOf(vm, wanted, found?.run)
+      const request = requestOf(vm, options, found?.run)
       return shownCapture(this.#folder, await takeCapture(this.#folder, living, request, signal))
     })
     this.#merge.begin(vm.image)

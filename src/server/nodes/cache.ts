@@ -1,6 +1,6 @@
 // The cache of images in a node's record: what its agent is told, what its reports settle, and what is shown of it.
 
-import type { CachedCopy, CachedImage, NodeCache as ShownCache, WantedCache } from '../../api/images/image-cache.ts'
+import type { CachedCopy, CachedImage, DesiredCache, NodeCache as ShownCache } from '../../api/images/image-cache.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import { diskSize, roughSize } from '../../rules/sizes.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -14,21 +14,21 @@ type Records = Pick<Collections, 'nodes' | 'images' | 'vms'>
 export const noCache: NodeCache = { pins: {}, drops: [] }
 
 /** What the agent of a node is told. An image that is not there, or has no content yet, is left out. */
-export function wantedCache({ images }: Pick<Records, 'images'>, node: NodeRecord | undefined): WantedCache {
+export function desiredCache({ images: known }: Pick<Records, 'images'>, node: NodeRecord | undefined): DesiredCache {
   const { pins, drops } = node?.cache ?? noCache
-  const wanted = Object.keys(pins).flatMap((name) => {
-    const image = images.get('', name)?.value
+  const images = Object.keys(pins).flatMap((name) => {
+    const image = known.get('', name)?.value
     if (!image || cacheKeyOf(image) === undefined) return []
     const { recipe, content } = image
     return [{ name, ...(recipe !== undefined && { recipe }), ...(content !== undefined && { content }) }]
   })
-  return { images: wanted, drops: [...drops] }
+  return { images, drops: [...drops] }
 }
 
 /** Follows the records: agents hear of every change at once. Returns how to stop. */
 export function sendCaches(collections: Records, fleet: Fleet): () => void {
   const tell = (node: NodeRecord): void => {
-    if (fleet.isOpen(node.name)) fleet.wishCache(node.name, wantedCache(collections, node))
+    if (fleet.isOpen(node.name)) fleet.sendCache(node.name, desiredCache(collections, node))
   }
   const stopNodes = collections.nodes.view.subscribe((changes) => {
     for (const change of changes) {
@@ -60,7 +60,7 @@ export function sendCaches(collections: Records, fleet: Fleet): () => void {
 const isSame = (one: NodeCache = noCache, other: NodeCache = noCache): boolean =>
   JSON.stringify(one) === JSON.stringify(other)
 
-/** The wishes that are left once a node has reported: what is gone is gone, and so are pins of images that are no more. */
+/** What is left to do once a node has reported: drops that are gone go, and so do pins of images that are no more. */
 export function settledCache(collections: Records, record: NodeRecord, report: NodeReport): NodeCache | undefined {
   const { cache } = record
   if (!cache) return undefined

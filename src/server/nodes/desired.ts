@@ -1,12 +1,13 @@
-// What the agent of a node is told about a VM: the record's wish, with what it needs to be carried out. Every new
+// What the agent of a node gets of a VM: the record's desired state, with all that carrying it out needs. Every new
 // generation goes out as soon as it is written, and everything at once when an agent connects.
-import type { AgentMessage, WantedVm } from '../../api/nodes/agent.ts'
-import type { WantedCapture } from '../../api/nodes/captures.ts'
+import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
+import type { DesiredCapture } from '../../api/nodes/captures.ts'
+import { machineOf } from '../../api/vms/vm-shape.ts'
 import type { VmCapture, VmRecord } from '../../store/records/fleet-records.ts'
 import { isDeleted, isFailedDeployment } from '../../store/records/vms.ts'
 import { changeRev, zeroRev } from '../../store/store.ts'
 import type { Services } from '../services.ts'
-import { wantedCache } from './cache.ts'
+import { desiredCache } from './cache.ts'
 
 type Needed = Pick<Services, 'collections' | 'secrets' | 'fleet' | 'growth' | 'log'>
 
@@ -19,24 +20,24 @@ export interface VmSecret {
 }
 
 /** Follows the records; returns how to stop. */
-export function sendWishes(services: Needed): () => void {
+export function sendDesired(services: Needed): () => void {
   const { collections, fleet } = services
   return collections.vms.view.subscribe((changes) => {
     for (const change of changes) {
       const before = change.previous?.value
       const after = change.type === 'put' ? change.entry.value : undefined
       const isSame = after !== undefined && before?.uid === after.uid
-      // To go elsewhere: nothing of it may stay. (Its end was a wish, and has been told.)
+      // To go elsewhere: nothing of it may stay. (Its end was desired, and has been sent.)
       const hasLeft = before?.place !== undefined && !(isSame && after.place?.node === before.place.node)
       if (hasLeft && !isDeleted(before) && !isFailedDeployment(before))
         tell(
           services,
-          { ...before, wish: { ...before.wish, power: 'deleted', generation: before.wish.generation + 1 } },
+          { ...before, desired: { ...before.desired, power: 'deleted', generation: before.desired.generation + 1 } },
           changeRev(change),
         )
       if (!after?.place || !fleet.isOpen(after.place.node)) continue
       const isNew = !isSame || before?.place?.node !== after.place.node
-      const isTold = before?.wish.generation === after.wish.generation && !hasDropped(before, after)
+      const isTold = before?.desired.generation === after.desired.generation && !hasDropped(before, after)
       if (isNew || !isTold) tell(services, after, changeRev(change))
     }
   })
@@ -46,7 +47,7 @@ export function sendWishes(services: Needed): () => void {
 const hasDropped = (before: VmRecord, after: VmRecord): boolean =>
   (before.captures?.length ?? 0) > (after.captures?.length ?? 0)
 
-const wantedCapture = (capture: VmCapture): WantedCapture => ({
+const desiredCapture = (capture: VmCapture): DesiredCapture => ({
   id: capture.id,
   kind: capture.kind,
   withMemory: capture.withMemory,
@@ -55,13 +56,13 @@ const wantedCapture = (capture: VmCapture): WantedCapture => ({
 })
 
 /** Everything that a node should have, and what must stay there though it cannot be said what it is. */
-export function wishesFor(
+export function desiredFor(
   services: Needed,
   node: string,
   /** How far the records are that this is made from; what the view says where nobody knows better. */
   rev?: string,
 ): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes'> {
-  const vms: WantedVm[] = []
+  const vms: DesiredVm[] = []
   const kept: string[] = []
   const allocations = Object.entries(services.collections.nodes.get('', node)?.value.allocations ?? {})
   for (const [uid, { namespace, name }] of allocations) {
@@ -69,7 +70,7 @@ export function wishesFor(
     const record = entry?.value
     // A deployment that failed has left it.
     if (record?.uid !== uid || record.place?.node !== node || isFailedDeployment(record)) continue
-    const vm = tryWanted(services, record, entry?.rev)
+    const vm = tryDesired(services, record, entry?.rev)
     if (vm) vms.push(vm)
     else kept.push(uid)
   }
@@ -77,20 +78,20 @@ export function wishesFor(
   const data = cluster.get('', 'id')?.value
   const eras = (data?.eras ?? []).map(({ uid, since }) => ({ uid, since }))
   const store = { uid: data?.uid ?? '', revision: rev ?? all.view.rev, eras }
-  const cache = wantedCache(services.collections, services.collections.nodes.get('', node)?.value)
+  const cache = desiredCache(services.collections, services.collections.nodes.get('', node)?.value)
   return { vms, kept, store, cache }
 }
 
 function tell(services: Needed, record: VmRecord, revision: string): void {
   if (!record.place || !services.fleet.isOpen(record.place.node)) return
-  const wanted = tryWanted(services, record, revision)
-  if (wanted) services.fleet.wish(record.place.node, wanted)
+  const desired = tryDesired(services, record, revision)
+  if (desired) services.fleet.sendVm(record.place.node, desired)
 }
 
 /** A secret that does not open is told loudly, and keeps no other VM from its node. */
-function tryWanted(services: Needed, record: VmRecord, revision = zeroRev): WantedVm | undefined {
+function tryDesired(services: Needed, record: VmRecord, revision = zeroRev): DesiredVm | undefined {
   try {
-    return wanted(services, record, revision)
+    return desiredOf(services, record, revision)
   } catch (error) {
     const { name, namespace } = record
     services.log.error('a VM cannot be sent to its node', { name, namespace }, error)
@@ -98,8 +99,12 @@ function tryWanted(services: Needed, record: VmRecord, revision = zeroRev): Want
   }
 }
 
-function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revision: string): WantedVm | undefined {
-  const { name, namespace, uid, shape, wish, place, reservedPorts } = record
+function desiredOf(
+  { collections, secrets, growth }: Needed,
+  record: VmRecord,
+  revision: string,
+): DesiredVm | undefined {
+  const { name, namespace, uid, shape, desired, place, reservedPorts } = record
   if (!place) return undefined
   const image = collections.images.get('', shape.image)?.value
   // What the image was when its disk was made: the name may stand for something else by now.
@@ -108,18 +113,18 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
   const content = isPinned ? imageContent : image?.content
   const recipe = isPinned ? imageRecipe : image?.recipe
   // The end of a VM needs no secret.
-  const sealed = wish.power === 'deleted' ? undefined : collections.vmSecrets.get('', uid)
+  const sealed = desired.power === 'deleted' ? undefined : collections.vmSecrets.get('', uid)
   const secret = sealed ? (JSON.parse(secrets.open(sealed.key, sealed.value)) as VmSecret) : { metadata: {} }
   const grow = growth.get(uid)
   return {
     name,
     namespace,
     uid,
-    generation: wish.generation,
+    generation: desired.generation,
     revision,
-    power: wish.power,
-    diskGeneration: wish.diskGeneration,
-    ...(wish.diskGb !== undefined && { diskGb: wish.diskGb }),
+    power: desired.power,
+    diskGeneration: desired.diskGeneration,
+    ...(desired.diskGb !== undefined && { diskGb: desired.diskGb }),
     architecture: shape.architecture,
     cpu: shape.cpu,
     memoryMiB: place.memoryMiB,
@@ -135,16 +140,12 @@ function wanted({ collections, secrets, growth }: Needed, record: VmRecord, revi
     ...(place.vnc !== undefined && { vnc: place.vnc }),
     reservedPorts: [...reservedPorts],
     display: shape.display,
-    netBoost: shape.netBoost,
-    legacyIO: shape.legacyIO,
-    gpuPassthrough: shape.gpuPassthrough,
-    ...(shape.iso !== undefined && { iso: shape.iso }),
+    ...machineOf(shape),
     ...(record.isoContent !== undefined && { isoContent: record.isoContent }),
-    ...(shape.systemSerial !== undefined && { systemSerial: shape.systemSerial }),
     ...(record.isCold && { isCold: true }),
-    ...(record.captures && { captures: record.captures.map(wantedCapture) }),
+    ...(record.captures && { captures: record.captures.map(desiredCapture) }),
     metadata: { ...secret.metadata },
     ...(secret.userdata !== undefined && { userdata: secret.userdata }),
-    ...(grow?.generation === wish.generation && { growth: { user: grow.user, password: grow.password } }),
+    ...(grow?.generation === desired.generation && { growth: { user: grow.user, password: grow.password } }),
   }
 }

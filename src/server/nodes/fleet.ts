@@ -1,8 +1,8 @@
-// The open streams to agents, one a node: who is there, and what they are told. A stream carries the newest wish for each
+// The open streams to agents, one a node: who is there, and what they get. A stream carries the newest generation of each
 // VM; a slow agent gets fewer messages, never more memory.
 
-import type { WantedCache } from '../../api/images/image-cache.ts'
-import type { AgentMessage, WantedVm } from '../../api/nodes/agent.ts'
+import type { DesiredCache } from '../../api/images/image-cache.ts'
+import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 
 /** Three of them may be lost before a node counts as gone. */
 export const heartbeatSeconds = 12
@@ -12,10 +12,10 @@ const pingMs = (heartbeatSeconds * 1_000) / 2
 
 interface Session {
   readonly node: string
-  /** By the uid of the VM: only the newest wish matters. */
-  readonly wishes: Map<string, WantedVm>
+  /** By the uid of the VM: only the newest generation matters. */
+  readonly vms: Map<string, DesiredVm>
   readonly others: AgentMessage[]
-  cache: WantedCache | undefined
+  cache: DesiredCache | undefined
   seenMs: number
   isClosed: boolean
   wake: () => void
@@ -51,13 +51,13 @@ export class Fleet {
     if (session) session.seenMs = performance.now()
   }
 
-  wish(node: string, vm: WantedVm): void {
+  sendVm(node: string, vm: DesiredVm): void {
     const session = this.#sessions.get(node)
-    session?.wishes.set(vm.uid, vm)
+    session?.vms.set(vm.uid, vm)
     session?.wake()
   }
 
-  wishCache(node: string, cache: WantedCache): void {
+  sendCache(node: string, cache: DesiredCache): void {
     const session = this.#sessions.get(node)
     if (!session) return
     session.cache = cache
@@ -89,7 +89,7 @@ export class Fleet {
     this.drop(node)
     const session: Session = {
       node,
-      wishes: new Map(),
+      vms: new Map(),
       others: [hello()],
       cache: undefined,
       seenMs: performance.now(),
@@ -103,8 +103,8 @@ export class Fleet {
     try {
       while (!session.isClosed && !signal.aborted) {
         const lines = session.others.splice(0).map(lineOf)
-        for (const vm of session.wishes.values()) lines.push(lineOf({ type: 'VM', vm }))
-        session.wishes.clear()
+        for (const vm of session.vms.values()) lines.push(lineOf({ type: 'VM', vm }))
+        session.vms.clear()
         if (session.cache) lines.push(lineOf({ type: 'CACHE', cache: session.cache }))
         session.cache = undefined
         if (lines.length > 0) yield lines.join('')

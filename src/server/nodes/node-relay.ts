@@ -17,7 +17,7 @@ export interface FarNodes {
   tell(node: string, message: AgentMessage): Promise<boolean>
   /** It said something here: who has its stream is to know, by and by. */
   seen(node: string): void
-  /** By what a file system may be grown: to whoever will send the wish. True: it is with another server now. */
+  /** Credentials to grow a file system: to the server that has the node's stream. True: another server has them now. */
   grow(node: string, uid: string, growth: GrowthEntry): Promise<boolean>
   stop(): Promise<void>
 }

@@ -1,11 +1,11 @@
-// What serves nodes and those who wait for their VMs, put together once: streams, presence, tunnels, wishes, waits.
+// What serves nodes and those who wait for their VMs, put together once: streams, presence, tunnels, waits.
 import { timestamp } from '../../platform/clock.ts'
 import { markNode } from '../../store/records/node-states.ts'
 import type { Store } from '../../store/store.ts'
 import { ImageUses } from '../images/uses.ts'
 import type { Peers, Services } from '../services.ts'
 import { sendCaches } from './cache.ts'
-import { sendWishes } from './desired.ts'
+import { sendDesired } from './desired.ts'
 import { Fleet } from './fleet.ts'
 import { createFarNodes, noFarNodes } from './node-relay.ts'
 import { ownPresence, SharedPresence } from './presence.ts'
@@ -40,7 +40,7 @@ export function createFleetServices(
     ? createFarNodes({ id: shared.peers.servers.id, fleet, presence, calls: shared.peers.calls, log })
     : noFarNodes(fleet)
   const stops = [
-    sendWishes({ ...services, fleet, growth }),
+    sendDesired({ ...services, fleet, growth }),
     sendCaches(collections, fleet),
     fleet.subscribe((name, _, isSilent) => {
       const node = isSilent ? nodes.get('', name)?.value : undefined

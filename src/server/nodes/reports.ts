@@ -2,7 +2,7 @@
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { VmObserved, VmRecord } from '../../store/records/fleet-records.ts'
-import { isDeleted, withWish } from '../../store/records/vms.ts'
+import { isDeleted, withDesired } from '../../store/records/vms.ts'
 
 /** Undefined when it says nothing new. */
 export function mergeReport(record: VmRecord, report: VmReport, now: Date): VmRecord | undefined {
@@ -14,8 +14,8 @@ export function mergeReport(record: VmRecord, report: VmReport, now: Date): VmRe
 function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
   const { power, problem, warning, diskGb, operation, portsTaken } = report
   if (power === 'removed') return record
-  const generation = Math.max(record.observed.generation, Math.min(report.generation, record.wish.generation))
-  const isDone = generation >= record.wish.generation
+  const generation = Math.max(record.observed.generation, Math.min(report.generation, record.desired.generation))
+  const isDone = generation >= record.desired.generation
   const knownDiskGb = diskGb ?? record.observed.diskGb
   const observed: VmObserved = {
     generation,
@@ -26,10 +26,10 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
     ...(knownDiskGb !== undefined && { diskGb: knownDiskGb }),
     ...(operation && !isDone && { operation }),
   }
-  // A disk that could not grow is not grown by the next wish.
-  const { diskGb: wantedGb, ...wish } = record.wish
+  // A disk that could not grow is not grown by the next generation.
+  const { diskGb: wantedGb, ...desired } = record.desired
   const hasGivenUp = isDone && problem !== undefined && (wantedGb ?? 0) > (knownDiskGb ?? 0)
-  const kept = hasGivenUp ? { ...record, wish } : record
+  const kept = hasGivenUp ? { ...record, desired } : record
   const next = { ...kept, observed, conditions: record.conditions.filter(({ type }) => type !== 'NodeReady') }
   if (!portsTaken || portsTaken.length === 0) return next
   const message = `port ${portsTaken.join(', ')} is taken by another program on node "${record.place?.node ?? ''}"`
@@ -41,11 +41,11 @@ function withObserved(record: VmRecord, report: VmReport, now: Date): VmRecord {
 
 /** A deployment that failed while somebody waits for it leaves nothing behind: the same write begins its end. */
 function settleDeployment(record: VmRecord): VmRecord {
-  const { observed, wish, awaitedUntil } = record
-  const isFailed = observed.power === 'failed' && !observed.hasRun && observed.generation >= wish.generation
+  const { observed, desired, awaitedUntil } = record
+  const isFailed = observed.power === 'failed' && !observed.hasRun && observed.generation >= desired.generation
   if (!isFailed || awaitedUntil === undefined || isDeleted(record)) return record
   return {
-    ...withWish(record, { power: 'deleted', action: 'delete' }),
+    ...withDesired(record, { power: 'deleted', action: 'delete' }),
     failure: observed.problem ?? 'it could not be started',
   }
 }

@@ -52,7 +52,7 @@ export async function listOffers(services: Services, kind: RemoteKind): Promise<
   return { items, ...(unavailable.length > 0 && { unavailable: [...unavailable] }) }
 }
 
-/** Writes the wish down. The controller sees it at once. */
+/** Records the pull. The controller sees it at once. */
 export async function beginPull(services: Services, { store }: Kind, request: PullRequest): Promise<Answer<Image>> {
   const { kind, wanted, namespace, principal, now, requestKey } = request
   if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, requestKey)

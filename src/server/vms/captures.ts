@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
-import { wantedAfter } from '../../rules/vm-actions.ts'
+import { powerAfter } from '../../rules/vm-actions.ts'
 import { changeCaptured, withoutCapture } from '../../store/records/captures.ts'
 import {
   type ImageCapture,
@@ -14,7 +14,7 @@ import {
   type VmRecord,
 } from '../../store/records/fleet-records.ts'
 import { parentOfSaved } from '../../store/records/image-versions.ts'
-import { changeVm, withWish } from '../../store/records/vms.ts'
+import { changeVm, withDesired } from '../../store/records/vms.ts'
 import type { Entry } from '../../store/store.ts'
 import { type Asked, type ImageStore, listed, type Made } from '../images/store.ts'
 import type { Services } from '../services.ts'
@@ -32,7 +32,7 @@ export interface Saving {
 
 export async function saveVm(services: Services, images: ImageStore, saving: Saving): Promise<Made> {
   const { vm, imageName: image, description = '', asked } = saving
-  const { name, shape, observed, wish } = vm.value
+  const { name, shape, observed, desired } = vm.value
   images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
   if (!isRepeated(vm.value, asked.requestKey)) assertMay('save', vm.value)
   const from = services.collections.images.get('', shape.image)?.value
@@ -43,7 +43,7 @@ export async function saveVm(services: Services, images: ImageStore, saving: Sav
       architecture: shape.architecture,
       // Of the same guest as the image; what its node packs says so again, also where the image is no record of ours.
       ...(from?.os && { os: from.os }),
-      sizeBytes: (observed.diskGb ?? wish.diskGb ?? 0) * gib,
+      sizeBytes: (observed.diskGb ?? desired.diskGb ?? 0) * gib,
       state: 'Updating',
       progress: nothingYet,
       source: name,
@@ -113,8 +113,8 @@ const notOurs = ({ name, shape }: VmRecord): ApiError =>
     hint: `push it to a registry: svc3 vm push ${name} IMAGE; or save it as a new image: svc3 vm save ${name} IMAGE`,
   })
 
-const isRepeated = ({ wish }: VmRecord, requestKey: string | undefined): boolean =>
-  requestKey !== undefined && wish.requestKey === requestKey
+const isRepeated = ({ desired }: VmRecord, requestKey: string | undefined): boolean =>
+  requestKey !== undefined && desired.requestKey === requestKey
 
 const captureOf = (
   kind: ImageCapture['kind'],
@@ -177,9 +177,9 @@ export async function attach(
     const { captures = [] } = record
     if (captures.some(({ id }) => id === capture.id)) return undefined
     assertMay(kind, record)
-    const wished = withWish(record, { power: wantedAfter(kind), action: kind, requestKey })
+    const next = withDesired(record, { power: powerAfter(kind), action: kind, requestKey })
     const { imageContent: base } = record
-    return { ...wished, captures: [...captures, { ...capture, ...(base !== undefined && { base }) }] }
+    return { ...next, captures: [...captures, { ...capture, ...(base !== undefined && { base }) }] }
   })
   if (told) return
   throw new ApiError('Conflict', `vm "${name}" was deleted meanwhile`, { kind: 'vms', name, hint: 'deploy another' })

@@ -4,6 +4,7 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, invalid, notFound } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
+import type { VmShape } from '../../api/vms/vm-shape.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { parseTtl, timeLeft } from '../../rules/durations.ts'
 import { isImageReference } from '../../rules/image-reference.ts'
@@ -15,7 +16,6 @@ import {
   isDeployable,
   type VmConfigRecord,
   type VmRecord,
-  type VmShapeRecord,
 } from '../../store/records/fleet-records.ts'
 import { removeVm } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost, isFault, StoreError } from '../../store/store.ts'
@@ -120,7 +120,7 @@ function checkedShape(
   { collections }: Services,
   namespace: string,
   body: VmDeployment,
-): { readonly shape: VmShapeRecord; readonly os: ImageRecord['os'] } {
+): { readonly shape: VmShape; readonly os: ImageRecord['os'] } {
   const config = body.vmConfig ? configFor(collections.vmConfigs, namespace, body.vmConfig) : undefined
   if (body.vmConfig && !config)
     throw notFound('vmconfigs', body.vmConfig, `svc3 vm-config list -n ${namespace} shows what is there`)
@@ -165,7 +165,7 @@ function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image'
 async function contentOf(
   services: Services,
   namespace: string,
-  { image, iso, architecture }: VmShapeRecord,
+  { image, iso, architecture }: VmShape,
 ): Promise<Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'imageReference' | 'isoContent' | 'os'>> {
   const { images, isos } = services.collections
   if (isImageReference(image)) {
@@ -193,7 +193,7 @@ export function findImage(images: Services['collections']['images'], name: strin
 
 function recordOf(
   { namespace, body, owner, now, requestKey, isAwaited }: Request,
-  shape: VmShapeRecord,
+  shape: VmShape,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
   const causes = [...shapeProblems(shape), ...deploymentProblems(body)]
   if (causes.length > 0) throw invalid(kind, causes, 'correct the fields named in details.causes')
@@ -216,7 +216,7 @@ function recordOf(
     ...(ttlSeconds !== undefined && { expiresAt: later(ttlSeconds) }),
     ...(isAwaited && { awaitedUntil: later(timeoutMsOf(body) / 1_000) }),
     ...(body.cold === true && { isCold: true }),
-    wish: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
+    desired: { generation: 1, power: 'running', diskGeneration: 1, action: 'deploy' },
     observed: { generation: 0, power: 'pending', hasRun: false },
     conditions: [],
   }

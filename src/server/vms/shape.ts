@@ -2,17 +2,16 @@
 // Zero and false mean "not set" where clients of the original always send them (docs/spec.md R46).
 import type { Architecture } from '../../api/architecture.ts'
 import type { Cause } from '../../api/errors.ts'
-import { randomSerial, schedulers } from '../../api/records.ts'
-import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
+import {
+  machineDefaults,
+  machineOf,
+  randomSerial,
+  schedulers,
+  type VmShape,
+  type VmShapeInput,
+} from '../../api/vms/vm-shape.ts'
 import { isTag } from '../../rules/names.ts'
 import { askedMemoryMiB } from '../../rules/sizes.ts'
-import type { VmShapeRecord } from '../../store/records/fleet-records.ts'
-
-type Asked = Pick<
-  VmDeployment,
-  | 'cpu' | 'memory' | 'node' | 'tag' | 'tagRequired' | 'scheduler' | 'vncConsole' | 'netBoost' | 'legacyIO'
-  | 'gpuPassthrough' | 'iso' | 'systemSerial' | 'displayWidth' | 'displayHeight' | 'displayDPI' | 'displayDpi'
-> // biome-ignore format: a list to read
 
 const defaults = {
   cpu: 3,
@@ -20,27 +19,24 @@ const defaults = {
   tagRequired: false,
   scheduler: 'default',
   vncConsole: true,
-  netBoost: true,
-  legacyIO: false,
-  gpuPassthrough: false,
+  ...machineDefaults,
   display: { width: 1_920, height: 1_080, dpi: 96 },
 } as const
 
 /** `from` is the configuration that it is deployed from: what is not set comes from there. */
 export function shapeOf(
-  asked: Asked,
+  asked: VmShapeInput,
   image: { readonly name: string; readonly architecture: Architecture },
-  from?: VmShapeRecord,
-): VmShapeRecord {
+  from?: VmShape,
+): VmShape {
   const base = { ...defaults, ...from }
-  const text = (value: string | undefined, old: string | undefined): string | undefined => value || old
+  const given: VmShapeInput = Object.fromEntries(
+    Object.entries(asked).filter(([, value]) => value !== undefined && value !== ''),
+  )
   // With a configuration a plain `false` comes from a client that always sends these two, and does not override.
   const alwaysSent = (value: boolean | undefined, old: boolean): boolean =>
     value === undefined || (from !== undefined && value === false) ? old : value
-  const iso = text(asked.iso, base.iso)
-  const systemSerial = text(asked.systemSerial, base.systemSerial)
-  const node = text(asked.node, base.node)
-  const tag = text(asked.tag, base.tag)
+  const { node, tag } = { ...base, ...given }
   return {
     image: image.name,
     architecture: image.architecture,
@@ -49,14 +45,12 @@ export function shapeOf(
     ...(node !== undefined && { node }),
     ...(tag !== undefined && { tag }),
     tagRequired: asked.tagRequired ?? base.tagRequired,
-    scheduler: (asked.scheduler || base.scheduler) as VmShapeRecord['scheduler'],
+    scheduler: (asked.scheduler || base.scheduler) as VmShape['scheduler'],
     vncConsole: asked.vncConsole ?? base.vncConsole,
+    ...machineOf({ ...base, ...given }),
     // Jenkins sends netBoost: false with every deployment, also for arm64, where it has no meaning.
     netBoost: image.architecture === 'arm64' ? true : alwaysSent(asked.netBoost, base.netBoost),
     legacyIO: alwaysSent(asked.legacyIO, base.legacyIO),
-    gpuPassthrough: asked.gpuPassthrough ?? base.gpuPassthrough,
-    ...(iso !== undefined && { iso }),
-    ...(systemSerial !== undefined && { systemSerial }),
     display: {
       width: asked.displayWidth || base.display.width,
       height: asked.displayHeight || base.display.height,
@@ -68,7 +62,7 @@ export function shapeOf(
 type Problem = readonly [field: string, isWrong: boolean, message: string]
 
 /** Everything about a shape that can never be right. */
-export function shapeProblems(shape: VmShapeRecord): Cause[] {
+export function shapeProblems(shape: VmShape): Cause[] {
   const isArm = shape.architecture === 'arm64'
   const intelOnly = (field: string, isSet: boolean): Problem => [
     field,

@@ -22,16 +22,16 @@ export const statusOf = ({ observed }: VmRecord): Vm['status'] =>
   observed.hasRun && observed.power !== 'failed' ? 'Running' : statuses[observed.power]
 
 /** What is under way, in a word; undefined when nothing is. */
-export function busyWith({ wish, observed }: VmRecord): string | undefined {
-  return observed.generation < wish.generation ? wish.action : undefined
+export function busyWith({ desired, observed }: VmRecord): string | undefined {
+  return observed.generation < desired.generation ? desired.action : undefined
 }
 
 export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
-  const { shape, place, observed, wish } = value
+  const { shape, place, observed, desired } = value
   const busy = busyWith(value)
   const operation = observed.operation ?? (busy === undefined ? undefined : { kind: busy, phase: phaseOf(value) })
   const errorMessage = value.failure ?? observed.problem
-  const diskGb = observed.diskGb ?? wish.diskGb
+  const diskGb = observed.diskGb ?? desired.diskGb
   return {
     name: value.name,
     namespace: value.namespace,
@@ -44,7 +44,7 @@ export function shownVm({ value, rev }: Entry<VmRecord>): Vm {
     cpu: shape.cpu,
     memory: place ? gibibytes(place.memoryMiB) : shape.memoryMiB === 0 ? 'auto' : gibibytes(shape.memoryMiB),
     ...(diskGb !== undefined && { diskGb }),
-    diskGeneration: wish.diskGeneration,
+    diskGeneration: desired.diskGeneration,
     image: shape.image,
     architecture: shape.architecture,
     type: shape.architecture,

@@ -13,6 +13,7 @@ import type {
   UploadPlaceRecord,
   UsedRecord,
 } from './server-records.ts'
+import { storedVms } from './stored-vms.ts'
 
 /** The secret of such a record is sealed and bound to its key and to all its other fields: see auth/secrets.ts. */
 export interface SealedRecord {
@@ -192,7 +193,7 @@ const kinds = {
   serviceAccounts: kind<ServiceAccountRecord>('/service-accounts/'),
   roleBindings: kind<RoleBindingRecord>('/role-bindings/'),
   events: kind<EventRecord>('/events/', foldedEvents),
-  vms: kind<VmRecord>('/vms/'),
+  vms: kind<VmRecord>('/vms/', storedVms),
   vmSecrets: sealed<VmSecretRecord>('/vm-secrets/'),
   vmConfigs: kind<VmConfigRecord>('/vm-configs/'),
   nodes: kind<NodeRecord>('/nodes/'),

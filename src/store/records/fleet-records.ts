@@ -1,39 +1,21 @@
-// Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is wanted (written by the
-// server) beside what is (reported by the agent of its node); a wish is a new `generation`.
+// Records of the fleet: VMs, their configurations, nodes and images. A VM's record has what is desired (written by the
+// server) beside what is (reported by the agent of its node); each change of what is desired is a new `generation`.
 import type { Architecture } from '../../api/architecture.ts'
+
 import type { Image } from '../../api/images/images.ts'
-import type { WantedCapture } from '../../api/nodes/captures.ts'
+import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
+import type { VmShape } from '../../api/vms/vm-shape.ts'
 import type { Condition, Vm, VmOperation } from '../../api/vms/vms.ts'
 
-/** What somebody asked for, with all defaults filled in. */
-export interface VmShapeRecord {
-  readonly image: string
-  readonly architecture: Architecture
-  readonly cpu: number
-  /** 0 is automatic. */
-  readonly memoryMiB: number
-  readonly node?: string
-  readonly tag?: string
-  readonly tagRequired: boolean
-  readonly scheduler: 'default' | 'most-allocated'
-  readonly vncConsole: boolean
-  readonly netBoost: boolean
-  readonly legacyIO: boolean
-  readonly gpuPassthrough: boolean
-  readonly iso?: string
-  readonly systemSerial?: string
-  readonly display: { readonly width: number; readonly height: number; readonly dpi: number }
-}
-
-export interface VmWish {
-  /** Grows with every wish. */
+export interface VmDesired {
+  /** Grows with every change of what is desired. */
   readonly generation: number
   readonly power: 'running' | 'stopped' | 'suspended' | 'deleted'
   /** Grows with every revert. */
   readonly diskGeneration: number
   readonly diskGb?: number
-  /** What is under way until the wish is fulfilled. */
+  /** What is under way until the generation is carried out. */
   readonly action: string
   /** The request that made it, so that the same request again finds its own. */
   readonly requestKey?: string | undefined
@@ -48,9 +30,9 @@ export interface VmPlace {
   readonly screenshare: number
 }
 
-/** As the agent last told. */
+/** As the agent last reported. */
 export interface VmObserved {
-  /** The wish that was fulfilled, or that failed for good. */
+  /** The generation that was carried out, or that failed for good. */
   readonly generation: number
   readonly power: Vm['powerState']
   /** It ran once: the deployment is over. */
@@ -68,7 +50,7 @@ export interface VmRecord {
   readonly owner: string
   readonly createdAt: string
   readonly requestKey?: string
-  readonly shape: VmShapeRecord
+  readonly shape: VmShape
   /** The manifest that its disk was made from: it stays in the store as long as this record names it. */
   readonly imageContent?: string
   /** In place of that: the recipe that its node made the image by. */
@@ -88,7 +70,7 @@ export interface VmRecord {
   readonly isCold?: true
   /** What its node is to freeze, or has frozen and not delivered yet. */
   readonly captures?: readonly VmCapture[]
-  readonly wish: VmWish
+  readonly desired: VmDesired
   readonly place?: VmPlace
   readonly observed: VmObserved
   readonly conditions: readonly Condition[]
@@ -102,7 +84,7 @@ export type VmCapture = (CaptureForImage | CaptureForPush) & {
   readonly base?: string
 }
 
-export interface CaptureForImage extends WantedCapture {
+export interface CaptureForImage extends DesiredCapture {
   readonly kind: 'save' | 'commit'
   /** The name of the image; that record's `capture` has the same id until this has come to its end. */
   readonly image: string
@@ -110,7 +92,7 @@ export interface CaptureForImage extends WantedCapture {
   readonly description?: string
 }
 
-export interface CaptureForPush extends WantedCapture {
+export interface CaptureForPush extends DesiredCapture {
   readonly kind: 'push'
   /** The name of the job, in the namespace of the VM; it is over when this has come to its end. */
   readonly job: string
@@ -132,7 +114,7 @@ export interface VmConfigRecord {
   readonly owner: string
   readonly createdAt: string
   readonly requestKey?: string
-  readonly shape: VmShapeRecord
+  readonly shape: VmShape
 }
 
 /** What a VM has of a node. It is in the node's record, so that one compare-and-set keeps two VMs off the last core. */
@@ -164,7 +146,7 @@ export interface NodeRecord {
   readonly cache?: NodeCache
 }
 
-/** What is wanted of the copies of images on a node. */
+/** Which copies of images are desired on a node. */
 export interface NodeCache {
   /** By the name of the image: it is to be there, and to stay. */
   readonly pins: Readonly<Record<string, { readonly by: string; readonly at: string }>>

@@ -1,9 +1,9 @@
-// The life of a VM's record, for handlers and controllers alike: wishes, the end, and what a node has to give back.
+// The life of a VM's record, for handlers and controllers alike: its desired state, its end, what a node gets back.
 // Everything is a compare-and-set, retried when it loses; cut off anywhere, the next sweep goes on.
 
 import { type Entry, ignoreLost } from '../store.ts'
 import type { Collections } from './collections.ts'
-import type { NodeRecord, VmRecord, VmWish } from './fleet-records.ts'
+import type { NodeRecord, VmDesired, VmRecord } from './fleet-records.ts'
 
 type Fleet = Pick<Collections, 'vms' | 'nodes' | 'vmSecrets'>
 
@@ -21,16 +21,16 @@ export async function changeVm(
   return entry?.value.uid === uid ? entry : undefined
 }
 
-export const withWish = (record: VmRecord, wish: Partial<VmWish> & Pick<VmWish, 'action'>): VmRecord => ({
+export const withDesired = (record: VmRecord, desired: Partial<VmDesired> & Pick<VmDesired, 'action'>): VmRecord => ({
   ...record,
-  wish: { ...record.wish, requestKey: undefined, ...wish, generation: record.wish.generation + 1 },
+  desired: { ...record.desired, requestKey: undefined, ...desired, generation: record.desired.generation + 1 },
 })
 
-export const isDeleted = ({ wish }: VmRecord): boolean => wish.power === 'deleted'
+export const isDeleted = ({ desired }: VmRecord): boolean => desired.power === 'deleted'
 
 /** A deployment that failed for good and that nobody waited for: it is shown, and nothing of it is on a node. */
-export const isFailedDeployment = ({ observed, wish }: VmRecord): boolean =>
-  !observed.hasRun && observed.power === 'failed' && observed.generation >= wish.generation
+export const isFailedDeployment = ({ observed, desired }: VmRecord): boolean =>
+  !observed.hasRun && observed.power === 'failed' && observed.generation >= desired.generation
 
 /**
  * Wants a VM gone. One that no node knows of goes at once; the others when their agents say that nothing is left.
@@ -41,7 +41,7 @@ export async function removeVm(fleet: Fleet, entry: Entry<VmRecord>, failure?: s
   const marked = await changeVm(fleet, key, value.uid, (record) =>
     isDeleted(record)
       ? undefined
-      : { ...withWish(record, { power: 'deleted', action: 'delete' }), ...(failure && { failure }) },
+      : { ...withDesired(record, { power: 'deleted', action: 'delete' }), ...(failure && { failure }) },
   )
   if (marked && (!marked.value.place || isFailedDeployment(value))) await forgetVm(fleet, key, value.uid)
 }

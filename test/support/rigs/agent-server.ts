@@ -6,11 +6,11 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { createWebSocketStream, WebSocketServer } from 'ws'
 import { ApiError } from '../../../src/api/errors.ts'
-import type { AgentMessage, VmReport, WantedVm } from '../../../src/api/nodes/agent.ts'
+import type { AgentMessage, DesiredVm, VmReport } from '../../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
 import { revisionHeader } from '../../../src/api/revision.ts'
 import { chunksOf, decodeManifest, digestOf } from '../../../src/images/manifest.ts'
-import { wantedVm } from './wanted-vm.ts'
+import { desiredVm } from './desired-vm.ts'
 
 type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 
@@ -18,11 +18,11 @@ const prefix = '/api/v1/agent'
 const patienceMs = 60_000
 
 export interface Backup {
-  readonly wanted: ReadonlyMap<string, WantedVm>
+  readonly desired: ReadonlyMap<string, DesiredVm>
   readonly store: { readonly uid: string; readonly revision: number }
 }
 
-const nothing: Backup = { wanted: new Map(), store: { uid: 'other', revision: 1 } }
+const nothing: Backup = { desired: new Map(), store: { uid: 'other', revision: 1 } }
 
 export interface Captured {
   readonly id: string
@@ -32,7 +32,7 @@ export interface Captured {
 
 export class AgentServer implements AsyncDisposable {
   readonly joinToken = 'join-token-canary'
-  readonly wanted = new Map<string, WantedVm>()
+  readonly desired = new Map<string, DesiredVm>()
   /** The newest report of each VM, and all of them in order. */
   readonly vms = new Map<string, VmReport>()
   readonly history: VmReport[] = []
@@ -45,7 +45,7 @@ export class AgentServer implements AsyncDisposable {
   heartbeatSeconds = 60
   /** Where it says that servers are. */
   servers: readonly string[] | undefined
-  /** Its data, and how far they are: every wish is a revision. */
+  /** Its data, and how far they are: every change is a revision. */
   store = { uid: 'store', revision: 1 }
   /** As a server of before there were revisions. */
   isOldFashioned = false
@@ -83,17 +83,17 @@ export class AgentServer implements AsyncDisposable {
     return `http://127.0.0.1:${this.#port}`
   }
 
-  /** Tells the agent what is wanted; the generation grows by itself. */
-  want(vm: Partial<WantedVm> & { readonly uid: string }): WantedVm {
-    const before = this.wanted.get(vm.uid)
-    const { growth: _, ...kept } = before ?? wantedVm(vm.uid)
+  /** Tells the agent what is desired; the generation grows by itself. */
+  want(vm: Partial<DesiredVm> & { readonly uid: string }): DesiredVm {
+    const before = this.desired.get(vm.uid)
+    const { growth: _, ...kept } = before ?? desiredVm(vm.uid)
     const revision = String(++this.store.revision)
-    const wish: WantedVm = { ...kept, revision, ...vm, generation: vm.generation ?? (before?.generation ?? 0) + 1 }
+    const desired: DesiredVm = { ...kept, revision, ...vm, generation: vm.generation ?? (before?.generation ?? 0) + 1 }
     // Credentials are sent once.
-    const { growth: __, ...stored } = wish
-    this.wanted.set(vm.uid, stored)
-    this.send({ type: 'VM', vm: wish })
-    return wish
+    const { growth: __, ...stored } = desired
+    this.desired.set(vm.uid, stored)
+    this.send({ type: 'VM', vm: desired })
+    return desired
   }
 
   send(message: AgentMessage): void {
@@ -112,7 +112,7 @@ export class AgentServer implements AsyncDisposable {
   }
 
   /** Fulfilled, whatever came of it. */
-  fulfilled({ uid, generation }: WantedVm): Promise<VmReport> {
+  fulfilled({ uid, generation }: DesiredVm): Promise<VmReport> {
     return this.until(uid, (report) => report.generation >= generation && report.operation === undefined)
   }
 
@@ -140,13 +140,13 @@ export class AgentServer implements AsyncDisposable {
 
   /** Takes a copy of the data, as a backup does. */
   backUp(): Backup {
-    return { wanted: new Map(this.wanted), store: { ...this.store } }
+    return { desired: new Map(this.desired), store: { ...this.store } }
   }
 
   /** Goes on with these data, or with none; an agent that is there has to connect again. */
-  async restore({ wanted, store }: Backup = nothing, isConnected = true): Promise<void> {
-    this.wanted.clear()
-    for (const [uid, vm] of wanted) this.wanted.set(uid, vm)
+  async restore({ desired, store }: Backup = nothing, isConnected = true): Promise<void> {
+    this.desired.clear()
+    for (const [uid, vm] of desired) this.desired.set(uid, vm)
     this.store = { ...store }
     if (isConnected) await this.reconnect()
   }
@@ -281,7 +281,7 @@ export class AgentServer implements AsyncDisposable {
     body: { content?: string; percent?: number; bytes?: number; phase?: string; problem?: string },
   ): unknown {
     const [, , id = '', isProgress] = route.split('/')
-    const vm = [...this.wanted.values()].find(({ captures }) => captures?.some((each) => each.id === id))
+    const vm = [...this.desired.values()].find(({ captures }) => captures?.some((each) => each.id === id))
     if (!vm) throw new ApiError('NotFound', `captures "${id}" not found`)
     if (isProgress && body.problem === undefined) {
       this.progress.push({
@@ -300,7 +300,7 @@ export class AgentServer implements AsyncDisposable {
       if (missing.length > 0) return { missing }
     }
     const captures = vm.captures?.filter((each) => each.id !== id) ?? []
-    this.wanted.set(vm.uid, { ...vm, captures })
+    this.desired.set(vm.uid, { ...vm, captures })
     const outcome = { id, content: body.content, problem: body.problem }
     this.captured.push(outcome)
     this.#events.emit('captured', outcome)
@@ -349,7 +349,7 @@ export class AgentServer implements AsyncDisposable {
 
   #hello(): unknown {
     const { heartbeatSeconds, store } = this
-    const vms = [...this.wanted.values()]
+    const vms = [...this.desired.values()]
     if (this.isOldFashioned) return { type: 'HELLO', vms: vms.map(({ revision: _, ...vm }) => vm), heartbeatSeconds }
     const place = { uid: store.uid, revision: String(store.revision) }
     const servers = this.servers && { servers: [...this.servers] }

@@ -7,7 +7,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../../../src/agent/agent.ts'
-import type { WantedVm } from '../../../src/api/nodes/agent.ts'
+import type { DesiredVm } from '../../../src/api/nodes/agent.ts'
 import type { ContentSource } from '../../../src/images/content.ts'
 import { decodeManifest } from '../../../src/images/manifest.ts'
 import { restoreAttachment, restoreDisk } from '../../../src/images/restore.ts'
@@ -111,11 +111,11 @@ export class CaptureRig implements AsyncDisposable {
     return blocks.reduce((sum, count) => sum + count * block, 0)
   }
 
-  /** Tells the node to capture a VM; the wish is fulfilled when it is frozen. */
-  capture(uid: string, kind: 'save' | 'commit' = 'save'): { readonly id: string; readonly wish: WantedVm } {
+  /** Tells the node to capture a VM; the desired state is fulfilled when it is frozen. */
+  capture(uid: string, kind: 'save' | 'commit' = 'save'): { readonly id: string; readonly desired: DesiredVm } {
     const id = `capture-${++this.#captures}`
-    const captures = [...(this.server.wanted.get(uid)?.captures ?? []), { id, kind, withMemory: true }]
-    return { id, wish: this.server.want({ uid, captures }) }
+    const captures = [...(this.server.desired.get(uid)?.captures ?? []), { id, kind, withMemory: true }]
+    return { id, desired: this.server.want({ uid, captures }) }
   }
 
   /** What came of it is this disk, and the memory that went with it. Returns the digest. */

@@ -25,7 +25,7 @@ export async function killAtRandom(kills: number): Promise<void> {
       assert.deepEqual(await ended, [null, 'SIGKILL'])
     }
     await rig.start()
-    await rig.server.fulfilled(rig.server.wanted.get('a') ?? assert.fail())
+    await rig.server.fulfilled(rig.server.desired.get('a') ?? assert.fail())
     await rig.stop()
   }
   await rig.start()

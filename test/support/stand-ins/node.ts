@@ -1,11 +1,11 @@
 // A node without a hypervisor, in this process: it joins with a real key, and does what it is told by saying that it is
 // done, or whatever else a test lets it say. The real agent is in src/agent; this is for tests of the server's side.
 import { generateKeyPairSync, sign } from 'node:crypto'
-import type { AgentMessage, VmReport, WantedVm } from '../../../src/api/nodes/agent.ts'
+import type { AgentMessage, DesiredVm, VmReport } from '../../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
 import { scheduleVms } from '../../../src/controllers/schedule-vms.ts'
 import { timestamp } from '../../../src/platform/clock.ts'
-import { wishesFor } from '../../../src/server/nodes/desired.ts'
+import { desiredFor } from '../../../src/server/nodes/desired.ts'
 import { heartbeatSeconds } from '../../../src/server/nodes/fleet.ts'
 import type { TestService } from '../rigs/service.ts'
 
@@ -14,7 +14,7 @@ export interface NodeOptions {
   readonly namespace?: string
   readonly report?: Partial<NodeReport>
   /** What it says when it is told something; undefined for nothing at all. */
-  readonly react?: (vm: WantedVm) => Partial<VmReport> | undefined
+  readonly react?: (vm: DesiredVm) => Partial<VmReport> | undefined
 }
 
 export interface NodeStandIn {
@@ -22,7 +22,7 @@ export interface NodeStandIn {
   readonly token: string
   /** Everything it was told, in order. */
   readonly told: AgentMessage[]
-  say(vm: Pick<WantedVm, 'uid' | 'name' | 'namespace'>, report: Partial<VmReport>): Promise<unknown>
+  say(vm: Pick<DesiredVm, 'uid' | 'name' | 'namespace'>, report: Partial<VmReport>): Promise<unknown>
   report(change?: Partial<NodeReport>): Promise<void>
   /** The stream ends, as if the host were gone. */
   disconnect(): void
@@ -45,7 +45,7 @@ export const nodeReport: NodeReport = {
 }
 
 /** Done as wanted. */
-const obey = (vm: WantedVm): Partial<VmReport> => ({
+const obey = (vm: DesiredVm): Partial<VmReport> => ({
   generation: vm.generation,
   power: vm.power === 'deleted' ? 'removed' : vm.power,
   diskGb: vm.diskGb ?? 1,
@@ -85,7 +85,7 @@ export async function startNode(service: TestService, options: NodeOptions = {})
   }
   const connect = (): void => {
     stream = new AbortController()
-    const hello = () => ({ type: 'HELLO' as const, ...wishesFor(services, name), heartbeatSeconds })
+    const hello = () => ({ type: 'HELLO' as const, ...desiredFor(services, name), heartbeatSeconds })
     void (async () => {
       for await (const lines of services.fleet.open(name, hello, stream.signal))
         for (const line of lines.split('\n')) if (line !== '') hear(JSON.parse(line))

@@ -41,7 +41,7 @@ export interface CaptureRequest {
   readonly note?: string | undefined
 }
 
-export interface CaptureWish {
+export interface CaptureOptions {
   readonly id: string
   readonly withMemory: boolean
 }
@@ -56,7 +56,7 @@ export interface Living {
 const still = new Set(['paused', 'postmigrate', 'finish-migrate', 'save-vm'])
 
 /** `run` is absent where it does not run. */
-export function requestOf(vm: VmSpec, { id, withMemory }: CaptureWish, run: Run | undefined): CaptureRequest {
+export function requestOf(vm: VmSpec, { id, withMemory }: CaptureOptions, run: Run | undefined): CaptureRequest {
   if (!withMemory) return { id }
   const why = run ? whyNoMemory(run.shape, vm) : 'the VM does not run'
   return why === undefined ? { id, shape: run?.shape } : { id, note: `its memory was not saved: ${why}` }

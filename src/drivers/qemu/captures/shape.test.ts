@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { machineDefaults } from '../../../api/vms/vm-shape.ts'
 import type { VmSpec } from '../../driver.ts'
 import { qemuArguments } from '../arguments.ts'
 import { difference, shapeOf, whyNoMemory } from './shape.ts'
@@ -33,8 +34,7 @@ describe('the shape of a VM', () => {
     ip: '127.0.0.1',
     forwards: [],
     metadata: {},
-    netBoost: true,
-    legacyIO: false,
+    ...machineDefaults,
     ...change,
   })
   const shape = (vm: VmSpec, network: 'sealed' | 'user' = 'user', diskBytes = 1) => {

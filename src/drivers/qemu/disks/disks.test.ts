@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { machineDefaults } from '../../../api/vms/vm-shape.ts'
 import { exec } from '../../../platform/exec.ts'
 import type { VmSpec } from '../../driver.ts'
 import { takeCapture } from '../captures/capture.ts'
@@ -38,8 +39,7 @@ describe('the disk of a VM', () => {
     ip: '127.0.0.1',
     forwards: [],
     metadata: {},
-    netBoost: true,
-    legacyIO: false,
+    ...machineDefaults,
   })
 
   /** What a guest would read at the start of its disk. */

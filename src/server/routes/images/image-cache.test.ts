@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { startService, type TestService } from '../../../../test/support/rigs/service.ts'
 import { addImage, type NodeStandIn, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
-import type { NodeCache, WantedCache } from '../../../api/images/image-cache.ts'
+import type { DesiredCache, NodeCache } from '../../../api/images/image-cache.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 const space = { quotaBytes: 1_000, usedBytes: 0 }
@@ -28,9 +28,9 @@ const ask = async (image: string, verb: 'add' | 'remove', body: unknown) => {
   return answer.body.items as { node: string; code: number; result: string; message: string }[]
 }
 const copies = async (image: string) => (await service.call('GET', `${base}/cache/images/${image}`)).body.nodes
-const lastTold = (): WantedCache | undefined =>
+const lastTold = (): DesiredCache | undefined =>
   one.told.flatMap((message) => (message.type === 'CACHE' ? [message.cache] : [])).at(-1)
-const told = (wanted: WantedCache) => eventually(async () => assert.deepEqual(lastTold(), wanted))
+const told = (wanted: DesiredCache) => eventually(async () => assert.deepEqual(lastTold(), wanted))
 /** By node, as a page that stays open sees it. */
 function followCopies(signal: AbortSignal): Record<string, readonly string[]> {
   const seen: Record<string, readonly string[]> = {}

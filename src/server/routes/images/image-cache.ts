@@ -1,4 +1,4 @@
-// Copies of images on nodes: what is there, and what somebody wants to be there. A wish stands in the node's record; the
+// Copies of images on nodes: what is there, and what is desired, which is in the node's record; the
 // agent hears of it, and its reports say what came of it.
 import { ApiError, badRequest, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/images/image-cache.ts'

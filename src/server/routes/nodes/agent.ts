@@ -1,4 +1,4 @@
-// The server's side of an agent: joining, tokens, the stream of wishes, and what it reports.
+// The server's side of an agent: joining, tokens, the stream of what is desired, and what it reports.
 import { randomUUID } from 'node:crypto'
 import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'
@@ -15,7 +15,7 @@ import { ignoreLost, isFault } from '../../../store/store.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
 import { Answer, type HandlersOf } from '../../handlers.ts'
 import { settledCache } from '../../nodes/cache.ts'
-import { wishesFor } from '../../nodes/desired.ts'
+import { desiredFor } from '../../nodes/desired.ts'
 import { heartbeatSeconds } from '../../nodes/fleet.ts'
 import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
 import { mergeReport } from '../../nodes/reports.ts'
@@ -48,7 +48,7 @@ export function agent(services: Services): HandlersOf<typeof api> {
     const entry = collections.vms.get(namespace, name)
     if (entry?.value.uid !== uid || entry.value.place?.node !== node) return false
     if (report.power === 'removed') {
-      if (entry.value.wish.power === 'deleted') await forgetVm(collections, entry.key, uid)
+      if (entry.value.desired.power === 'deleted') await forgetVm(collections, entry.key, uid)
       return true
     }
     const merged = await changeVm(collections, entry.key, uid, (record) =>
@@ -132,8 +132,8 @@ export function agent(services: Services): HandlersOf<typeof api> {
         // The agent has gone on to another server meanwhile, and reads this no more.
         if (!claim.isCurrent()) throw new ApiError('Conflict', `node "${name}" is elsewhere`, { kind, name })
         const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
-        const wishes = wishesFor(services, name, claim.rev)
-        return { type: 'HELLO' as const, ...wishes, heartbeatSeconds, takesNotes: true, ...servers }
+        const desired = desiredFor(services, name, claim.rev)
+        return { type: 'HELLO' as const, ...desired, heartbeatSeconds, takesNotes: true, ...servers }
       }
       return fleet.open(name, hello, signal)
     },

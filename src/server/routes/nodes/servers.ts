@@ -7,7 +7,7 @@ import { currentRev } from '../../../store/records/caught-up.ts'
 import type { HandlersOf } from '../../handlers.ts'
 import type { Services } from '../../services.ts'
 
-/** A wish that nobody fulfilled by then has been given up. */
+/** A resize that nobody carried out by then has been given up. */
 const growthMs = 15 * 60_000
 /** A store that answers at all does so sooner. */
 const storeMs = 1_000

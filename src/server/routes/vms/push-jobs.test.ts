@@ -58,7 +58,7 @@ const begun = async (reference = 'ghcr.io/acme/ios/sonoma'): Promise<{ name: str
   const name = answer.body.jobName
   return { name, capture: job(name)?.capture ?? '' }
 }
-const free = () => eventually(async () => assert.equal(vm()?.observed.generation, vm()?.wish.generation))
+const free = () => eventually(async () => assert.equal(vm()?.observed.generation, vm()?.desired.generation))
 
 describe('a push', () => {
   it('answers 200 with the name of a job, and tells the node what to freeze and where it goes', async () => {
@@ -71,7 +71,7 @@ describe('a push', () => {
       withMemory: false,
       reference: 'ghcr.io/acme/ios/sonoma:latest',
     })
-    assert.ok(!JSON.stringify(arm.told).includes(password), 'no secret is in a wish')
+    assert.ok(!JSON.stringify(arm.told).includes(password), 'no secret is in a desired')
     const shown = (await service.call('GET', `${here}/pushjobs/${name}`)).body
     assert.deepEqual([shown.status, shown.vm, shown.image], ['Pending', 'apple', 'ghcr.io/acme/ios/sonoma:latest'])
     await free()

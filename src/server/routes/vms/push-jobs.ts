@@ -47,9 +47,9 @@ export function pushJobs(services: Services): HandlersOf<typeof api> {
     async pushVm({ params: { namespace, vm: name }, body, principal, now, requestKey }) {
       const vm = collections.vms.get(namespace, name)
       if (!vm) throw notFound('vms', name, `svc3 vm list -n ${namespace} shows what is there`)
-      const { uid, wish } = vm.value
+      const { uid, desired } = vm.value
       const earlier = jobs.list(namespace).find(({ value }) => requestKey && value.requestKey === requestKey)
-      const isAgain = requestKey !== undefined && wish.requestKey === requestKey
+      const isAgain = requestKey !== undefined && desired.requestKey === requestKey
       if (earlier && isAgain) return { jobName: earlier.value.name }
       if (!isAgain) assertMay('push', vm.value)
       const reference = referenceOf(body.imageReference)

@@ -2,6 +2,7 @@
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig } from '../../../api/vms/vm-configs.ts'
+import { machineOf } from '../../../api/vms/vm-shape.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { mayDelete } from '../../../rules/ownership.ts'
@@ -83,6 +84,7 @@ function shown({ value, rev }: Entry<VmConfigRecord>): VmConfig {
     name: value.name,
     namespace: value.namespace,
     ...shape,
+    ...machineOf(shape),
     ...(shape.node !== undefined && { nodeName: shape.node }),
     type: architecture,
     memory: memoryMiB / 1_024,

@@ -10,7 +10,7 @@ import {
   startScheduler,
 } from '../../../../test/support/stand-ins/node.ts'
 import { eventually } from '../../../../test/support/tools/eventually.ts'
-import type { WantedVm } from '../../../api/nodes/agent.ts'
+import type { DesiredVm } from '../../../api/nodes/agent.ts'
 import { expireVms } from '../../../controllers/expire-vms.ts'
 import { markNodes } from '../../../controllers/mark-nodes.ts'
 
@@ -154,9 +154,9 @@ describe('deploying a VM', () => {
       vm_metadata: { items: [{ key: 'b', value: 'two' }] }, customMetadata: { c: 3 },
     }) // biome-ignore format: one look
     assert.deepEqual(body.metadataKeys.toSorted(), ['a', 'b', 'c', 'token'])
-    const wish = there.told.flatMap((each) => (each.type === 'VM' ? [each.vm] : []))[0] as WantedVm
-    assert.deepEqual(wish.metadata, { a: '1', b: 'two', c: '3', token: 'planted-secret' })
-    assert.equal(wish.userdata, script)
+    const desired = there.told.flatMap((each) => (each.type === 'VM' ? [each.vm] : []))[0] as DesiredVm
+    assert.deepEqual(desired.metadata, { a: '1', b: 'two', c: '3', token: 'planted-secret' })
+    assert.equal(desired.userdata, script)
     const stored = await service.services.store.list('/')
     assert.ok(!JSON.stringify(stored.entries).includes('planted-secret'))
     assert.ok(!JSON.stringify(stored.entries).includes(script))
@@ -191,7 +191,7 @@ describe('deploying a VM', () => {
   })
 
   it('leaves nothing behind when it fails, and says why', async () => {
-    const fail = (vm: WantedVm) =>
+    const fail = (vm: DesiredVm) =>
       vm.power === 'deleted'
         ? { generation: vm.generation, power: 'removed' as const }
         : { generation: vm.generation, power: 'failed' as const, problem: 'QEMU ended with exit code 1' }
@@ -305,7 +305,7 @@ describe('placement', () => {
   it('gives another port when one is taken, and another node when it was reserved', async () => {
     const taking = (port: number) => {
       const busy = new Set([port])
-      return (vm: WantedVm) => {
+      return (vm: DesiredVm) => {
         const { generation } = vm
         if (vm.power === 'deleted') return { generation, power: 'removed' as const }
         const taken = [vm.ssh, ...vm.reservedPorts.map(({ nodePort }) => nodePort)].filter((each) => busy.has(each))
@@ -357,7 +357,7 @@ describe('power operations', () => {
       const { body } = await get('vms/demo')
       assert.deepEqual([body.powerState, body.status], [power, 'Running'], command)
     }
-    assert.equal(record('demo')?.wish.diskGeneration, 2)
+    assert.equal(record('demo')?.desired.diskGeneration, 2)
   })
 
   it('are refused for Apple silicon, whatever the state', async () => {
@@ -379,7 +379,7 @@ describe('power operations', () => {
     const { body: vm } = await deploy({ name: 'demo' })
     isMute = true
     const stopping = exec('demo', 'stop')
-    await seen('demo', (each) => each?.wish.power === 'stopped')
+    await seen('demo', (each) => each?.desired.power === 'stopped')
     const second = await exec('demo', 'stop')
     assert.deepEqual([second.status, second.body.reason], [409, 'Conflict'])
     assert.match(second.body.message, /stop is under way/)
@@ -415,8 +415,8 @@ describe('resizing', () => {
     assert.equal((await resize('demo', { size: 100 })).status, 409)
     const { status, body } = await resize('demo', { size: 20, user: 'admin', password: 'planted-secret' })
     assert.deepEqual([status, body.diskGb], [200, 20])
-    const wish = there.told.flatMap((each) => (each.type === 'VM' && each.vm.growth ? [each.vm.growth] : []))
-    assert.deepEqual(wish, [{ user: 'admin', password: 'planted-secret' }])
+    const desired = there.told.flatMap((each) => (each.type === 'VM' && each.vm.growth ? [each.vm.growth] : []))
+    assert.deepEqual(desired, [{ user: 'admin', password: 'planted-secret' }])
     const stored = await service.services.store.list('/')
     assert.ok(!JSON.stringify(stored.entries).includes('planted-secret'))
     assert.equal(service.services.growth.size, 0)

@@ -5,9 +5,9 @@ import { displayName, type Principal } from '../../../auth/principal.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseTtl } from '../../../rules/durations.ts'
 import { mayDelete } from '../../../rules/ownership.ts'
-import { type VmAction, wantedAfter } from '../../../rules/vm-actions.ts'
-import type { VmCapture, VmRecord, VmWish } from '../../../store/records/fleet-records.ts'
-import { changeVm, forgetVm, isDeleted, removeVm, withWish } from '../../../store/records/vms.ts'
+import { powerAfter, type VmAction } from '../../../rules/vm-actions.ts'
+import type { VmCapture, VmDesired, VmRecord } from '../../../store/records/fleet-records.ts'
+import { changeVm, forgetVm, isDeleted, removeVm, withDesired } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
 import { Answer, type HandlersOf, listing } from '../../handlers.ts'
 import { endsOf, throwIfEnded } from '../../http/drain.ts'
@@ -34,19 +34,19 @@ export function vms(services: Services): HandlersOf<typeof api> {
     return entry
   }
 
-  /** Writes a wish if the rules allow it, and waits until it is fulfilled. */
+  /** Writes a desired state if the rules allow it, and waits until it is fulfilled. */
   async function act(
     { namespace, vm: name }: { namespace: string; vm: string },
     action: VmAction,
     requestKey: string | undefined,
-    wish: (record: VmRecord) => Partial<VmWish>,
+    desired: (record: VmRecord) => Partial<VmDesired>,
     prepare?: (next: VmRecord) => VmRecord,
   ): Promise<Entry<VmRecord>> {
     const { key, value } = existing(namespace, name)
     const wanted = await changeVm(collections, key, value.uid, (record) => {
-      if (requestKey !== undefined && record.wish.requestKey === requestKey) return undefined
+      if (requestKey !== undefined && record.desired.requestKey === requestKey) return undefined
       assertMay(action, record)
-      const next = withWish(record, { power: wantedAfter(action), action, requestKey, ...wish(record) })
+      const next = withDesired(record, { power: powerAfter(action), action, requestKey, ...desired(record) })
       return prepare ? prepare(next) : next
     })
     if (!wanted) throw notFound(kind, name, `it was deleted meanwhile`)
@@ -54,7 +54,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
   }
 
   async function settled({ key, value }: Entry<VmRecord>, action: string): Promise<Entry<VmRecord>> {
-    const { name, uid, wish } = value
+    const { name, uid, desired } = value
     const late = AbortSignal.timeout(patienceMs)
     const look = (entry: Entry<VmRecord> | undefined): Entry<VmRecord> | undefined => {
       if (!entry || entry.value.uid !== uid || isDeleted(entry.value))
@@ -63,7 +63,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
           name,
           hint: 'deploy another',
         })
-      return entry.value.observed.generation >= wish.generation ? entry : undefined
+      return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
     try {
       const entry = await waits.until(key, look, AbortSignal.any([late, ...endsOf(services)]))
@@ -135,7 +135,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
           params,
           command,
           requestKey,
-          ({ wish }) => (isRevert ? { diskGeneration: wish.diskGeneration + 1 } : {}),
+          ({ desired }) => (isRevert ? { diskGeneration: desired.diskGeneration + 1 } : {}),
           (next) => (isRevert ? pinnedAnew(next, collections.images.get('', next.shape.image)?.value) : next),
         ),
       )
@@ -143,7 +143,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
 
     async resizeVm({ params, body: { size, user, password }, requestKey }) {
       const before = existing(params.namespace, params.vm).value
-      const isRepeated = requestKey !== undefined && before.wish.requestKey === requestKey
+      const isRepeated = requestKey !== undefined && before.desired.requestKey === requestKey
       if (!isRepeated)
         checkSize(before, { size, user, password }, collections.nodes.get('', before.place?.node ?? '')?.value)
       const hasLogin = user !== undefined && password !== undefined
@@ -155,9 +155,9 @@ export function vms(services: Services): HandlersOf<typeof api> {
           'resize',
           requestKey,
           () => ({ diskGb: size }),
-          // Before the record is written: the wish goes out with it.
+          // Before the record is written: the desired state goes out with it.
           (next) => {
-            generation = next.wish.generation
+            generation = next.desired.generation
             if (ahead !== undefined && ahead !== generation) throw new MovedOn()
             if (hasLogin) growth.set(next.uid, { generation, user, password })
             return next
@@ -165,8 +165,8 @@ export function vms(services: Services): HandlersOf<typeof api> {
         ).finally(() => growth.get(before.uid)?.generation === generation && growth.delete(before.uid))
       }
       for (;;) {
-        const { wish, uid, place } = existing(params.namespace, params.vm).value
-        const ahead = wish.generation + 1
+        const { desired, uid, place } = existing(params.namespace, params.vm).value
+        const ahead = desired.generation + 1
         const isFar = hasLogin && (await farNodes.grow(place?.node ?? '', uid, { generation: ahead, user, password }))
         const entry = await resize(isFar ? ahead : undefined).catch(ifMovedOn)
         if (entry) return resizeNote(shownVm(entry), hasLogin)
@@ -242,7 +242,7 @@ function badTtl(ttl: string): ApiError {
   return invalid(kind, [problem], 'write for example 2h, 30m or 1d, or 0 for never')
 }
 
-/** Another wish came in between. */
+/** Another change came in between. */
 class MovedOn extends Error {
   override readonly name = 'MovedOn'
 }

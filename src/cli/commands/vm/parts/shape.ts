@@ -1,5 +1,5 @@
 // What a VM is made of and where it goes: the options that "vm deploy" and "vm-config create" share.
-import { schedulers } from '../../../../api/records.ts'
+import { schedulers } from '../../../../api/vms/vm-shape.ts'
 import { isTag } from '../../../../rules/names.ts'
 import type { Options, Values } from '../../../command.ts'
 import { UsageError } from '../../../line/usage.ts'

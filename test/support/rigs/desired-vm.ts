@@ -1,7 +1,9 @@
-// A wish as tests begin with it.
-import type { WantedVm } from '../../../src/api/nodes/agent.ts'
+// A desired state as tests begin with it.
 
-export const wantedVm = (uid: string): WantedVm => ({
+import type { DesiredVm } from '../../../src/api/nodes/agent.ts'
+import { machineDefaults } from '../../../src/api/vms/vm-shape.ts'
+
+export const desiredVm = (uid: string): DesiredVm => ({
   name: `vm-${uid}`,
   namespace: 'svc-default',
   uid,
@@ -17,9 +19,7 @@ export const wantedVm = (uid: string): WantedVm => ({
   ssh: 42_022,
   reservedPorts: [],
   display: { width: 800, height: 600, dpi: 96 },
-  netBoost: true,
-  legacyIO: false,
-  gpuPassthrough: false,
+  ...machineDefaults,
   metadata: { token: 'metadata-canary' },
   userdata: Buffer.from('userdata-canary').toString('base64'),
 })

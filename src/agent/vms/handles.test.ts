@@ -1,0 +1,22 @@
+// What the agent keeps of each VM, in the file that agents of other versions read, too.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { it } from 'node:test'
+import { desiredVm } from '../../../test/support/rigs/desired-vm.ts'
+import { openHandles, withoutSecrets } from './handles.ts'
+
+it("an agent's record of a VM has its desired state as `wish`, without secrets, and is read again", async (test) => {
+  const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-handles-'))
+  test.after(() => fs.rm(folder, { recursive: true }))
+  const handles = openHandles(folder, 'simulated', 'written')
+  const handle = handles.handleFor('a')
+  const desired = withoutSecrets(desiredVm('a'))
+  const record = { version: 1, handle, desired, fulfilled: 1, diskGeneration: 1 } as const
+  await handles.write(record)
+  const text = await fs.readFile(path.join(handle.folder, 'svc3.json'), 'utf8')
+  assert.deepEqual(JSON.parse(text).wish, desired)
+  assert.ok(!/canary|"desired"/.test(text))
+  assert.deepEqual(await handles.read('a'), record)
+})

@@ -1,0 +1,84 @@
+// What a VM is made of and where it goes, in two forms: as clients ask for it, when nearly everything may be left out, and
+// whole, with every default filled in, as records keep it.
+import * as t from 'typebox'
+import type { Architecture } from '../architecture.ts'
+import { Flag } from '../records.ts'
+
+/**
+ * What every layer hands on as it is: request, record, agent, driver. A field that only passes through is declared in this
+ * file, here and as clients ask for it, and used by a driver; nothing in between names it.
+ */
+export const VmMachine = t.Object({
+  netBoost: t.Boolean(),
+  legacyIO: t.Boolean(),
+  gpuPassthrough: t.Boolean(),
+  iso: t.Optional(t.String()),
+  systemSerial: t.Optional(t.String()),
+})
+export type VmMachine = Readonly<t.Static<typeof VmMachine>>
+export const machineDefaults: VmMachine = { netBoost: true, legacyIO: false, gpuPassthrough: false }
+
+const machineNames = Object.keys(VmMachine.properties) as readonly (keyof VmMachine)[]
+
+/** These fields of it alone. A record that was written before there was one of them has its default. */
+export const machineOf = (from: Partial<VmMachine>): VmMachine => ({
+  ...machineDefaults,
+  ...Object.fromEntries(
+    machineNames.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]] as const])),
+  ),
+})
+
+/** In place of a serial number: one that no other VM has. */
+export const randomSerial = 'random'
+
+export const schedulers = ['default', 'most-allocated'] as const
+
+/**
+ * As it is asked for: shared by deployments and VM configurations. Zero and false mean "not set" where clients of the
+ * original always send them.
+ */
+export const vmShapeFields = {
+  cpu: t.Optional(t.Integer({ minimum: 0, maximum: 1024, description: 'Cores; 3 when left out' })),
+  memory: t.Optional(
+    t.Number({
+      minimum: 0,
+      maximum: 65_536,
+      description: "GiB, one decimal; 0: the cores' share of the node's memory",
+    }),
+  ),
+  node: t.Optional(t.String({ maxLength: 256, description: 'Only there' })),
+  tag: t.Optional(t.String({ maxLength: 256, description: 'Nodes with it are preferred' })),
+  tagRequired: Flag('Only nodes with the tag'),
+  scheduler: t.Optional(
+    t.String({ maxLength: 64, description: '`default` balances, `most-allocated` fills one node after the other' }),
+  ),
+  vncConsole: Flag('A screen by VNC; true when left out'),
+  netBoost: Flag('Intel: fast network devices; true when left out'),
+  legacyIO: Flag('Intel: old disk devices'),
+  gpuPassthrough: Flag('Intel: needs `vncConsole: false` and a node that has a GPU'),
+  iso: t.Optional(t.String({ maxLength: 256, description: 'Intel: an ISO to attach' })),
+  systemSerial: t.Optional(
+    t.String({ maxLength: 64, description: "Intel: the machine's serial number; `random`: a new one, also on Macs" }),
+  ),
+  displayWidth: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: '1920 when left out' })),
+  displayHeight: t.Optional(t.Integer({ minimum: 0, maximum: 16_384, description: '1080 when left out' })),
+  displayDPI: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: '96 when left out' })),
+  displayDpi: t.Optional(t.Integer({ minimum: 0, maximum: 1_000, description: 'The same as displayDPI' })),
+} satisfies Record<keyof VmMachine, t.TSchema> & t.TProperties
+const VmShapeInput = t.Object(vmShapeFields)
+export type VmShapeInput = t.Static<typeof VmShapeInput>
+
+/** Whole. */
+export interface VmShape extends VmMachine {
+  readonly image: string
+  readonly architecture: Architecture
+  readonly cpu: number
+  /** 0 is automatic. */
+  readonly memoryMiB: number
+  readonly node?: string
+  readonly tag?: string
+  readonly tagRequired: boolean
+  readonly scheduler: (typeof schedulers)[number]
+  readonly vncConsole: boolean
+  readonly display: { readonly width: number; readonly height: number; readonly dpi: number }
+}
