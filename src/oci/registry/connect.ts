@@ -21,8 +21,6 @@ export interface ConnectOptions {
 
 export interface Connector {
   agentFor(url: URL): http.Agent
-  /** A connection of one's own, judged like those of the agents; undefined where it must not be. */
-  connect(url: URL, onread: net.OnReadOpts): net.Socket | undefined
   close(): void
 }
 
@@ -39,17 +37,8 @@ export function createConnector({ policy, ca, mostSockets = 16, lookup = systemL
   const plain = guard(new http.Agent(pool), policyOf, guarded)
   const trust = ca === undefined ? {} : { ca: [...tls.getCACertificates('default'), ca] }
   const secure = guard(new https.Agent({ ...pool, ...trust }), policyOf, guarded)
-  const agentFor = (url: URL): http.Agent => (url.protocol === 'https:' ? secure : plain)
   return {
-    agentFor,
-    connect(url, onread) {
-      const host = url.hostname.replace(/^\[|\]$/g, '')
-      const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80)
-      const names = net.isIP(host) === 0 ? { servername: host } : {}
-      const options = { host, port, onread, ...names, ...trust }
-      // As the agents do it, whose type does not know `onread`.
-      return (agentFor(url).createConnection(options as http.ClientRequestArgs) as net.Socket | undefined) ?? undefined
-    },
+    agentFor: (url) => (url.protocol === 'https:' ? secure : plain),
     close() {
       plain.destroy()
       secure.destroy()

@@ -8,7 +8,6 @@ import { createRedactor, redactUrl } from '../redact.ts'
 import { refusal } from '../refusal.ts'
 import { type Authorization, type Credentials, createAuthorization, orAborted } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
-import { createReceiver } from './receive.ts'
 import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
 
 export interface RegistryOptions extends ConnectOptions {
@@ -30,8 +29,6 @@ export interface Exchange {
   readonly idleMs: number
   /** Sends it with what the scopes need. Any answer but 401 comes back as it is. Not repeated when it fails. */
   ask(ask: Omit<Ask, 'authorization'>, scopes: readonly string[]): Promise<Answer>
-  /** A blob straight into memory: as much of it as came, which may be nothing. What is missing is to be asked for. */
-  receive(url: URL, into: Buffer, scopes: readonly string[], signal?: AbortSignal): Promise<number>
   /** The error for an answer that was not hoped for. */
   refuse(answer: Answer, doing: string): Promise<RegistryError>
   close(): void
@@ -45,8 +42,6 @@ export function createExchange(options: RegistryOptions): Exchange {
   const redactor = createRedactor()
   const sending: SendOptions = { connector, origin: origin.origin, allowInsecure, idleMs }
   const authorization: Authorization = createAuthorization(options.credentials, sending, redactor)
-  const receiver = createReceiver(connector, idleMs)
-  let isElsewhere = false
   let isMet = false
   let challenged: Promise<void> | undefined
   const isOurs = ({ url }: Answer): boolean => url.origin === origin.origin
@@ -93,21 +88,8 @@ export function createExchange(options: RegistryOptions): Exchange {
         discard(answer)
       }
     },
-    async receive(url, into, scopes, signal) {
-      if (isElsewhere) return 0
-      await met(signal)
-      const received = await receiver.receive(
-        { url, authorization: await authorization.header(scopes, signal), signal },
-        into,
-      )
-      isElsewhere ||= received.isElsewhere
-      return received.bytes
-    },
     refuse: (answer, doing) => refusal(answer, doing, redactor),
-    close() {
-      receiver.close()
-      connector.close()
-    },
+    close: () => connector.close(),
   }
 }
 

@@ -44,6 +44,7 @@ export interface Repository extends Source, Destination {
   remove(digest: string, signal?: AbortSignal): Promise<boolean>
 }
 
+const defaultPieceBytes = 64 * 2 ** 20
 const acceptedManifests = [ociManifestType, dockerManifestType, ociIndexType, dockerListType].join(', ')
 const vagueTypes = new Set(['', 'application/json', 'application/octet-stream', 'text/plain'])
 const referenceForm = /^(?:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}|sha256:[0-9a-f]{64})$/
@@ -93,7 +94,7 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
       throw new RegistryError('invalid', `${name} has ${blob.digest} with ${found.length} bytes, not ${blob.size}`)
     return found !== undefined
   }
-  let { mountFrom } = options
+  let { mountFrom, pieceBytes = defaultPieceBytes } = options
 
   return {
     name,
@@ -133,10 +134,14 @@ function openRepository(exchange: Exchange, repository: string, options: Reposit
       }),
     put: (blob, content, { signal, onPosition } = {}) =>
       uploadBlob(blob, content, {
-        ...options,
         mountFrom,
         onMountRefused: () => {
           mountFrom = undefined
+        },
+        pieceBytes,
+        onPieceRefused: (bytes) => {
+          // Of several blobs at once, each halves its own length: what the least of them found works for all.
+          pieceBytes = Math.min(pieceBytes, bytes)
         },
         exchange,
         repository,

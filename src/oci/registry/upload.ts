@@ -5,7 +5,6 @@ import { RegistryError } from '../errors.ts'
 import { redactUrl } from '../redact.ts'
 import type { BlobContent, Descriptor, PutOptions } from '../target.ts'
 import type { Exchange } from './exchange.ts'
-import { pieceSizes } from './piece-sizes.ts'
 import { type Answer, type Body, discard, locationOf } from './send.ts'
 
 export interface UploadOptions extends PutOptions {
@@ -16,7 +15,9 @@ export interface UploadOptions extends PutOptions {
   /** The registry does not mount from there. */
   readonly onMountRefused?: (() => void) | undefined
   /** More than this goes in several pieces. */
-  readonly pieceBytes?: number | undefined
+  readonly pieceBytes: number
+  /** The registry takes no more than so much at once. */
+  readonly onPieceRefused: (bytes: number) => void
   /** Whether the registry has it: asked when an upload's end is not known. */
   isThere(): Promise<boolean>
 }
@@ -28,7 +29,6 @@ interface Session {
   readonly minPieceBytes: number
 }
 
-const defaultPieceBytes = 64 * 2 ** 20
 const leastPieceBytes = 2 ** 18
 const octets = { 'content-type': 'application/octet-stream' } as const
 
@@ -36,9 +36,7 @@ const octets = { 'content-type': 'application/octet-stream' } as const
 export async function uploadBlob(blob: Descriptor, content: BlobContent, options: UploadOptions): Promise<boolean> {
   const { exchange, signal, onPosition, isThere } = options
   const backoff = createBackoff(exchange.retry, signal)
-  const registry = exchange.origin.origin
-  const wantedBytes = options.pieceBytes ?? defaultPieceBytes
-  let pieceBytes = Math.min(wantedBytes, pieceSizes.of(registry) ?? wantedBytes)
+  let { pieceBytes } = options
   let isTooMuch = false
   let session: Session | undefined
   let isUncertain = false
@@ -68,7 +66,7 @@ export async function uploadBlob(blob: Descriptor, content: BlobContent, options
       }
       await sendLast(session, blob, content, options)
       // Only now: where no size helps, the least of all must not be what is used from then on.
-      if (isTooMuch) pieceSizes.learn(registry, pieceBytes)
+      if (isTooMuch) options.onPieceRefused(pieceBytes)
       return true
     } catch (error) {
       if (error instanceof WrongArrival && ++wrongArrivals > 1) throw damaged(blob, error)
