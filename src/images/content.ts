@@ -40,8 +40,6 @@ export interface PutOptions extends Waiting {
   readonly digest?: string
   /** Lasting is left to this: whoever has it ends it before anything names the content. */
   readonly syncing?: Syncing
-  /** The bytes are good beyond this call for who retains them, and until they release them; unless it is undefined. */
-  readonly retain?: () => (() => void) | undefined
 }
 
 /** A folder, or a registry: the contract is test/contract/content.ts. */

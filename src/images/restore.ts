@@ -7,10 +7,9 @@ import type { Segment } from './extents.ts'
 import { resolveLayers } from './extents.ts'
 import type { Attachment, Chunk, Manifest } from './format.ts'
 import { checkManifest } from './manifest.ts'
+import { createBufferPool } from './pack/buffer-pool.ts'
 import type { WorkOptions } from './pack/parallel.ts'
 import { defaultParallel, eachAtOnce } from './pack/parallel.ts'
-import { createSlots } from './pack/slots.ts'
-import { flushBehind } from './pack/syncing.ts'
 import type { Backing } from './qcow2/layout.ts'
 import { layOutQcow2 } from './qcow2/layout.ts'
 import { writeSparse } from './sparse-write.ts'
@@ -75,8 +74,8 @@ function restoreRaw(
 }
 
 /** A chunk as it is stored takes one of each; shared by all that is restored at once. */
-const storedSlots = createSlots(Math.max(4, defaultParallel))
-const rawSlots = createSlots(Math.max(4, defaultParallel))
+const storedBuffers = createBufferPool(Math.max(4, defaultParallel))
+const rawBuffers = createBufferPool(Math.max(4, defaultParallel))
 
 async function writeSegments(
   file: fs.FileHandle,
@@ -95,28 +94,25 @@ async function writeSegments(
   }
   const of = [...seen.keys()].reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   let bytes = 0
-  const behind = flushBehind(file)
   const writeParts = async (raw: Buffer, parts: readonly Segment[]): Promise<void> => {
     for (const part of parts) {
       const place = placeOf(part)
       // The last block of a disk that ends inside it.
-      behind.wrote(
-        await writeSparse(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place),
-      )
+      await writeSparse(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place)
     }
   }
   await eachAtOnce(seen, parallel, async ([chunk, parts]) => {
     signal?.throwIfAborted()
-    const memory = { stored: await storedSlots.take(), raw: await rawSlots.take() }
+    const memory = { stored: await storedBuffers.take(), raw: await rawBuffers.take() }
     try {
       const raw = await unpackChunk(source, chunk, signal, memory)
       await writeParts(raw, parts)
     } finally {
-      storedSlots.give(memory.stored)
-      rawSlots.give(memory.raw)
+      storedBuffers.give(memory.stored)
+      rawBuffers.give(memory.raw)
     }
     bytes += chunk.storedBytes
     onProgress?.({ bytes, of })
     failpoint('images.restore.write')
-  }).finally(behind.end)
+  })
 }

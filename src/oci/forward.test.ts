@@ -71,23 +71,18 @@ describe('a push that begins while the disk is packed', () => {
     registry.close()
   })
 
-  it('looks for nothing twice, and seldom where nothing is; one that is gone since is sent again', async () => {
+  it('sends what is put twice only once, and again what is gone since', async () => {
     const registry = connect()
     bad.blobs.clear()
     bad.seen.length = 0
     const target = registry.repository('team/gone')
     const forwarding = forwardTo(target, image.store)
-    // Forty that are new, out of memory that is used again as soon as it may be.
+    // Out of memory that is used again at once.
     const memory = Buffer.alloc(1_000)
-    for (let index = 0; index < 40; index += 1) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      memory.fill(index + 1)
-      const retain = () => resolve
-      await forwarding.store.put(memory, { digest: digestOf(memory), retain })
-      await promise
-    }
-    const heads = bad.seen.filter(({ method }) => method === 'HEAD').length
-    assert.ok(heads >= 8 && heads <= 16, String(heads))
+    for (let index = 0; index < 40; index += 1)
+      for (let twice = 0; twice < 2; twice += 1) await forwarding.store.put(memory.fill(index + 1))
+    await forwarding.idle()
+    assert.equal(bad.seen.filter(({ method }) => method === 'HEAD').length, 40)
     await packDisk(path.join(folder, 'image/disk.raw'), forwarding.store)
     await forwarding.idle()
     assert.equal(bad.blobs.size, 40 + (image.manifest.layers[0]?.chunks.length ?? 0))

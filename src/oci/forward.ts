@@ -1,6 +1,6 @@
-// Sends chunks while others are still being packed: a store that passes on what is put into it, out of memory where it
-// still is there. Only a head start: the copy that follows sends what is missing. What can never be sent ends the packing.
-import type { ContentStore, PutOptions } from '../images/content.ts'
+// Sends chunks while others are still being packed: a store that forwards what is put into it. Only a head start: the copy
+// that follows sends what is missing. What the destination refuses for good ends the packing.
+import type { ContentStore } from '../images/content.ts'
 import { RegistryError } from './errors.ts'
 import type { Destination } from './target.ts'
 
@@ -21,76 +21,36 @@ export interface ForwardOptions {
   readonly onSent?: ((bytes: number) => void) | undefined
 }
 
-interface Chunk {
-  readonly digest: string
-  readonly size: number
-  /** Still in memory; otherwise the store has them. */
-  readonly bytes?: Buffer
-}
-
-/**
- * Where so many in a row were not there, only every so manieth is looked for any more: what was just packed is new as a
- * rule, and each look costs the registry as much as a fifth of a chunk. One that is there after all ends that.
- */
-const missesToTrust = 8
-
 export function forwardTo(destination: Destination, store: ContentStore, options: ForwardOptions = {}): Forwarding {
   const { concurrency = 6, signal, onSent } = options
-  const waiting: Chunk[] = []
+  const queue: { readonly digest: string; readonly bytes: number }[] = []
   const known = new Set<string>()
   const there = new Set<string>()
   const running = new Set<Promise<void>>()
   let sentBytes = 0
-  let misses = 0
-  let unlooked = 0
   let isFailed = false
   let refusal: RegistryError | undefined
 
-  async function isThere(blob: Parameters<Destination['has']>[0]): Promise<boolean> {
-    if (misses >= missesToTrust && ++unlooked % missesToTrust !== 0) return false
-    const found = await destination.has(blob, signal)
-    misses = found ? 0 : misses + 1
-    return found
-  }
-
-  async function send({ digest, size, bytes }: Chunk): Promise<void> {
-    const blob = { mediaType: 'application/octet-stream', digest, size }
-    if (!(await isThere(blob))) {
-      const open = (offset: number) =>
-        bytes ? inMemory(bytes.subarray(offset)) : store.open(digest, { start: offset, end: size })
-      if (await destination.put(blob, { open }, { signal })) sentBytes += size
+  async function sendQueued(): Promise<void> {
+    for (let next = queue.shift(); next && !isFailed; next = queue.shift()) {
+      const { digest, bytes } = next
+      const blob = { mediaType: 'application/octet-stream', digest, size: bytes }
+      const open = (offset: number) => store.open(digest, { start: offset, end: bytes })
+      if (!(await destination.has(blob, signal)) && (await destination.put(blob, { open }, { signal })))
+        sentBytes += bytes
+      there.add(digest)
+      onSent?.(sentBytes)
     }
-    there.add(digest)
-    onSent?.(sentBytes)
   }
 
-  const run = (work: () => Promise<void>): Promise<void> => {
-    const job: Promise<void> = work()
+  function startWorker(): void {
+    const worker: Promise<void> = sendQueued()
       .catch((error: unknown) => {
         isFailed = true
         if (error instanceof RegistryError && !error.isTransient) refusal ??= error
       })
-      .finally(() => running.delete(job))
-    running.add(job)
-    return job
-  }
-
-  async function sendWaiting(): Promise<void> {
-    for (let next = waiting.shift(); next && !isFailed; next = waiting.shift()) await send(next)
-  }
-
-  /** At once, out of memory, beside storing it; or later out of the store, where too many are on their way. */
-  function startNow(bytes: Uint8Array, digest: string, { retain }: PutOptions): boolean {
-    if (running.size >= concurrency) return false
-    const release = retain?.()
-    if (!release) return false
-    known.add(digest)
-    const chunk = { digest, size: bytes.length, bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length) }
-    void run(async () => {
-      await send(chunk).finally(release)
-      await sendWaiting()
-    })
-    return true
+      .finally(() => running.delete(worker))
+    running.add(worker)
   }
 
   return {
@@ -99,15 +59,11 @@ export function forwardTo(destination: Destination, store: ContentStore, options
       ...store,
       async put(content, putOptions = {}) {
         if (refusal) throw refusal
-        const { digest } = putOptions
-        const isNew = (each: string): boolean => !isFailed && !known.has(each)
-        if (content instanceof Uint8Array && digest !== undefined && isNew(digest))
-          startNow(content, digest, putOptions)
         const stored = await store.put(content, putOptions)
-        if (!isNew(stored.digest)) return stored
+        if (isFailed || known.has(stored.digest)) return stored
         known.add(stored.digest)
-        waiting.push({ digest: stored.digest, size: stored.bytes })
-        if (running.size < concurrency) void run(sendWaiting)
+        queue.push(stored)
+        if (running.size < concurrency) startWorker()
         return stored
       },
     },
@@ -115,8 +71,4 @@ export function forwardTo(destination: Destination, store: ContentStore, options
       while (running.size > 0) await Promise.all(running)
     },
   }
-}
-
-async function* inMemory(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes
 }

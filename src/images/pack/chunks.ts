@@ -5,11 +5,12 @@ import type { ContentStore } from '../content.ts'
 import { addExtent } from '../extents.ts'
 import type { Chunk, Extent, Layer } from '../format.ts'
 import { blockBytes, chunkBytes } from '../format.ts'
+import { createBufferPool } from './buffer-pool.ts'
 import { dataAreas } from './holes.ts'
-import { openPacking, type Packing } from './packing.ts'
 import type { WorkOptions } from './parallel.ts'
 import { defaultParallel, eachAtOnce } from './parallel.ts'
 import { createSyncing } from './syncing.ts'
+import { packInThread } from './threads.ts'
 
 /** A place on the disk and where its bytes are in the source; `at` undefined: zeros, without a look. Whole blocks. */
 export interface Piece {
@@ -44,6 +45,9 @@ const worthCuttingBytes = 12 * 2 ** 20
 const worthCuttingBetweenPairsBytes = 4 * 2 ** 20
 const zeros = Buffer.alloc(blockBytes)
 
+const rawBuffers = createBufferPool(defaultParallel + 2)
+const packedBuffers = createBufferPool(defaultParallel + 1)
+
 /** The whole of a raw file. What is behind its end, up to a whole block, is zero. */
 export async function packDisk(file: string, store: ContentStore, options: PackOptions = {}): Promise<Layer> {
   const areas = await dataAreas(file, options.signal)
@@ -62,25 +66,23 @@ export async function packLayer(
   const { signal, parallel = defaultParallel } = options
   const chunks: Chunk[] = []
   const zeroed: Extent[] = []
-  const packing = openPacking()
   const syncing = createSyncing()
   // While some are packed, others are stored.
-  await eachAtOnce(
-    fill(pieces, source, packing, zeroed, options),
-    parallel + 2,
-    async ({ place, used, extents, index }) => {
-      place.isTaken = true
-      const packed = await packing.pack(place.buffer, used, options.isUncompressed ?? false)
-      const { bytes, digest, compression, rawDigest, retain } = packed
-      try {
-        await store.put(bytes, { signal, digest, retain, syncing })
-      } finally {
-        packed.release()
-      }
-      const known = { digest, storedBytes: bytes.length, rawBytes: used, compression, extents }
+  await eachAtOnce(fill(pieces, source, zeroed, options), parallel + 2, async ({ place, used, extents, index }) => {
+    place.isTaken = true
+    const raw = place.buffer.subarray(0, used)
+    const target = await packedBuffers.take()
+    try {
+      const job = { kind: 'pack', source: raw, target, isUncompressed: options.isUncompressed ?? false } as const
+      const packed = await packInThread(job).finally(() => rawBuffers.give(place.buffer))
+      const { digest, storedBytes, compression, rawDigest } = packed
+      await store.put(target.subarray(0, storedBytes), { signal, digest, syncing })
+      const known = { digest, storedBytes, rawBytes: used, compression, extents }
       chunks[index] = compression === 'none' ? known : { ...known, rawDigest }
-    },
-  ).finally(() => syncing.end())
+    } finally {
+      packedBuffers.give(target)
+    }
+  }).finally(() => syncing.end())
   return { chunks, ...(options.isDelta && zeroed.length > 0 && { zeros: zeroed }) }
 }
 
@@ -103,7 +105,6 @@ interface Filled {
 async function* fill(
   pieces: readonly Piece[],
   source: BlockSource,
-  packing: Packing,
   zeroed: Extent[],
   { signal, onProgress, before, keepsZeros = false }: PackOptions,
 ): AsyncGenerator<Filled> {
@@ -111,7 +112,7 @@ async function* fill(
   const scratch = before && Buffer.allocUnsafe(readBytes)
   let doneBytes = 0
   let index = 0
-  const room = async (): Promise<Place> => ({ buffer: await packing.buffer(), isTaken: false })
+  const room = async (): Promise<Place> => ({ buffer: await rawBuffers.take(), isTaken: false })
   let place = await room()
   let used = 0
   let part = 0
@@ -153,7 +154,7 @@ async function* fill(
     }
     if (used > 0) yield filled()
   } finally {
-    if (!place.isTaken) packing.giveBack(place.buffer)
+    if (!place.isTaken) rawBuffers.give(place.buffer)
   }
 }
 

@@ -48,33 +48,6 @@ export function createSyncing({ isLater = false }: { readonly isLater?: boolean 
   }
 }
 
-/** A large file that is written over some time goes to the disk meanwhile, and not only at the end. */
-export function flushBehind(file: fs.FileHandle): { wrote(bytes: number): void; end(): Promise<void> } {
-  let unflushedBytes = 0
-  let flushing: Promise<void> | undefined
-  let failure: unknown
-  return {
-    wrote(bytes) {
-      unflushedBytes += bytes
-      if (flushing || unflushedBytes < flushEveryBytes) return
-      unflushedBytes = 0
-      flushing = file
-        .datasync()
-        .catch((error: unknown) => {
-          failure = error
-        })
-        .finally(() => {
-          flushing = undefined
-        })
-    },
-    async end() {
-      await flushing
-      if (failure !== undefined) throw failure
-    },
-  }
-}
-const flushEveryBytes = 64 * 2 ** 20
-
 /** What was removed meanwhile need not last. */
 async function syncFile(name: string): Promise<void> {
   const file = await fs.open(name, 'r').catch(ifAbsent(undefined))
