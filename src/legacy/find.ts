@@ -60,44 +60,6 @@ export function findCall(method: string | undefined, path: string): Found | unde
 
 export const isLegacyMethod = (text: string): text is LegacyMethod => ['GET', 'POST', 'PUT', 'DELETE'].includes(text)
 
-interface Branch {
-  readonly next: Map<string, Branch>
-  parameter?: Branch
-  found?: Found
-}
-const branch = (): Branch => ({ next: new Map() })
-const trees = new Map<string, Branch>()
-for (const { row, call, parts } of known) {
-  let at = trees.get(call.method) ?? branch()
-  trees.set(call.method, at)
-  for (const part of parts) {
-    const next = (isParameter(part) ? at.parameter : at.next.get(part)) ?? branch()
-    if (isParameter(part)) at.parameter = next
-    else at.next.set(part, next)
-    at = next
-  }
-  at.found ??= { row, call }
-}
-
-/** What a request that was made is: quick, because logs have millions of them. It stands in `text`, from `start` to `end`. */
-export function callTo(method: string, text: string, start = 0, end = text.length): Found | undefined {
-  let at = trees.get(method)
-  let from = start + 1
-  let isQuery = false
-  while (at && from < end && !isQuery) {
-    let stop = from
-    for (; stop < end; stop++) {
-      const code = text.charCodeAt(stop)
-      isQuery = code === questionMark
-      if (isQuery || code === slash) break
-    }
-    // `/version/?all=true`: an empty part before the query.
-    if (stop > from) at = at.next.get(text.slice(from, stop)) ?? at.parameter
-    else if (!isQuery) return undefined
-    from = stop + 1
-  }
-  if (!at?.found || !isQuery) return at?.found
-  return callsAt(text.slice(start, end)).find(({ call }) => call.method === method) ?? at.found
-}
-const slash = 0x2f
-const questionMark = 0x3f
+/** A request that was made: with another method than the path has it was refused then, and is no call to migrate. */
+export const callTo = (method: string, path: string): Found | undefined =>
+  callsAt(path).find(({ call }) => call.method === method)
