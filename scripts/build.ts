@@ -17,35 +17,26 @@ const inRoot = (file: string): string => path.join(root, file)
 
 const firstFile = inRoot('src/bin/svc3.ts')
 const commandLine = inRoot('src/cli/process.ts')
-const programs = [
-  'src/bin/dev.ts',
-  'src/bin/server.ts',
-  'src/operator/rotate-master-key.ts',
-  'src/operator/rotate-signing-keys.ts',
-  'src/operator/data-commands.ts',
-  'src/operator/users.ts',
-  'src/bin/agent.ts',
-  'src/bin/service.ts',
-  'src/bin/doctor.ts',
-  'src/cli/connect/oidc.ts',
-  'src/cli/connect/tunnel.ts',
-  'src/store/sqlite/sqlite-thread.ts',
-  'src/images/pack/pack-thread.ts',
-].map(inRoot)
+/** Files that run in threads of their own. */
+const threads = ['src/store/sqlite/sqlite-thread.ts', 'src/images/pack/pack-thread.ts'].map(inRoot)
 
-/** What has a bundle of its own is loaded from there: the command line by its first file, the programs by import(). */
-const apart: Plugin = {
+export const isOperatorCommand = (kind: string, file: string): boolean =>
+  kind === 'dynamic-import' && file.startsWith(inRoot('src/operator/'))
+
+/** The command line is loaded by its first file; operator commands are programs of their own, found by their import(). */
+const apart = (programs: Set<string>): Plugin => ({
   name: 'apart',
   setup({ onResolve }) {
     onResolve({ filter: /\.ts$/ }, ({ kind, path: target, resolveDir }) => {
       const file = path.resolve(resolveDir, target)
       const name = path.basename(file, '.ts')
       if (file === commandLine && kind === 'import-statement') return { path: `./${name}.cjs`, external: true }
-      if (programs.includes(file) && kind === 'dynamic-import') return { path: `./${name}.mjs`, external: true }
-      return undefined
+      if (!isOperatorCommand(kind, file)) return undefined
+      programs.add(file)
+      return { path: `./${name}.mjs`, external: true }
     })
   },
-}
+})
 
 /** The command line checks no schemas, the service does: to build them would cost each command 10 ms. */
 export const withoutSchemas: Plugin = {
@@ -106,11 +97,18 @@ export async function buildProgram(): Promise<void> {
   const outdir = inRoot(`dist.${process.pid}`)
   // Before it begins: what is changed meanwhile is built the next time.
   const stamp = programStamp()
-  await Promise.all([
-    build({ ...commonJs, outdir, entryPoints: [firstFile, commandLine], plugins: [apart, withoutSchemas] }),
-    build({ ...modules, outdir, entryPoints: programs, plugins: [namedProvider], external: native }),
-    buildConsole(path.join(outdir, 'console'), inRoot('dist/console')),
-  ])
+  const pages = buildConsole(path.join(outdir, 'console'), inRoot('dist/console'))
+  const programs = new Set<string>()
+  const entryPoints = [firstFile, commandLine]
+  await build({ ...commonJs, outdir, entryPoints, plugins: [apart(programs), withoutSchemas] })
+  await build({
+    ...modules,
+    outdir,
+    entryPoints: [...programs, ...threads],
+    plugins: [namedProvider],
+    external: native,
+  })
+  await pages
   for (const name of ['svc3', 'orka3'])
     fs.writeFileSync(path.join(outdir, `help-${name}.txt`), programHelp(name, commands))
   // An installed svc3 has no packages: what is served as it is goes with the bundles.

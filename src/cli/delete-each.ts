@@ -2,8 +2,8 @@
 // the others; the worst failure is the exit code.
 import { ApiError, type Status } from '../api/errors.ts'
 import type { Context } from './context.ts'
-import { exitCodes, reportFailure } from './failure.ts'
-import { Interrupted } from './line/usage.ts'
+import { reportFailure } from './failure.ts'
+import { exitCodes, Interrupted } from './line/usage.ts'
 
 export interface Deletion {
   readonly names: readonly string[]

@@ -5,20 +5,8 @@ import { hintHere, isAboutMissing, messageOf } from './causes.ts'
 import { commands } from './commands/index.ts'
 import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
-import { Failure, Interrupted, TimedOut, UsageError } from './line/usage.ts'
+import { exitCodes, isCommandError } from './line/usage.ts'
 import { visible } from './output/output.ts'
-
-export const exitCodes = {
-  done: 0,
-  failed: 1,
-  usage: 2,
-  notAuthenticated: 3,
-  forbidden: 4,
-  notFound: 5,
-  conflict: 6,
-  timedOut: 7,
-  interrupted: 130,
-} as const
 
 const byReason: Readonly<Partial<Record<Reason, number>>> = {
   Unauthorized: exitCodes.notAuthenticated,
@@ -65,21 +53,20 @@ const ownLine = new RegExp(`\\bsvc3 (?=(?:${Object.keys(commands).join('|')})\\b
 const interruption = (error: unknown): Told => ({
   exitCode: exitCodes.interrupted,
   what: 'interrupted',
-  next: error instanceof Interrupted ? error.hint : undefined,
+  next: isCommandError(error) && error.exitCode === exitCodes.interrupted ? error.hint : undefined,
 })
 
 function tell(error: unknown, context: FailureContext): Told {
   const { helpLine } = context
-  if (error instanceof UsageError)
-    return { exitCode: exitCodes.usage, what: error.message, next: error.hint ?? helpLine }
-  if (error instanceof Interrupted) return interruption(error)
+  if (isCommandError(error))
+    return error.exitCode === exitCodes.interrupted
+      ? interruption(error)
+      : { exitCode: error.exitCode, what: error.message, next: error.hint ?? helpLine }
   if (error instanceof ApiError) return tellRefusal(error, context)
   if (error instanceof ConnectionError) {
     const exitCode = error.fault === 'timeout' ? exitCodes.timedOut : exitCodes.failed
     return { exitCode, what: error.message, next: error.hint }
   }
-  if (error instanceof TimedOut) return { exitCode: exitCodes.timedOut, what: error.message, next: error.hint }
-  if (error instanceof Failure) return { exitCode: exitCodes.failed, what: error.message, next: error.hint }
   const what = error instanceof Error ? error.message : String(error)
   return { exitCode: exitCodes.failed, what: what || 'failed', next: 'add --debug to see where this comes from' }
 }

@@ -1,5 +1,4 @@
 // What the command line needs of the world around it. The process provides it; tests provide their own.
-import type { Programs } from './programs.ts'
 
 export interface Sink {
   readonly isTerminal: boolean
@@ -35,7 +34,6 @@ export interface Host {
   readonly stdin: Source
   readonly stdout: Sink
   readonly stderr: Sink
-  readonly programs: Programs
   now(): Date
   /** Aborts at Ctrl-C, from this call on; a second Ctrl-C ends the process. */
   interruption(): AbortSignal

@@ -97,91 +97,13 @@ describe('dispatch', () => {
   ] as const
   for (const [words, message] of usage) {
     it(`${words} → ${message ?? 'help'}`, async () => {
-      const { exitCode, stdout, stderr, started } = await run(words.split(' '))
+      const { exitCode, stdout, stderr } = await run(words.split(' '))
       assert.equal(exitCode, message ? 2 : 0)
       assert.equal(lines(stderr)[0], message && `svc3: ${message}`)
       assert.equal(stdout === '', message !== undefined)
       assert.ok(lines(stderr).length <= 2)
-      assert.deepEqual(started, [])
     })
   }
-})
-
-describe('programs', () => {
-  it('dev gets its options, checked', async () => {
-    const { started } = await run(['dev'], { checkout: '/co' })
-    const plain = {
-      listen: { host: '127.0.0.1', port: 8080 },
-      dataDir: '/co/.svc3',
-      driver: 'qemu',
-      nodes: { arm64: 1, amd64: 1 },
-      simulation: {},
-      imageQuotaBytes: undefined,
-      images: undefined,
-    }
-    assert.deepEqual(started, [plain])
-    const words =
-      'dev --listen [::1]:0 --data here --driver simulated --nodes arm64=20 --image-quota 2G --images oci+http://127.0.0.1:5000/x'
-    const { started: other } = await run(words.split(' '))
-    const wanted = {
-      listen: { host: '::1', port: 0 },
-      dataDir: '/nowhere/else/here',
-      driver: 'simulated',
-      nodes: { arm64: 20, amd64: 0 },
-      simulation: {},
-      imageQuotaBytes: 2 ** 31,
-      images: 'oci+http://127.0.0.1:5000/x',
-    }
-    assert.deepEqual(other, [wanted])
-  })
-
-  it('server gets its options, checked, also after options of every command', async () => {
-    const plain = {
-      listen: { host: '0.0.0.0', port: 8443 },
-      dataDir: '/var/lib/svc3',
-      plainHttp: false,
-      publicUrl: undefined,
-      storeAddress: undefined,
-      internalUrl: undefined,
-      images: undefined,
-    }
-    assert.deepEqual((await run(['server'])).started, [plain])
-    assert.deepEqual((await run(['server', '--quiet'], { env: { SVC3_DATA: '/d' } })).started, [
-      { ...plain, dataDir: '/d' },
-    ])
-    const words = 'server --quiet --listen [::1]:0 --plain-http --data here --url https://svc3.example.com/'
-    const wanted = {
-      listen: { host: '::1', port: 0 },
-      dataDir: '/nowhere/else/here',
-      plainHttp: true,
-      publicUrl: 'https://svc3.example.com',
-      storeAddress: undefined,
-      internalUrl: undefined,
-      images: undefined,
-    }
-    assert.deepEqual((await run(words.split(' '))).started, [wanted])
-    const storeAddress = 'etcd://a:1,b:2/here?ca=/ca.pem'
-    assert.deepEqual((await run(['server', '--store', storeAddress])).started, [{ ...plain, storeAddress }])
-    assert.deepEqual((await run(['server'], { env: { SVC3_STORE: storeAddress } })).started, [
-      { ...plain, storeAddress },
-    ])
-    const images = 'oci://registry.example.com/svc3/images'
-    assert.deepEqual((await run(['server', '--images', `${images}/`])).started, [{ ...plain, images }])
-    assert.deepEqual((await run(['server'], { env: { SVC3_IMAGES: images } })).started, [{ ...plain, images }])
-    const refused = await run(['server', '--images', 'oci://ci:canary@registry.example.com/x'])
-    assert.deepEqual([refused.exitCode, refused.started], [2, []])
-    assert.ok(!refused.stderr.includes('canary'), refused.stderr)
-    const behind = words.replace('https:', 'http:')
-    const publicUrl = 'http://svc3.example.com'
-    assert.deepEqual((await run(behind.split(' '))).started, [{ ...wanted, publicUrl }])
-  })
-
-  it('rotate-key gets its folder', async () => {
-    assert.deepEqual((await run(['server', 'rotate-key', '--data', '/d'])).started, [{ dataDir: '/d' }])
-    assert.deepEqual((await run(['server', 'rotate-key'], { env: { SVC3_DATA: 'e' } })).started, [
-      { dataDir: '/nowhere/else/e' },
-    ])
-  })
 })
 
 describe('version', () => {

@@ -1,10 +1,11 @@
 // The command line from its first word to its exit code: find the command, parse, run, tell what went wrong.
+import { commands } from './commands/index.ts'
 import type { Host } from './host.ts'
 import { asksForHelpEarly, isLeaf, locate } from './line/locate.ts'
 import type { Parsed } from './line/parse.ts'
 import { showHelp } from './line/show-help.ts'
 
-export async function main(words: readonly string[], world: Host): Promise<number> {
+export async function main(words: readonly string[], world: Host, table = commands): Promise<number> {
   const secrets = new Set<string>()
   let host = world
   let usage = `"${host.calledAs} --help" lists the commands`
@@ -12,7 +13,7 @@ export async function main(words: readonly string[], world: Host): Promise<numbe
   let namespace: string | undefined
   let options: string[] | undefined
   try {
-    const located = locate(words)
+    const located = locate(words, table)
     const { path, found, rest } = located
     const name = [host.calledAs, ...path].join(' ')
     if (!isLeaf(found) || asksForHelpEarly(rest.slice(0, 1))) {

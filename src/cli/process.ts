@@ -2,7 +2,6 @@
 // of its getters and costs milliseconds that `--help` does not have.
 import type { Host, Sink, Source } from './host.ts'
 import { main } from './main.ts'
-import type { Programs } from './programs.ts'
 
 const names = ['svc3', 'orka3']
 
@@ -10,7 +9,6 @@ export interface ProcessOptions {
   readonly checkout: string
   readonly isInstalled?: boolean
   readonly version: string
-  readonly programs: Programs
 }
 
 /** Runs the command line that this process was started with, and ends the process. */

@@ -60,7 +60,7 @@ import {
   settleImagePlace,
 } from './image-place.ts'
 import { startLeaderLoops } from './leader-loops.ts'
-import { fulfilWish } from './operator-requests.ts'
+import { handleRequest } from './operator-requests.ts'
 import type { ControlPlane, ControlPlaneOptions } from './plane.ts'
 import { internalAddress, openSharing, present, replicasIn, settlePresence, sharedContent } from './sharing.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
@@ -257,9 +257,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     localUsers: identity.localUsers,
     failed: store.failed,
     isLeading: () => leading.isLeading(),
-    fulfil: (wish) => {
+    handleRequest: (request) => {
       const { source } = keySource
-      return fulfilWish(
+      return handleRequest(
         {
           dataDir: dataFolder,
           content: ownContent,
@@ -270,7 +270,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
           signingKeys,
           announced,
         },
-        wish,
+        request,
       )
     },
     stop: async (hurry) => {

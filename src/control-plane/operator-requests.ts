@@ -3,8 +3,8 @@ import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
 import type { ContentStore } from '../images/content.ts'
-import { writeBackup } from '../operator/backup.ts'
-import type { RotationNote, Wish } from '../operator/operator-request.ts'
+import { writeBackup } from '../operator/backup-file.ts'
+import type { OperatorRequest, RequestFile } from '../operator/operator-request.ts'
 import { notOurs, type Rotation, rotateKeyFile } from '../operator/reseal.ts'
 import { caughtUp, currentRev } from '../store/records/caught-up.ts'
 import type { Collections } from '../store/records/collections.ts'
@@ -24,17 +24,20 @@ export interface Operated {
 
 const patienceMs = 10_000
 
-export async function fulfilWish(operated: Operated, wish: Wish): Promise<NonNullable<RotationNote['answer']>> {
+export async function handleRequest(
+  operated: Operated,
+  request: OperatorRequest,
+): Promise<NonNullable<RequestFile['answer']>> {
   const { dataDir, content, keySource, store, collections, secrets, signingKeys, announced } = operated
-  switch (wish.name) {
+  switch (request.name) {
     case 'master-key':
       if (keySource.kind !== 'file') throw new KeyringError(notOurs(keySource.name))
       return announced(await rotateKeyFile(collections, secrets, keySource.file))
     case 'signing-keys':
       // A key that another server made a moment ago is to be revoked as well.
       await caughtUp(store, collections.signingKeys.view, await currentRev(store), AbortSignal.timeout(patienceMs))
-      return signingKeys.rotate(wish)
+      return signingKeys.rotate(request)
     case 'backup':
-      return writeBackup({ store, dataDir, file: wish.file, withImages: wish.withImages, content })
+      return writeBackup({ store, dataDir, file: request.file, withImages: request.withImages, content })
   }
 }

@@ -2,7 +2,7 @@
 import type { BrowserSessions } from '../auth/login/browser-sessions.ts'
 import type { NodeKeys } from '../auth/node-keys.ts'
 import type { Tokens } from '../auth/tokens.ts'
-import type { RotationNote, Wish } from '../operator/operator-request.ts'
+import type { OperatorRequest, RequestFile } from '../operator/operator-request.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Certificates } from '../server/tls/certificates.ts'
@@ -45,7 +45,7 @@ export interface ControlPlane {
   readonly collections: Collections
   readonly localUsers: IdentityPart['localUsers']
   /** What a command of the operator asks for. */
-  fulfil(wish: Wish): Promise<NonNullable<RotationNote['answer']>>
+  handleRequest(request: OperatorRequest): Promise<NonNullable<RequestFile['answer']>>
   /** Resolves when the store can never go on in this process: it has to be started again. */
   readonly failed: Promise<Error>
   /** Whether the controllers run here. */

@@ -4,7 +4,7 @@ import fs from 'node:fs'
 import path from 'node:path'
 import v8 from 'node:v8'
 import { usersFile } from '../auth/provider/local-users.ts'
-import { readRotation, rotateSignal, writeRotation } from '../operator/operator-request.ts'
+import { readRequest, requestSignal, writeRequest } from '../operator/operator-request.ts'
 import { startLoop } from '../platform/loop.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
@@ -50,7 +50,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     for (const line of await startFailure(error, options)) process.stderr.write(`svc3: ${line}\n`)
     return 1
   }
-  process.on(rotateSignal, () =>
+  process.on(requestSignal, () =>
     answer(plane, dataDir).catch((error: unknown) =>
       plane.log.error('what an operator’s command asked for cannot be read or answered', { folder: dataDir }, error),
     ),
@@ -120,15 +120,15 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
 
 /** Carries out what a command of the operator asked for, and tells it what became of it. */
 async function answer(plane: ControlPlane, dataDir: string): Promise<void> {
-  const note = await readRotation(dataDir)
-  if (!note) return plane.log.warn('an operator’s command asked for something, but no request is there')
-  const { id, wish } = note
+  const request = await readRequest(dataDir)
+  if (!request) return plane.log.warn('an operator’s command asked for something, but no request is there')
+  const { id, wish } = request
   try {
-    await writeRotation(dataDir, { id, wish, answer: await plane.fulfil(wish) })
+    await writeRequest(dataDir, { id, wish, answer: await plane.handleRequest(wish) })
     plane.log.info('an operator’s command was carried out', { operation: wish.name })
   } catch (error) {
     plane.log.error('an operator’s command could not be carried out', { operation: wish.name }, error)
-    await writeRotation(dataDir, { id, wish, problem: error instanceof Error ? error.message : 'unknown' })
+    await writeRequest(dataDir, { id, wish, problem: error instanceof Error ? error.message : 'unknown' })
   }
 }
 

@@ -1,14 +1,38 @@
-// `svc3 server forget`: a server that will not come back is not waited for any more. Written into the store, where every
+// svc3 server forget: a server that will not come back is not waited for any more. Written into the store, where every
 // other one sees it.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { defineCommand } from '../cli/command.ts'
+import { addressOf, isShared } from '../control-plane/store-place.ts'
 import { graceFactor, hostOf } from '../server/cluster/servers.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/records/server-records.ts'
 import { type Entry, ignoreLost, type Store } from '../store/store.ts'
+import { explaining, OperatorError, withStore } from './data.ts'
+import { placeOf, placeOptions } from './options.ts'
 
-/** It is not one that can be forgotten. */
-export class NotForgottenError extends Error {
-  override readonly name = 'NotForgottenError'
-}
+export const command = defineCommand({
+  description:
+    'Gives up a server that will not come back. What it alone had of images is not waited for any more: deployments that\nneed it fail, and say so. One that is alive is refused; one that comes back all the same is known again.',
+  ownSignals: true,
+  arguments: {
+    server: { value: 'SERVER', description: 'the server, as the others name it: HOST:PORT', required: true },
+  },
+  options: placeOptions,
+  examples: [{ line: 'svc3 server forget 10.0.0.12:8443', does: 'Its host is scrapped' }],
+  run: ({ host }, { args, options }) =>
+    explaining('nothing is changed', async () => {
+      const { dataDir, storeAddress } = placeOf(host, options)
+      const address = await addressOf(dataDir, storeAddress)
+      if (!isShared(address))
+        throw new OperatorError(
+          `the records of ${dataDir} are its own, and no other server is known there: name the store with --store ADDRESS`,
+        )
+      await withStore(address, (store) => forgetServer(store, args.server))
+      host.stdout.write(
+        `The server ${args.server} is forgotten. What only it had of images counts as lost: delete those images and upload them again.\n`,
+      )
+      return 0
+    }),
+})
 
 const lookMs = 250
 
@@ -19,7 +43,7 @@ export async function forgetServer(store: Pick<Store, 'get' | 'list' | 'delete'>
   const named = known.filter(({ value }) => [hostOf(value), value.internalUrl].includes(name))
   if (named.length === 0) {
     const hosts = [...new Set(known.map(({ value }) => hostOf(value)))]
-    throw new NotForgottenError(
+    throw new OperatorError(
       `there is no server "${name}" to be waited for; ${hosts.length === 0 ? 'none is known' : `known are ${hosts.join(', ')}`}`,
     )
   }
@@ -27,7 +51,7 @@ export async function forgetServer(store: Pick<Store, 'get' | 'list' | 'delete'>
   const renewed = await Promise.all(named.map(({ value: { id } }) => isRenewed(store, `/servers/${id}`)))
   const gone = named.filter((_, index) => !renewed[index])
   if (gone.length === 0)
-    throw new NotForgottenError(
+    throw new OperatorError(
       `the server ${name} is alive, and what it has is not lost: stop it for good before it is forgotten`,
     )
   for (const { key, rev } of gone) await store.delete(key, rev).catch(ignoreLost)

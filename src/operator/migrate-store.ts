@@ -1,6 +1,8 @@
-// Moves the records of a data folder from SQLite to etcd. Cut off anywhere: the old store serves on until the new one is
-// whole, then is marked and serves no more; the same command goes on where it was.
+// svc3 server migrate-store: the records of a data folder from SQLite to etcd. Cut off anywhere: the old store serves on
+// until the new one is whole, then is marked and serves no more; the same command goes on where it was.
 import fs from 'node:fs/promises'
+import { defineCommand } from '../cli/command.ts'
+import { UsageError } from '../cli/line/usage.ts'
 import { databaseIn, writePlace } from '../control-plane/store-place.ts'
 import { timestamp } from '../platform/clock.ts'
 import { failpoint } from '../platform/failpoint.ts'
@@ -10,14 +12,52 @@ import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import { type Store, StoreError } from '../store/store.ts'
 import { isPortable, markMoved, stateOf } from '../store/store-state.ts'
-import { clusterKey } from './backup.ts'
+import { clusterKey } from './backup-file.ts'
+import { becomeOwner, explaining, keyPlace } from './data.ts'
+import { checkedStore, fileOf } from './options.ts'
 
-export interface Migrated {
+export const command = defineCommand({
+  description:
+    'Moves the records of a data folder from SQLite to etcd. Stop the server first. The folder stays in use for everything\nelse; its old records are marked, and no server starts on them. Cut off, the same command goes on.',
+  ownSignals: true,
+  arguments: {
+    from: { value: 'FROM', description: 'data folder whose records are in SQLite, also as sqlite:DIR', required: true },
+    to: { value: 'TO', description: 'empty place in etcd, etcd://HOST:PORT,…/PREFIX', required: true },
+  },
+  options: {},
+  examples: [
+    {
+      line: 'svc3 server migrate-store /var/lib/svc3 etcd://a:2379,b:2379,c:2379/svc3',
+      does: 'From one server to as many as are needed',
+    },
+  ],
+  run({ host }, { args }) {
+    if (args.from.startsWith('etcd:'))
+      throw new UsageError(
+        'records can be moved from SQLite only',
+        'to go from etcd to another place, use svc3 server backup and restore',
+      )
+    const to = checkedStore(args.to)
+    const dataDir = fileOf(host, args.from.replace(/^sqlite:/, ''))
+    return explaining('the records in SQLite are as they were', async () => {
+      becomeOwner(dataDir)
+      const { records, revision } = await migrateStore(dataDir, to)
+      host.stdout.write(
+        `Moved ${records} records as of revision ${revision} to ${to}.\n` +
+          `No server starts on the old ones any more: ${movedIn(dataDir)}. Remove it when all is well.\n` +
+          `Start every server with --store '${to}' and the same master key (${keyPlace(dataDir)}); this one with --data ${dataDir}.\n`,
+      )
+      return 0
+    })
+  },
+})
+
+interface Migrated {
   readonly records: number
   readonly revision: string
 }
 
-export async function migrateStore(dataDir: string, to: string): Promise<Migrated> {
+async function migrateStore(dataDir: string, to: string): Promise<Migrated> {
   if (!(await fs.stat(databaseIn(dataDir)).catch(() => undefined))) throw nothingThere(dataDir)
   const from = await openStore(`sqlite:${dataDir}`)
   let migrated: Migrated
@@ -34,7 +74,7 @@ export async function migrateStore(dataDir: string, to: string): Promise<Migrate
   return migrated
 }
 
-export const movedIn = (dataDir: string): string => `${databaseIn(dataDir)}.moved`
+const movedIn = (dataDir: string): string => `${databaseIn(dataDir)}.moved`
 
 async function move(from: Store, dataDir: string, to: string): Promise<Migrated> {
   const { entries, rev } = await from.list('')

@@ -1,10 +1,11 @@
-// Restores a backup into an empty store: content first, then the records that name it. Cut off anywhere, no server starts
-// on what is there, and the same command goes on.
+// svc3 server restore: a backup into an empty store, content first, then the records that name it. Cut off anywhere, no
+// server starts on what is there, and the same command goes on.
 import { randomUUID } from 'node:crypto'
 import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
-import { inFolder, openKnownPlace } from '../control-plane/image-place.ts'
+import { defineCommand } from '../cli/command.ts'
+import { contentFolder, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
 import { checkPlace, isShared, writePlace } from '../control-plane/store-place.ts'
 import { readManifest } from '../images/stored-manifests.ts'
 import { timestamp } from '../platform/clock.ts'
@@ -15,19 +16,69 @@ import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import type { Json, Rev } from '../store/store.ts'
 import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
-import { clusterKey, manifestsNamedBy } from './backup.ts'
 import {
-  BackupError,
   type BackupRecord,
   type Checked,
   checkBackup,
+  clusterKey,
   folderFiles,
+  manifestsNamedBy,
   names,
   recordsOf,
   textOf,
-} from './backup-format.ts'
+} from './backup-file.ts'
+import { explaining, keyPlace, OperatorError } from './data.ts'
+import { fileOf, imagesTarget, imagesTargetOf, placeOf, placeOptions } from './options.ts'
 
-export interface RestoreOptions {
+export const command = defineCommand({
+  description:
+    'Restores a backup into an empty data folder, or an empty prefix of etcd. The whole file is checked before anything is\nwritten. Cut off, the same command goes on; until it has ended, no server starts there.',
+  ownSignals: true,
+  arguments: { file: { value: 'FILE', description: 'backup to restore', required: true } },
+  options: { ...placeOptions, images: imagesTarget },
+  examples: [
+    { line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new', does: 'Into a new folder' },
+    {
+      line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new --store etcd://127.0.0.1:2379/svc3-new',
+      does: 'Into etcd, also from a backup of SQLite',
+    },
+    {
+      line: 'svc3 server restore svc3.tar --data /var/lib/svc3-new --images oci://registry.example.com/svc3/images',
+      does: 'With the images into a registry, wherever they were',
+    },
+  ],
+  run: ({ host }, { args, options }) =>
+    explaining('nothing is restored; what was begun, the same command goes on with', async () => {
+      const { dataDir, storeAddress = `sqlite:${dataDir}` } = placeOf(host, options)
+      const { head, contents, kept, missingKeys, imagePlace } = await restoreBackup({
+        file: fileOf(host, args.file),
+        dataDir,
+        storeAddress,
+        images: imagesTargetOf(host, options.images),
+        environment: { ...process.env },
+      })
+      const say = (line: string): void => host.stdout.write(`${line}\n`)
+      const images = head.hasImages ? ` and ${contents} pieces of images and ISOs` : ''
+      say(`Restored ${head.records} records${images} as of revision ${head.revision}, ${head.createdAt}.`)
+      if (!head.hasImages)
+        say(
+          imagePlace === inFolder
+            ? `The content of images was not in the backup: put it into ${contentFolder(dataDir)} from where you keep it.`
+            : `The content of images was not in the backup: it is expected in ${imagePlace}.`,
+        )
+      for (const name of kept) say(`${name} in ${dataDir} was there already and was left as it is.`)
+      if (missingKeys.length > 0)
+        say(
+          `Needed before a server can start: the master key ${missingKeys.join(', ')} in ${keyPlace(dataDir)}, mode 0600.`,
+        )
+      const store = isShared(storeAddress) ? ` --store '${storeAddress}'` : ''
+      const from = imagePlace === inFolder ? '' : ` --images ${imagePlace}`
+      say(`Start it with: svc3 server --data ${dataDir}${store}${from}`)
+      return 0
+    }),
+})
+
+interface RestoreOptions {
   readonly file: string
   readonly dataDir: string
   readonly storeAddress: string
@@ -36,21 +87,20 @@ export interface RestoreOptions {
   readonly environment: NodeJS.ProcessEnv
 }
 
-export interface RestoreReport {
+interface RestoreReport {
   readonly head: Checked['head']
   readonly contents: number
   /** Files of the data folder that were there already, and stayed. */
   readonly kept: readonly string[]
   /** Master keys that are needed and not there. */
   readonly missingKeys: readonly string[]
-  readonly keyPlace: string
   readonly imagePlace: string
 }
 
 export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { file, dataDir, storeAddress, environment } = options
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') throw new BackupError(`there is no file ${file}`)
+    if (error.code === 'ENOENT') throw new OperatorError(`there is no file ${file}`)
     throw error
   })
   try {
@@ -71,7 +121,7 @@ export async function restoreBackup(options: RestoreOptions): Promise<RestoreRep
       const kept = await putFiles(handle, dataDir)
       if (isShared(storeAddress)) await writePlace(dataDir, storeAddress)
       await finishFilling(store)
-      return { head, contents, kept, imagePlace, ...(await missingKeys(dataDir, environment, head.keyIds)) }
+      return { head, contents, kept, imagePlace, missingKeys: await missingKeys(dataDir, environment, head.keyIds) }
     } finally {
       await store.close()
     }
@@ -156,9 +206,7 @@ async function missingKeys(
   dataDir: string,
   environment: NodeJS.ProcessEnv,
   needed: readonly string[],
-): Promise<Pick<RestoreReport, 'missingKeys' | 'keyPlace'>> {
-  const found = takeKeySource(dataDir, { ...environment })
-  const keyPlace = found.source.kind === 'file' ? found.source.file : found.source.name
-  const ring = await loadKeyring(found, false).catch(() => undefined)
-  return { missingKeys: needed.filter((id) => !ring?.keys.has(id)), keyPlace }
+): Promise<readonly string[]> {
+  const ring = await loadKeyring(takeKeySource(dataDir, { ...environment }), false).catch(() => undefined)
+  return needed.filter((id) => !ring?.keys.has(id))
 }

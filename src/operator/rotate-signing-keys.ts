@@ -1,58 +1,62 @@
-// `svc3 server rotate-keys`: a new key signs tokens. Written into the store, where every server sees it; with a server on
-// SQLite, that server does it.
-import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
-import { SealError } from '../auth/seal.ts'
+// svc3 server rotate-signing-keys: a new key signs tokens. Written into the store, where every server sees it; with a
+// server on SQLite, that server does it.
+import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys, type Rotated } from '../auth/signing-keys.ts'
-import type { RotateKeysOptions } from '../cli/programs.ts'
+import { defineCommand } from '../cli/command.ts'
 import { addressOf, assertThere } from '../control-plane/store-place.ts'
 import { systemClock } from '../platform/clock.ts'
-import { openStore } from '../store/open.ts'
 import { openCollections } from '../store/records/collections.ts'
-import { isFault, StoreError } from '../store/store.ts'
-import { assertUsable } from '../store/store-state.ts'
-import { becomeOwner } from './become-owner.ts'
-import { askServer, NotDoneError } from './operator-request.ts'
+import { becomeOwner, explaining, withStore } from './data.ts'
+import { askServer } from './operator-request.ts'
+import { placeOf, placeOptions } from './options.ts'
 
-const patienceMs = 60_000
+const timeoutMs = 60_000
 
-export async function runRotateKeys({ dataDir, storeAddress, isRevoking }: RotateKeysOptions): Promise<number> {
-  becomeOwner(dataDir)
-  try {
-    const address = await addressOf(dataDir, storeAddress)
-    assertThere(dataDir, address)
-    report(await rotate(dataDir, address, isRevoking))
+export const command = defineCommand({
+  description:
+    'Makes a new key that signs tokens. Every server knows it at once and signs with it after a minute; tokens of older\nkeys stay good. A server does this by itself every 90 days.',
+  ownSignals: true,
+  arguments: {},
+  options: {
+    revoke: { type: 'boolean', description: 'End the older keys now, and with them every token that there is' },
+    ...placeOptions,
+  },
+  examples: [
+    { line: 'svc3 server rotate-signing-keys', does: 'A new key; nobody notices' },
+    {
+      line: 'svc3 server rotate-signing-keys --revoke',
+      does: 'Everybody has to log in again, and service accounts need new tokens',
+    },
+  ],
+  async run({ host }, { options }) {
+    const { dataDir, storeAddress } = placeOf(host, options)
+    becomeOwner(dataDir)
+    const rotated = await explaining('the keys in use stay; try again', async () => {
+      const address = await addressOf(dataDir, storeAddress)
+      assertThere(dataDir, address)
+      return rotate(dataDir, address, options.revoke)
+    })
+    host.stdout.write(reportOf(rotated))
     return 0
-  } catch (error) {
-    const isKnown = [KeyringError, SealError, StoreError, NotDoneError].some((kind) => error instanceof kind)
-    if (!isKnown) throw error
-    process.stderr.write(`svc3: ${(error as Error).message}\nsvc3: the keys in use stay; try again\n`)
-    return 1
-  }
-}
+  },
+})
 
-async function rotate(dataDir: string, address: string, isRevoking: boolean): Promise<Rotated> {
-  const store = await openStore(address).catch((error: unknown) => {
-    if (isFault(error, 'Locked')) return undefined
-    throw error
-  })
-  if (!store) return askServer(dataDir, { name: 'signing-keys', isRevoking }, patienceMs)
-  try {
-    await assertUsable(store)
-    const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
-    await using collections = await openCollections(store)
-    using keys = await loadSigningKeys(collections.signingKeys, secrets, systemClock)
-    return await keys.rotate({ isRevoking })
-  } finally {
-    await store.close()
-  }
-}
-
-function report({ kid, signsFrom, older, revoked }: Rotated): void {
-  const others = older === 1 ? 'One older key stays' : `${older} older keys stay`
-  process.stdout.write(
-    revoked > 0
-      ? `Key ${kid} signs tokens from now on. Every earlier token is refused: log in again, and give service accounts new tokens.\n`
-      : `Key ${kid} signs tokens from ${signsFrom} on. ${others} until the last of their tokens has ended.\n`,
+const rotate = (dataDir: string, address: string, isRevoking: boolean): Promise<Rotated> =>
+  withStore(
+    address,
+    async (store) => {
+      const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
+      await using collections = await openCollections(store)
+      using keys = await loadSigningKeys(collections.signingKeys, secrets, systemClock)
+      return await keys.rotate({ isRevoking })
+    },
+    () => askServer(dataDir, { name: 'signing-keys', isRevoking }, timeoutMs),
   )
+
+function reportOf({ kid, signsFrom, older, revoked }: Rotated): string {
+  const others = older === 1 ? 'One older key stays' : `${older} older keys stay`
+  return revoked > 0
+    ? `Key ${kid} signs tokens from now on. Every earlier token is refused: log in again, and give service accounts new tokens.\n`
+    : `Key ${kid} signs tokens from ${signsFrom} on. ${others} until the last of their tokens has ended.\n`
 }

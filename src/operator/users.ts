@@ -1,4 +1,4 @@
-// `svc3 server users`: edits the users of the built-in identity provider in the data folder of this machine.
+// svc3 server users: edits the users of the built-in identity provider in the data folder of this machine.
 import fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'
@@ -6,55 +6,142 @@ import { LocalUsers, LocalUsersError, type UserDirectory } from '../auth/provide
 import { StoredUsers } from '../auth/provider/stored-users.ts'
 import { SealError } from '../auth/seal.ts'
 import { Secrets } from '../auth/secrets.ts'
-import type { UsersOptions } from '../cli/programs.ts'
+import { type Argument, defineCommand, type Options } from '../cli/command.ts'
+import { readPassword } from '../cli/connect/password.ts'
+import type { Context } from '../cli/context.ts'
+import { Failure, UsageError } from '../cli/line/usage.ts'
 import { administrator, readConnection } from '../control-plane/connection.ts'
 import { addressOf, databaseIn, isShared } from '../control-plane/store-place.ts'
 import { isAlive } from '../platform/lock-file.ts'
-import { openStore } from '../store/open.ts'
 import { openCollections } from '../store/records/collections.ts'
 import { StoreError } from '../store/store.ts'
-import { assertUsable } from '../store/store-state.ts'
-import { becomeOwner } from './become-owner.ts'
+import { becomeOwner, withStore } from './data.ts'
+import { type DataPlace, placeOf, placeOptions } from './options.ts'
 
-export async function runUsers(options: UsersOptions): Promise<number> {
-  const { dataDir, storeAddress } = options
+const email = { value: 'EMAIL', description: 'e-mail address of the user', required: true } as const satisfies Argument
+
+const passwordOption = {
+  'password-stdin': { type: 'boolean', description: 'Read the password from standard input' },
+} as const satisfies Options
+
+export const add = defineCommand({
+  description:
+    'Adds a user to the built-in identity provider, on the server’s own machine. A running server knows them at once.',
+  arguments: { email },
+  options: {
+    admin: { type: 'boolean', description: 'Make them an administrator of the cluster' },
+    ...passwordOption,
+    ...placeOptions,
+  },
+  examples: [
+    { line: 'svc3 server users add ada@example.com', does: 'A user; asks for the password' },
+    {
+      line: 'svc3 server users add grace@example.com --admin --password-stdin < password.txt',
+      does: 'An administrator, with the password from a file',
+    },
+  ],
+  async run(context, { args, options }) {
+    const password = await newPassword(context, options['password-stdin'])
+    return edit(context, placeOf(context.host, options), async (users) => {
+      const { email, admin } = await users.add(args.email, { admin: options.admin, password })
+      return `User ${email} added${admin ? ' as an administrator' : ''}.\n`
+    })
+  },
+})
+
+export const list = defineCommand({
+  description: 'Lists the users of the built-in identity provider, one a line: e-mail, role, since when.',
+  arguments: {},
+  options: { ...placeOptions },
+  examples: [{ line: 'svc3 server users list', does: 'Who can log in' }],
+  run: (context, { options }) =>
+    edit(context, placeOf(context.host, options), async (users) =>
+      users
+        .list()
+        .map(({ email, admin, createdAt }) => `${email}\t${admin ? 'administrator' : 'user'}\t${createdAt}\n`)
+        .join(''),
+    ),
+})
+
+export const remove = defineCommand({
+  description: 'Removes a user from the built-in identity provider. Their tokens are refused within seconds.',
+  arguments: { email },
+  options: { ...placeOptions },
+  examples: [{ line: 'svc3 server users remove ada@example.com', does: 'Remove a user and all of their tokens' }],
+  run: (context, { args, options }) =>
+    edit(context, placeOf(context.host, options), async (users) => {
+      const { email } = await users.remove(args.email)
+      return `User ${email} removed; their tokens are refused from now on.\n`
+    }),
+})
+
+export const reset = defineCommand({
+  description: 'Gives a user of the built-in identity provider a new password, and ends their logins.',
+  arguments: { email },
+  options: { ...passwordOption, ...placeOptions },
+  examples: [{ line: 'svc3 server users reset ada@example.com', does: 'A new password; asks for it' }],
+  async run(context, { args, options }) {
+    const password = await newPassword(context, options['password-stdin'])
+    const place = placeOf(context.host, options)
+    return edit(context, place, async (users) => {
+      const before = (await readConnection(place.dataDir))?.adminToken
+      const { email } = await users.reset(args.email, password)
+      if (before !== undefined && email.toLowerCase() === administrator) await tokenRenewed(place.dataDir, before)
+      return `User ${email} has a new password.\n`
+    })
+  },
+})
+
+/** Asked for twice on a terminal, because nobody sees what is typed. */
+async function newPassword(context: Context, fromStdin: boolean): Promise<string> {
+  const { isTerminal } = context.host.stdin
+  if (!isTerminal && !fromStdin)
+    throw new UsageError('the password is missing', 'use --password-stdin to read it from a pipe or a file')
+  const password = await readPassword(context, 'New password: ')
+  if (isTerminal && (await readPassword(context, 'The same again: ')) !== password)
+    throw new UsageError('the two passwords differ', 'nothing was changed; try again')
+  return password
+}
+
+/** Does the work on the users of the service, and prints what it says. */
+async function edit(
+  { host }: Context,
+  { dataDir, storeAddress }: DataPlace,
+  work: (users: UserDirectory) => Promise<string>,
+): Promise<number> {
   becomeOwner(dataDir)
   try {
     const address = await addressOf(dataDir, storeAddress)
-    if (isShared(address)) {
-      process.stdout.write(await withStored(dataDir, address, (users) => edit(users, options)))
-      return 0
-    }
-    if (!fs.existsSync(databaseIn(dataDir)))
-      return fail(
+    if (!isShared(address) && !fs.existsSync(databaseIn(dataDir)))
+      throw new Failure(
         `${dataDir} is not the data folder of a service`,
         'name it with --data DIR, or start the service once',
       )
-    const before = (await readConnection(dataDir))?.adminToken
-    const said = await edit(new LocalUsers(dataDir), options)
-    if (options.action === 'reset' && before !== undefined) await renewed(options, before)
-    process.stdout.write(said)
+    host.stdout.write(
+      await (isShared(address) ? withStoredUsers(dataDir, address, work) : work(new LocalUsers(dataDir))),
+    )
     return 0
   } catch (error) {
-    if (error instanceof LocalUsersError) return fail(error.message, error.hint)
+    if (error instanceof LocalUsersError) throw new Failure(error.message, error.hint)
     if (error instanceof StoreError || error instanceof KeyringError || error instanceof SealError)
-      return fail(error.message, 'nothing was changed; the store of the service and its master key are needed for this')
+      throw new Failure(
+        error.message,
+        'nothing was changed; the store of the service and its master key are needed for this',
+      )
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EACCES' || code === 'EROFS' || code === 'ENOSPC')
-      return fail(`cannot write the users in ${dataDir} (${code})`, 'run this as the user that runs the service')
+      throw new Failure(`cannot write the users in ${dataDir} (${code})`, 'run this as the user that runs the service')
     throw error
   }
 }
 
 /** Where servers share a store: they all see the change at once. */
-async function withStored(
+const withStoredUsers = (
   dataDir: string,
   address: string,
   work: (users: UserDirectory) => Promise<string>,
-): Promise<string> {
-  const store = await openStore(address)
-  try {
-    await assertUsable(store)
+): Promise<string> =>
+  withStore(address, async (store) => {
     await using collections = await openCollections(store)
     // Only a server makes a key: without any sealed record there is nothing that tells a wrong one from the right one.
     if (collections.signingKeys.list().length === 0)
@@ -62,41 +149,14 @@ async function withStored(
     const secrets = new Secrets(await loadKeyring(takeKeySource(dataDir, { ...process.env }), false))
     for (const { key, value } of collections.signingKeys.list()) secrets.open(key, value)
     return await work(new StoredUsers(collections.users, secrets))
-  } finally {
-    await store.close()
-  }
-}
+  })
 
-const patienceMs = 20_000
+const renewalTimeoutMs = 20_000
 
 /** Until the next command on this machine has a token again that counts: `svc3 dev` notices the change by itself. */
-async function renewed({ dataDir, email }: { dataDir: string; email: string }, before: string): Promise<void> {
-  if (email.toLowerCase() !== administrator) return
-  for (const end = performance.now() + patienceMs; performance.now() < end; await sleep(50)) {
+async function tokenRenewed(dataDir: string, before: string): Promise<void> {
+  for (const end = performance.now() + renewalTimeoutMs; performance.now() < end; await sleep(50)) {
     const now = await readConnection(dataDir)
     if (now?.adminToken !== before || !isAlive(now.pid)) return
   }
-}
-
-async function edit(users: UserDirectory, options: UsersOptions): Promise<string> {
-  switch (options.action) {
-    case 'add': {
-      const { email, admin } = await users.add(options.email, options)
-      return `User ${email} added${admin ? ' as an administrator' : ''}.\n`
-    }
-    case 'remove':
-      return `User ${(await users.remove(options.email)).email} removed; their tokens are refused from now on.\n`
-    case 'reset':
-      return `User ${(await users.reset(options.email, options.password)).email} has a new password.\n`
-    case 'list':
-      return users
-        .list()
-        .map(({ email, admin, createdAt }) => `${email}\t${admin ? 'administrator' : 'user'}\t${createdAt}\n`)
-        .join('')
-  }
-}
-
-function fail(what: string, next: string): number {
-  process.stderr.write(`svc3: ${what}\nsvc3: ${next}\n`)
-  return 1
 }

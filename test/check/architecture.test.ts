@@ -48,7 +48,10 @@ const rules: Readonly<Record<string, Rule>> = {
   },
   host: { ours: ['platform'], packages: {} },
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
-  cli: { ours: ['api', 'rules', 'client', 'legacy', 'platform'], packages: { 'openid-client': 'connect/oidc.ts' } },
+  cli: {
+    ours: ['api', 'rules', 'client', 'legacy', 'platform', 'operator'],
+    packages: { 'openid-client': 'connect/oidc.ts' },
+  },
   'control-plane': {
     ours: [
       'api', 'rules', 'platform', 'store', 'auth', 'server', 'controllers', 'cli', 'images', 'oci', 'operator', 'bin', 'client', 'agent', 'drivers',
@@ -57,16 +60,11 @@ const rules: Readonly<Record<string, Rule>> = {
   },
   operator: {
     ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'server', 'cli', 'images', 'oci', 'control-plane', 'bin', 'client',
+      'api', 'rules', 'platform', 'store', 'auth', 'server', 'cli', 'images', 'oci', 'control-plane', 'client', 'agent', 'drivers', 'host',
     ], // biome-ignore format: a list to read
     packages: {},
   },
-  bin: {
-    ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'client', 'server', 'controllers', 'cli', 'agent', 'drivers', 'images', 'oci', 'host', 'control-plane', 'operator',
-    ], // biome-ignore format: a list to read
-    packages: {},
-  },
+  bin: { ours: ['cli', 'control-plane'], packages: {} },
 }
 
 /** The console is a client of its own: what it may have of ours, and the packages that only it has. */

@@ -76,7 +76,7 @@ describe('a server on SQLite', () => {
     assert.ok(!(await fs.readFile(backup())).includes('planted-secret'))
     succeeded(await server(['backup', inWork('records.tar'), '--data', data, '--without-images']))
     // The other thing that only the running server can do.
-    assert.match(succeeded(await server(['rotate-keys', '--data', data])), /signs tokens from 20.* on/)
+    assert.match(succeeded(await server(['rotate-signing-keys', '--data', data])), /signs tokens from 20.* on/)
     const missing = await server(['restore', inWork('none.tar'), '--data', inWork('never')])
     assert.match(missing.stderr, /there is no file .*none\.tar/)
     assert.ok((await fs.stat(inWork('records.tar'))).size < 1_000_000)
@@ -236,13 +236,18 @@ describe('servers on etcd', () => {
     const before = await adminToken(plane)
     const place = ['--store', shared.storeAddress, '--data', await shared.folder()]
     const env = { SVC3_MASTER_KEY: shared.masterKey }
-    const wrong = await server(['rotate-keys', ...place], { SVC3_MASTER_KEY: randomBytes(32).toString('base64') })
+    const wrong = await server(['rotate-signing-keys', ...place], {
+      SVC3_MASTER_KEY: randomBytes(32).toString('base64'),
+    })
     assert.match(wrong.stderr, /not in the key ring/)
     assert.match(
-      succeeded(await server(['rotate-keys', ...place], env)),
+      succeeded(await server(['rotate-signing-keys', ...place], env)),
       /signs tokens from 20.* on\. One older key stays/,
     )
-    assert.match(succeeded(await server(['rotate-keys', '--revoke', ...place], env)), /Every earlier token is refused/)
+    assert.match(
+      succeeded(await server(['rotate-signing-keys', '--revoke', ...place], env)),
+      /Every earlier token is refused/,
+    )
     await eventually(async () => assert.equal((await ask(plane, 'GET', '/namespaces', { token: before })).status, 401))
     const add = ['server', 'users', 'add', 'eve@example.com', '--password-stdin', ...place]
     succeeded(await svc3(add, { env, input: 'a long pass phrase\n' }))

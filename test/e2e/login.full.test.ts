@@ -294,7 +294,7 @@ describe('a login', () => {
     assert.equal((await process.ended).code, 0)
     await first.kill('SIGKILL')
     await using second = await startDev(folder, { listen: new URL(first.apiUrl).host })
-    await svc3(['server', 'rotate-key', '--data', folder])
+    await svc3(['server', 'rotate-master-key', '--data', folder])
     await expireStoredToken(home)
     const { code, stderr } = await svc3(['user', 'get-token'], { env: place })
     assert.equal(code, 0, stderr + second.output())

@@ -64,8 +64,8 @@ describe('a planted password', () => {
   })
 })
 
-describe('svc3 server rotate-key', () => {
-  const rotate = () => svc3(['server', 'rotate-key', '--data', data])
+describe('svc3 server rotate-master-key', () => {
+  const rotate = () => svc3(['server', 'rotate-master-key', '--data', data])
 
   it('seals everything anew under a running server, which goes on, and drops the old key', async () => {
     await using server = await startDev(data)
@@ -149,7 +149,9 @@ describe('svc3 server rotate-key', () => {
 
   it('refuses where there is no data, or the keys are not its own to change', async () => {
     assert.match((await rotate()).stderr, /no master key in/)
-    const { stderr, code } = await svc3(['server', 'rotate-key', '--data', data], { env: { SVC3_MASTER_KEY: 'x' } })
+    const { stderr, code } = await svc3(['server', 'rotate-master-key', '--data', data], {
+      env: { SVC3_MASTER_KEY: 'x' },
+    })
     assert.equal(code, 1)
     assert.match(stderr, /put a new key before the old one/)
   })
@@ -172,7 +174,7 @@ describe('data that was tampered with', () => {
     const list = await again.call('GET', credentialsPath)
     assert.equal(list.status, 500)
     assert.match(String(list.body.message), /r1\.example" do not open/)
-    const rotated = await svc3(['server', 'rotate-key', '--data', data])
+    const rotated = await svc3(['server', 'rotate-master-key', '--data', data])
     assert.equal(rotated.code, 1)
     assert.match(rotated.stderr, /r1\.example does not open[\s\S]*1 sealed records do not open/)
     assert.equal(
@@ -180,7 +182,7 @@ describe('data that was tampered with', () => {
       200,
     )
     assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, 1)
-    assert.equal((await svc3(['server', 'rotate-key', '--data', data])).code, 0)
+    assert.equal((await svc3(['server', 'rotate-master-key', '--data', data])).code, 0)
     assert.equal((await keyFile()).trim().split('\n').length, 1)
   })
 })

@@ -110,7 +110,7 @@ describe('svc3 server', () => {
       assert.ok(!uploaded.text.includes(secret))
       const after = await request(`${server.apiUrl}/healthz`, { ca: authority.cert })
       assert.equal(after.fingerprint, fingerprint256)
-      const rotated = await svc3(['server', 'rotate-key', '--data', data])
+      const rotated = await svc3(['server', 'rotate-master-key', '--data', data])
       assert.equal(rotated.code, 0, rotated.stderr)
       await isSealed()
       assert.ok(!server.output().includes(secret))

@@ -139,11 +139,14 @@ describe('keys and users of all servers', () => {
     assert.equal(sa.status, 201, await sa.text())
     const kidOf = (text: string): string =>
       JSON.parse(Buffer.from(text.split('.')[0] ?? '', 'base64url').toString()).kid
-    const rotated = (await first.fulfil({ name: 'signing-keys', isRevoking: false })) as { kid: string; older: number }
+    const rotated = (await first.handleRequest({ name: 'signing-keys', isRevoking: false })) as {
+      kid: string
+      older: number
+    }
     assert.equal(rotated.older, 1)
     // Not yet: every server is to know it first.
     assert.notEqual(kidOf(await adminToken(first)), rotated.kid)
-    const revoked = (await second.fulfil({ name: 'signing-keys', isRevoking: true })) as {
+    const revoked = (await second.handleRequest({ name: 'signing-keys', isRevoking: true })) as {
       kid: string
       revoked: number
     }

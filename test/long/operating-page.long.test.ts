@@ -100,7 +100,7 @@ it('three servers come up as the page says, and its commands work on them', { ti
   assert.match(await first.run(`${add.trim()} --password-stdin`, 'a long pass phrase\n'), /you@example.com added/)
   const key = 'SVC3_MASTER_KEY=$(cat /etc/svc3/master.key)'
   assert.match(await first.run(`${key} svc3 server users list --data /var/lib/svc3`), /you@example.com/)
-  assert.match(await first.run(`${key} svc3 server rotate-keys --revoke --data /var/lib/svc3`), /from now on/)
+  assert.match(await first.run(`${key} svc3 server rotate-signing-keys --revoke --data /var/lib/svc3`), /from now on/)
   assert.match(await first.run('svc3 server backup /root/all.tar --data /var/lib/svc3'), /records as of revision/)
   for (const host of hosts) {
     await host.run('systemctl restart etcd svc3')
@@ -125,7 +125,7 @@ it('three servers come up as the page says, and its commands work on them', { ti
     )
   await serve()
   await isReady()
-  assert.match(await first.run(`svc3 server rotate-keys --data ${alone}`), /signs tokens from/)
+  assert.match(await first.run(`svc3 server rotate-signing-keys --data ${alone}`), /signs tokens from/)
   assert.match(await first.run(`svc3 server backup ${alone}/own.tar --data ${alone}`), /records as of revision/)
   await isReady()
   await first.run('systemctl stop alone')

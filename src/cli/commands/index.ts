@@ -4,6 +4,8 @@ import type { Command } from '../command.ts'
 export interface Leaf {
   readonly summary: string
   readonly aliases?: readonly string[]
+  /** Former names: they work, and no help shows them. */
+  readonly hiddenAliases?: readonly string[]
   /** For programs: not in help, not suggested. */
   readonly hidden?: true
   load(): Promise<{ readonly command: Command }>
@@ -11,6 +13,7 @@ export interface Leaf {
 export interface Group {
   readonly summary: string
   readonly aliases?: readonly string[]
+  readonly hiddenAliases?: readonly string[]
   readonly hidden?: true
   readonly commands: CommandTable
   /** What the group's own word does when no other follows. */
@@ -24,6 +27,14 @@ const login: Leaf = {
   summary: 'Log in at the identity provider of the service',
   load: () => import('./user/login.ts'),
 }
+
+/** Commands that share a file. */
+const users = (pick: (of: typeof import('../../operator/users.ts')) => Command) => async () => ({
+  command: pick(await import('../../operator/users.ts')),
+})
+const service = (pick: (of: typeof import('../../operator/service.ts')) => Command) => async () => ({
+  command: pick(await import('../../operator/service.ts')),
+})
 
 export const commands: CommandTable = {
   vm: {
@@ -202,53 +213,79 @@ export const commands: CommandTable = {
       'use-context': { summary: 'Work with another context', load: () => import('./config/use-context.ts') },
     },
   },
-  dev: { summary: 'Run the whole service on this machine, for development', load: () => import('./dev.ts') },
+  dev: {
+    summary: 'Run the whole service on this machine, for development',
+    load: () => import('../../operator/dev.ts'),
+  },
   server: {
     summary: 'Run the control plane, and look after it',
-    load: () => import('./server/run.ts'),
+    load: () => import('../../operator/server.ts'),
     commands: {
-      install: { summary: 'Make it a service of this host', load: () => import('./server/install.ts') },
-      status: { summary: 'Show how that service stands', load: () => import('./server/status.ts') },
-      upgrade: { summary: 'Let that service run this version', load: () => import('./server/upgrade.ts') },
-      uninstall: { summary: 'Remove that service, not its data', load: () => import('./server/uninstall.ts') },
-      'rotate-key': {
+      install: {
+        summary: 'Make it a service of this host',
+        load: service(({ installCommand }) => installCommand('server')),
+      },
+      status: {
+        summary: 'Show how that service stands',
+        load: service(({ statusCommand }) => statusCommand('server')),
+      },
+      upgrade: {
+        summary: 'Let that service run this version',
+        load: service(({ upgradeCommand }) => upgradeCommand('server')),
+      },
+      uninstall: {
+        summary: 'Remove that service, not its data',
+        load: service(({ uninstallCommand }) => uninstallCommand('server')),
+      },
+      'rotate-master-key': {
         summary: 'Seal all stored secrets with a new key',
-        load: () => import('./server/rotate-key.ts'),
+        hiddenAliases: ['rotate-key'],
+        load: () => import('../../operator/rotate-master-key.ts'),
       },
-      'rotate-keys': {
+      'rotate-signing-keys': {
         summary: 'Sign tokens with a new key',
-        load: () => import('./server/rotate-keys.ts'),
+        hiddenAliases: ['rotate-keys'],
+        load: () => import('../../operator/rotate-signing-keys.ts'),
       },
-      backup: { summary: 'Write everything into one file', load: () => import('./server/backup.ts') },
-      restore: { summary: 'Restore a backup', load: () => import('./server/restore.ts') },
+      backup: { summary: 'Write everything into one file', load: () => import('../../operator/backup.ts') },
+      restore: { summary: 'Restore a backup', load: () => import('../../operator/restore.ts') },
       'migrate-store': {
         summary: 'Move the records from SQLite to etcd',
-        load: () => import('./server/migrate-store.ts'),
+        load: () => import('../../operator/migrate-store.ts'),
       },
       forget: {
         summary: 'Wait no longer for a server that is gone',
-        load: () => import('./server/forget.ts'),
+        load: () => import('../../operator/forget-server.ts'),
       },
       users: {
         summary: 'Users of the built-in identity provider, on this machine',
         commands: {
-          list: { summary: 'List who can log in', load: () => import('./server/users/list.ts') },
-          add: { summary: 'Add a user', load: () => import('./server/users/add.ts') },
-          remove: { summary: 'Remove a user and their tokens', load: () => import('./server/users/remove.ts') },
-          reset: { summary: 'Give a user a new password', load: () => import('./server/users/reset.ts') },
+          list: { summary: 'List who can log in', load: users(({ list }) => list) },
+          add: { summary: 'Add a user', load: users(({ add }) => add) },
+          remove: { summary: 'Remove a user and their tokens', load: users(({ remove }) => remove) },
+          reset: { summary: 'Give a user a new password', load: users(({ reset }) => reset) },
         },
       },
     },
   },
   agent: {
     summary: 'Run a node: join a cluster and run VMs on this host',
-    load: () => import('./agent.ts'),
+    load: () => import('../../operator/agent.ts'),
     commands: {
-      install: { summary: 'Make the agent a service of this host', load: () => import('./agent/install.ts') },
-      status: { summary: 'Show how that service stands', load: () => import('./agent/status.ts') },
-      upgrade: { summary: 'Let that service run this version', load: () => import('./agent/upgrade.ts') },
-      uninstall: { summary: 'Remove that service, not its data', load: () => import('./agent/uninstall.ts') },
-      doctor: { summary: 'Look whether this host can be a node', load: () => import('./agent/doctor.ts') },
+      install: {
+        summary: 'Make the agent a service of this host',
+        load: service(({ installCommand }) => installCommand('agent')),
+      },
+      status: { summary: 'Show how that service stands', load: service(({ statusCommand }) => statusCommand('agent')) },
+      upgrade: {
+        summary: 'Let that service run this version',
+        load: service(({ upgradeCommand }) => upgradeCommand('agent')),
+      },
+      uninstall: {
+        summary: 'Remove that service, not its data',
+        load: service(({ uninstallCommand }) => uninstallCommand('agent')),
+      },
+      doctor: { summary: 'Look whether this host can be a node', load: () => import('../../operator/doctor.ts') },
     },
   },
   completion: { summary: 'Let a shell complete commands and names', load: () => import('./completion.ts') },

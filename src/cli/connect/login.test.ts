@@ -135,28 +135,3 @@ describe('login and logout', () => {
     assert.equal(config().contexts.a.namespace, 'svc-x')
   })
 })
-
-describe('server users', () => {
-  it('hands what was given to the program', async () => {
-    const users = (...words: string[]) => run(['server', 'users', ...words, '--data', '/d'], { input: 'a password\n' })
-    const dataDir = '/d'
-    const added = await users('add', 'ada@example.com', '--admin', '--password-stdin')
-    const password = 'a password'
-    assert.deepEqual(added.started, [{ action: 'add', dataDir, email: 'ada@example.com', admin: true, password }])
-    const reset = await users('reset', 'ada@example.com', '--password-stdin')
-    assert.deepEqual(reset.started, [{ action: 'reset', dataDir, email: 'ada@example.com', password }])
-    assert.deepEqual((await users('remove', 'a@b.c')).started, [{ action: 'remove', dataDir, email: 'a@b.c' }])
-    assert.deepEqual((await users('list')).started, [{ action: 'list', dataDir }])
-  })
-
-  it('asks twice on a terminal, and takes no password from anywhere else unasked', async () => {
-    const words = ['server', 'users', 'add', 'ada@example.com']
-    const typed = await run(words, { input: 'a password\r', terminal: { stdin: true } })
-    assert.deepEqual(typed.echo, [false, true, false, true])
-    assert.match(typed.stderr, /^New password: \nThe same again: \n$/)
-    assert.equal(typed.started.length, 1)
-    const piped = await run(words, { input: 'a password\n' })
-    assert.equal(piped.exitCode, 2)
-    assert.match(piped.stderr, /the password is missing\n.*--password-stdin/)
-  })
-})

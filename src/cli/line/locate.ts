@@ -29,10 +29,10 @@ const early: Readonly<Record<string, boolean>> = {
 export const isLeaf = (entry: Leaf | Entry | CommandTable): entry is Leaf =>
   'load' in entry && typeof entry.load === 'function'
 
-export function locate(words: readonly string[]): Located {
+export function locate(words: readonly string[], root: CommandTable = commands): Located {
   const path: string[] = []
   const options: string[] = []
-  let table = commands
+  let table = root
   let own: Leaf | undefined
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? ''
@@ -79,7 +79,9 @@ function takesValue(word: string, path: readonly string[]): boolean {
 }
 
 function entryOf(table: CommandTable, word: string, path: readonly string[]): Entry {
-  const known = Object.entries(table).find(([name, entry]) => name === word || entry.aliases?.includes(word))
+  const known = Object.entries(table).find(
+    ([name, { aliases, hiddenAliases }]) => name === word || aliases?.includes(word) || hiddenAliases?.includes(word),
+  )
   if (known) return known[1]
   const names = Object.entries(table).flatMap(([name, entry]) => (entry.hidden ? [] : [name, ...(entry.aliases ?? [])]))
   const what = path.length === 0 ? `unknown command "${word}"` : `unknown command "${word}" of "${path.join(' ')}"`

@@ -27,7 +27,7 @@ const known = [
   'remove',
   'dev',
   'server',
-  'rotate-key',
+  'rotate-master-key',
   'version',
   'help',
 ]
@@ -94,7 +94,7 @@ it('any 3,000 command lines end with a known exit code and at most two plain lin
   const seen = new Set<number>()
   const property = fc.asyncProperty(line, fc.string({ maxLength: 6 }), async (words, input) => {
     service.stored.set('svc-default https://ghcr.io', recordOf({ server: 'https://ghcr.io', username: 'me' }))
-    const { exitCode, stdout, stderr } = await run(words, { env, input, workingDir: folder })
+    const { exitCode, stdout, stderr } = await run(words, { inert: true, env, input, workingDir: folder })
     seen.add(exitCode)
     const errors = stderr
       .split('\n')

@@ -1,45 +1,65 @@
 // What the command line itself refuses: each says what is wrong in one line, and what to do next in another.
 
-/** Words that make no command. Exit code 2. */
-export class UsageError extends Error {
+export const exitCodes = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  notAuthenticated: 3,
+  forbidden: 4,
+  notFound: 5,
+  conflict: 6,
+  timedOut: 7,
+  interrupted: 130,
+} as const
+
+/** A failure that is told as it is. Where there is no hint, the line of usage is shown. */
+export class CommandError extends Error {
+  readonly exitCode: number
+  readonly hint: string | undefined
+
+  constructor(exitCode: number, message: string, hint?: string) {
+    super(message)
+    this.exitCode = exitCode
+    this.hint = hint
+  }
+}
+
+/** By what it has: operator commands have a bundle of their own, and with it classes of their own. */
+export const isCommandError = (error: unknown): error is CommandError =>
+  error instanceof Error && 'exitCode' in error && 'hint' in error
+
+/** Words that make no command. */
+export class UsageError extends CommandError {
   override readonly name = 'UsageError'
-  readonly hint: string | undefined
 
   constructor(message: string, hint?: string) {
-    super(message)
-    this.hint = hint
+    super(exitCodes.usage, message, hint)
   }
 }
 
-/** Ctrl-C, where a command noticed it by itself or has something to say about it. Exit code 130. */
-export class Interrupted extends Error {
+/** Ctrl-C, where a command noticed it by itself or has something to say about it. */
+export class Interrupted extends CommandError {
   override readonly name = 'Interrupted'
-  readonly hint: string | undefined
 
   constructor(message: string, hint?: string) {
-    super(message)
-    this.hint = hint
+    super(exitCodes.interrupted, message, hint)
   }
 }
 
-/** What was waited for goes on, and the waiting has ended. Exit code 7. */
-export class TimedOut extends Error {
+/** What was waited for goes on, and the waiting has ended. */
+export class TimedOut extends CommandError {
   override readonly name = 'TimedOut'
-  readonly hint: string
 
   constructor(message: string, hint: string) {
-    super(message)
-    this.hint = hint
+    super(exitCodes.timedOut, message, hint)
   }
 }
 
-/** A failure of the command line's own, such as a config file that cannot be read. Exit code 1. */
-export class Failure extends Error {
+/** A failure of the command line's own, such as a config file that cannot be read. */
+export class Failure extends CommandError {
   override readonly name = 'Failure'
-  readonly hint: string
 
   constructor(message: string, hint: string) {
-    super(message)
-    this.hint = hint
+    super(exitCodes.failed, message, hint)
   }
 }

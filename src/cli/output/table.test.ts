@@ -5,6 +5,7 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { run } from '../../../test/support/rigs/cli-host.ts'
 import { exampleWords } from '../../../test/support/tools/example-words.ts'
+import type { Command } from '../command.ts'
 import { type CommandTable, commands, type Leaf } from '../commands/index.ts'
 import { tour } from '../line/help.ts'
 import { isLeaf, locate } from '../line/locate.ts'
@@ -17,7 +18,7 @@ function leaves(table: CommandTable, path: readonly string[] = []): { words: str
   ])
 }
 const all = leaves(commands)
-const folder = path.join(import.meta.dirname, '../commands')
+const folders = ['../commands', '../../operator'].map((folder) => path.join(import.meta.dirname, folder))
 
 /** The words after the program's name, as a shell would pass them. */
 function wordsOf(line: string): string[] {
@@ -27,37 +28,49 @@ function wordsOf(line: string): string[] {
 }
 
 describe('the table of commands', () => {
-  it('has every file that defines a command, once', async () => {
-    const files = fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'))
-    const loaded = await Promise.all(all.map(({ leaf }) => leaf.load()))
-    const defined = files.filter((file) =>
-      fs.readFileSync(path.join(folder, file), 'utf8').includes('export const command ='),
+  it('the table of commands has every file that defines a command, and every command once', async () => {
+    const files = folders.flatMap((folder) =>
+      fs.readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((file) => path.join(folder, file)),
     )
-    const modules = await Promise.all(
-      defined.map((file) => import(path.join(folder, file)) as Promise<{ command: unknown }>),
+    const defined = files.filter(
+      (file) => file.endsWith('.ts') && /^export const command =/m.test(fs.readFileSync(file, 'utf8')),
     )
-    assert.equal(new Set(loaded.map(({ command }) => command)).size, new Set(all.map(({ leaf }) => leaf)).size)
-    assert.deepEqual(new Set(modules.map(({ command }) => command)), new Set(loaded.map(({ command }) => command)))
+    const loaded = new Set((await Promise.all(all.map(({ leaf }) => leaf.load()))).map(({ command }) => command))
+    assert.equal(loaded.size, new Set(all.map(({ leaf }) => leaf)).size)
+    for (const file of defined) assert.ok(loaded.has(((await import(file)) as { command: Command }).command), file)
   })
 
-  it('has one meaning for each word', () => {
+  it('the table of commands has one meaning for each word', () => {
     const tables = [
       commands,
       ...Object.values(commands).flatMap((entry) => ('commands' in entry ? [entry.commands] : [])),
     ]
     for (const table of tables) {
-      const words = Object.entries(table).flatMap(([name, entry]) => [name, ...(entry.aliases ?? [])])
+      const words = Object.entries(table).flatMap(([name, { aliases = [], hiddenAliases = [] }]) => [
+        ...[name, ...aliases, ...hiddenAliases],
+      ])
       assert.equal(new Set(words).size, words.length)
     }
   })
 
-  it('leads from the first help to the last step: every line of the tour parses', async () => {
+  it('every line of the tour in the first help parses', async () => {
     assert.ok(tour().length >= 6)
     for (const { line } of tour()) {
       const { found, rest } = locate(wordsOf(line))
       assert.ok(isLeaf(found))
       const { command } = await found.load()
       assert.doesNotThrow(() => parse(command, rest), line)
+    }
+  })
+
+  it('former names of commands work, and no help shows them', async () => {
+    const { stdout } = await run(['server', '--help'])
+    for (const [former, now] of [
+      ['rotate-key', 'rotate-master-key'],
+      ['rotate-keys', 'rotate-signing-keys'],
+    ] as const) {
+      assert.equal(locate(['server', former]).found, locate(['server', now]).found)
+      assert.doesNotMatch(stdout, new RegExp(`\\b${former}\\b`))
     }
   })
 

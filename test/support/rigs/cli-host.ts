@@ -1,10 +1,11 @@
 // A host for tests: what was written is text, what is typed is given, nothing of this machine's environment counts.
-import type { Host } from '../../../src/cli/host.ts'
-import { main } from '../../../src/cli/main.ts'
-import type { DoctorCheck, Programs, ServiceStatus } from '../../../src/cli/programs.ts'
 
-/** What any of the programs was started with. */
-type Started = Parameters<Programs[keyof Programs]>[0]
+import { type CommandTable, commands, type Entry } from '../../../src/cli/commands/index.ts'
+import { type Context, createContext } from '../../../src/cli/context.ts'
+import type { Host } from '../../../src/cli/host.ts'
+import { isLeaf, locate } from '../../../src/cli/line/locate.ts'
+import { type Parsed, parse } from '../../../src/cli/line/parse.ts'
+import { main } from '../../../src/cli/main.ts'
 
 export interface FakeHostOptions {
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -18,29 +19,57 @@ export interface FakeHostOptions {
   /** Told what has been written so far, each time something is. */
   readonly onWrite?: (written: { readonly stdout: string; readonly stderr: string }) => void
   readonly now?: Date
-  /** What the programs answer that answer. */
-  readonly status?: ServiceStatus
-  readonly checks?: readonly DoctorCheck[]
+  /** Commands that change this machine or serve are parsed, and not run. */
+  readonly inert?: true
 }
 
-export interface Outcome {
-  readonly exitCode: number
+interface Written {
   readonly stdout: string
   readonly stderr: string
   /** `false` at the start of a prompt, `true` at its end. */
   readonly echo: readonly boolean[]
-  readonly started: readonly Started[]
+}
+
+export interface Outcome extends Written {
+  readonly exitCode: number
 }
 
 /** Runs a command line in this process. */
 export async function run(words: readonly string[], options: FakeHostOptions = {}): Promise<Outcome> {
-  const written = { stdout: '', stderr: '' }
+  const { host, written } = fakeHost(options)
+  const exitCode = await main(words, host, options.inert ? inert : commands)
+  return { exitCode, ...written }
+}
+
+const asInert = (entry: Entry): Entry => {
+  const { load } = entry
+  return {
+    ...entry,
+    ...(load && { load: async () => ({ command: { ...(await load()).command, run: async () => 0 } }) }),
+    ...('commands' in entry && { commands: inertTable(entry.commands) }),
+  } as Entry
+}
+const inertTable = (table: CommandTable): CommandTable =>
+  Object.fromEntries(Object.entries(table).map(([word, entry]) => [word, asInert(entry)]))
+const { dev, server, agent } = commands
+const inert = { ...commands, ...inertTable({ ...(dev && server && agent && { dev, server, agent }) }) }
+
+/** What a command is given, of those that are not to run here: services and nodes. */
+export async function given(
+  words: readonly string[],
+  options: FakeHostOptions = {},
+): Promise<{ readonly context: Context; readonly options: Parsed['options']; readonly written: Written }> {
+  const { host, written } = fakeHost(options)
+  const { found, rest } = locate(words)
+  if (!isLeaf(found)) throw new Error(`${words.join(' ')} is no command`)
+  const parsed = parse((await found.load()).command, rest)
+  const { signal } = new AbortController()
+  return { context: createContext({ host, parsed, signal, secrets: new Set() }), options: parsed.options, written }
+}
+
+function fakeHost(options: FakeHostOptions): { readonly host: Host; readonly written: Written } {
   const echo: boolean[] = []
-  const started: Started[] = []
-  const start = async (given: Started): Promise<number> => {
-    started.push(given)
-    return 0
-  }
+  const written = { stdout: '', stderr: '', echo }
   const sink = (name: 'stdout' | 'stderr', isTerminal: boolean) => ({
     isTerminal,
     write(text: string | Uint8Array): void {
@@ -66,30 +95,8 @@ export async function run(words: readonly string[], options: FakeHostOptions = {
     },
     stdout: sink('stdout', options.terminal?.stdout ?? false),
     stderr: sink('stderr', options.terminal?.stdout ?? false),
-    programs: {
-      dev: start,
-      server: start,
-      rotateKey: start,
-      rotateKeys: start,
-      backup: start,
-      restore: start,
-      migrateStore: start,
-      forgetServer: start,
-      users: start,
-      agent: start,
-      service: start,
-      serviceStatus: async (place) => {
-        started.push(place)
-        return options.status ?? { name: `svc3-${place.kind}`, state: 'not installed', log: 'nothing' }
-      },
-      doctor: async (asked) => {
-        started.push(asked)
-        return options.checks ?? []
-      },
-    },
     now: () => options.now ?? new Date('2026-11-15T11:00:30Z'),
     interruption: () => options.interruption ?? new AbortController().signal,
   }
-  const exitCode = await main(words, host)
-  return { exitCode, ...written, echo, started }
+  return { host, written }
 }

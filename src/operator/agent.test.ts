@@ -4,16 +4,15 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+import { type FakeHostOptions, given as givenTo, run } from '../../test/support/rigs/cli-host.ts'
 import { encodeJoinString } from '../rules/join-string.ts'
-import type { AgentOptions } from './programs.ts'
+import { type AgentValues, agentOptions } from './agent.ts'
 
 const url = ['--api-url', 'http://127.0.0.1:8080']
 
 async function start(words: readonly string[], options: FakeHostOptions = {}) {
-  const outcome = await run(['agent', ...words], options)
-  assert.equal(outcome.exitCode, 0, outcome.stderr)
-  return { ...outcome, given: outcome.started[0] as AgentOptions }
+  const { context, options: values, written } = await givenTo(['agent', ...words], options)
+  return { given: await agentOptions(context, values as unknown as AgentValues), stderr: written.stderr }
 }
 
 describe('svc3 agent', () => {
@@ -23,7 +22,7 @@ describe('svc3 agent', () => {
   })
   after(() => fs.rm(folder, { recursive: true, force: true }))
 
-  it('has sensible defaults', async () => {
+  it('svc3 agent has sensible defaults', async () => {
     const { given } = await start([])
     assert.deepEqual(given.apiUrls, [])
     assert.equal(given.dataDir, '/var/lib/svc3-agent')
@@ -36,7 +35,7 @@ describe('svc3 agent', () => {
     )
   })
 
-  it('passes on what it is told', async () => {
+  it('svc3 agent passes on the options that it is given', async () => {
     const words =
       '--name n1 --data d --images i --driver simulated --architecture arm64 --ip 10.0.0.7 --cpu 8 --memory 16 --max-vms 2'
     const { given } = await start([...url, '--api-url', 'http://127.0.0.1:8081', ...words.split(' ')])
@@ -48,7 +47,7 @@ describe('svc3 agent', () => {
     )
   })
 
-  it('takes the join token from a file or standard input, and not from the environment', async () => {
+  it('svc3 agent takes the join token from a file or standard input, and not from the environment', async () => {
     const file = path.join(folder, 'token')
     await fs.writeFile(file, 'from-file\n')
     const byFile = await start([...url, '--join-token-file', file])
@@ -59,25 +58,24 @@ describe('svc3 agent', () => {
     assert.equal(byEnvironment.given.joinToken, undefined)
   })
 
-  it('removes VMs that the service does not list only when it is told to', async () => {
+  it('svc3 agent removes VMs that the service does not list only with --remove-unknown', async () => {
     assert.equal((await start(url)).given.removeUnknown, false)
     assert.equal((await start([...url, '--remove-unknown'])).given.removeUnknown, true)
     const { stdout } = await run(['agent', '--help'])
     assert.match(stdout, /--remove-unknown +Remove VMs that the service does not list/)
   })
 
-  it('warns about a token that everybody on the host can see', async () => {
+  it('svc3 agent warns about a join token that everybody on the host can see', async () => {
     const { given, stderr } = await start([...url, '--join', 'token-canary'])
     assert.equal(await given.joinToken?.(), 'token-canary')
     assert.match(stderr, /--join can be seen by others on this machine/)
     assert.ok(!stderr.includes('canary'))
   })
 
-  it('refuses what cannot be', async () => {
+  it('svc3 agent refuses options that exclude each other and malformed addresses', async () => {
     const refused = async (words: readonly string[]): Promise<string> => {
-      const { exitCode, stderr, started } = await run(['agent', ...words])
+      const { exitCode, stderr } = await run(['agent', ...words])
       assert.equal(exitCode, 2, stderr)
-      assert.deepEqual(started, [])
       return stderr
     }
     assert.match(await refused(['--join', 'a', '--join-token-file', 'b']), /exclude each other/)
@@ -86,7 +84,7 @@ describe('svc3 agent', () => {
     assert.match(await refused(['--api-url', 'https://x', '--fingerprint', 'zz']), /fingerprint/)
   })
 
-  it('judges an https server by the fingerprint that it was given', async () => {
+  it('svc3 agent judges an https server by the fingerprint that it was given', async () => {
     const own = `${'AB:'.repeat(31)}AB`
     const { given } = await start(['--api-url', 'https://svc3.example.com', '--fingerprint', own])
     const trust = given.trust(given.apiUrls)
@@ -96,7 +94,7 @@ describe('svc3 agent', () => {
     assert.equal((await start(url)).given.trust(['http://127.0.0.1:8080']), undefined)
   })
 
-  it('believes an https server with the key in its join string, and no other that nobody vouches for', async () => {
+  it('svc3 agent believes an https server with the key in its join string, and no other that nobody vouches for', async () => {
     const pin = `${'AB:'.repeat(31)}AB`
     const { given } = await start(['--join', encodeJoinString({ urls: ['https://a.example.com'], pin, token: 't' })])
     assert.deepEqual([given.joinUrls, given.pin], [['https://a.example.com'], pin])
@@ -107,7 +105,7 @@ describe('svc3 agent', () => {
     assert.match(refusal?.message ?? '', /a\.example\.com/)
   })
 
-  it('warns when tokens would travel in clear', async () => {
+  it('svc3 agent warns when tokens would travel in clear', async () => {
     const { stderr } = await start(['--api-url', 'http://svc3.example.com'])
     assert.match(stderr, /travels in clear/)
   })

@@ -1,4 +1,4 @@
-// `svc3 agent doctor`: which checks are made of this host, for the driver that it is to use.
+// svc3 agent doctor: checks this host as a node, for the driver that it is to use.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import {
@@ -17,14 +17,64 @@ import {
 } from '../agent/doctor/doctor.ts'
 import { type Ask, macCheck, sleepCheck, softnetCheck } from '../agent/doctor/mac.ts'
 import { serverChecks } from '../agent/doctor/server.ts'
-import type { DoctorCheck, DoctorOptions, DriverName } from '../cli/programs.ts'
+import { defineCommand, type Options, printed } from '../cli/command.ts'
+import type { Context } from '../cli/context.ts'
+import type { Column } from '../cli/output/output.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
 import { findProgram } from '../drivers/qemu/probe.ts'
 import { exec } from '../platform/exec.ts'
+import { type AgentOptions, type AgentValues, command as agent, agentOptions, type DriverName } from './agent.ts'
 import { type AgentSettings, agentSettingsFile, appleNetwork, readAgentSettings } from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
+
+export interface DoctorCheck {
+  readonly check: string
+  readonly result: 'ok' | 'warning' | 'problem'
+  /** What was found. */
+  readonly found: string
+  /** What to do, where there is something to do. */
+  readonly advice?: string
+}
+
+const asked = ['api-url', 'data', 'config', 'driver', 'network', 'ca', 'fingerprint'] as const
+const options: Options = Object.fromEntries(
+  asked.flatMap((name) => (agent.options[name] ? [[name, agent.options[name]]] : [])),
+)
+
+const columns: readonly Column<DoctorCheck>[] = [
+  { header: 'CHECK', keep: 'always', cell: ({ check }) => check },
+  { header: 'RESULT', keep: 'always', cell: ({ result }) => result },
+  { header: 'FOUND', cell: ({ found }) => found },
+  { header: 'ADVICE', wide: true, cell: ({ advice }) => advice },
+]
+
+export const command = defineCommand({
+  description:
+    'Looks at this host as a node: what runs VMs, ports, space, the clock, the way to the service, limits. Changes nothing.\nExit code 1 where something keeps VMs from running here.',
+  arguments: {},
+  options: { ...options, ...printed },
+  examples: [
+    { line: 'svc3 agent doctor', does: 'Whether this host can be a node' },
+    { line: 'svc3 agent doctor --api-url https://svc3.example.com -o json', does: 'The same for a program' },
+  ],
+  async run(context, values) {
+    // As the agent reads them: what it would refuse is refused here, and what is left out here is left out there.
+    const asked = await agentOptions(context, values.options as unknown as AgentValues)
+    return showChecks(context, await examineHost(asked, context.signal))
+  },
+})
+
+/** Exit code 1 where something keeps VMs from running. */
+export async function showChecks(context: Context, checks: readonly DoctorCheck[]): Promise<number> {
+  await context.print(checks, columns, '')
+  for (const { check, advice } of checks)
+    if (advice !== undefined && context.format === 'table') context.note(`${check}: ${advice}`)
+  return checks.some(({ result }) => result === 'problem') ? 1 : 0
+}
+
+type DoctorOptions = Pick<AgentOptions, 'apiUrls' | 'dataDir' | 'driver' | 'network' | 'configFile' | 'trust'>
 
 const settingsOf = ({ configFile, dataDir }: DoctorOptions): Promise<AgentSettings> =>
   readAgentSettings(configFile ?? path.join(dataDir, agentSettingsFile), configFile !== undefined)
@@ -57,8 +107,9 @@ const own: Readonly<Partial<Record<DriverName, (options: DoctorOptions) => reado
   qemu: (options) => [virtualisationCheck, firmwareCheck, macosCheck(async () => (await settingsOf(options)).macos)],
 }
 
-export async function runDoctor(options: DoctorOptions): Promise<readonly DoctorCheck[]> {
-  const { dataDir, network, signal } = options
+/** Never throws for what it finds. */
+async function examineHost(options: DoctorOptions, signal: AbortSignal): Promise<readonly DoctorCheck[]> {
+  const { dataDir, network } = options
   const drivers: Readonly<Record<DriverName, () => Driver>> = {
     apple: () => openDriver('apple', { dataDir }),
     qemu: () => openDriver('qemu', { network }),

@@ -2,7 +2,6 @@
 import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
-import type { DevOptions } from '../cli/programs.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { version } from '../control-plane/version.ts'
 import { openDriver } from '../drivers/index.ts'
@@ -12,6 +11,7 @@ import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import { isFault } from '../store/store.ts'
 import { type AgentSettings, agentSettingsFile, readAgentSettings } from './agent-settings.ts'
+import type { DevOptions } from './dev.ts'
 import { ensureHostPrograms } from './host-programs.ts'
 
 type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'log'>

@@ -1,7 +1,18 @@
 // --simulate: how nodes that only pretend behave, as KNOB=VALUE pairs.
+import { UsageError } from '../cli/line/usage.ts'
 import { parseDuration } from '../rules/durations.ts'
-import { UsageError } from './line/usage.ts'
-import type { Simulation } from './programs.ts'
+
+/** How simulated VMs and nodes behave. */
+export interface Simulation {
+  readonly bootMs?: number
+  readonly stopMs?: number
+  readonly maxVms?: number
+  /** Step → a chance from 0 to 1, or `once`. */
+  readonly failAt?: Readonly<Record<string, number | 'once'>>
+  /** Nodes are lost after about this time, and come back after the other. */
+  readonly loseAfterMs?: number
+  readonly backAfterMs?: number
+}
 
 const steps = ['create', 'start', 'stop', 'destroy', 'suspend', 'resume', 'grow', 'revert'] as const
 

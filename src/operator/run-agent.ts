@@ -1,10 +1,10 @@
-// `svc3 agent`: one node. VMs outlive it; the next one takes them over.
+// One node, as `svc3 agent` runs it. VMs outlive it; the next one takes them over.
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import { NoAddress } from '../agent/capacity.ts'
 import { IdentityError } from '../agent/link/identity.ts'
 import { ApiError } from '../api/errors.ts'
-import type { AgentOptions } from '../cli/programs.ts'
+import { Failure } from '../cli/line/usage.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -13,6 +13,7 @@ import { LockedError } from '../platform/lock-file.ts'
 import { createLog } from '../platform/log.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
+import type { AgentOptions } from './agent.ts'
 import {
   type AgentSettings,
   AgentSettingsError,
@@ -22,7 +23,7 @@ import {
 } from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
 
-/** Returns the exit code, once the agent has stopped or could not start. */
+/** Returns the exit code, once the agent has stopped. */
 export async function runAgent(options: AgentOptions): Promise<number> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
   const stopping = new AbortController()
@@ -33,13 +34,13 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : [...new Set([...options.joinUrls, ...known.apiUrls])]
   const pin = options.pin ?? (options.apiUrls.length > 0 ? undefined : known.pin)
   if (apiUrls.length === 0)
-    return fail('no address of a service is known', 'name it with --api-url URL; the agent remembers it')
+    throw new Failure('no address of a service is known', 'name it with --api-url URL; the agent remembers it')
   let agent: Agent
   try {
     agent = await start({ ...options, pin }, apiUrls, await settingsOf(options), stopping.signal)
   } catch (error) {
     if (stopping.signal.aborted) return 0
-    return fail(...explain(error, options))
+    throw new Failure(...explain(error, options))
   }
   process.stdout.write(`svc3 agent "${agent.name}" works for ${apiUrls.join(', ')}; Ctrl-C ends it, its VMs run on\n`)
   const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
@@ -53,7 +54,7 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   await notifySupervisor('stopping', 'VMs run on')
   await agent.stop()
   await stopLog()
-  if (failure) return fail(...explain(failure, options))
+  if (failure) throw new Failure(...explain(failure, options))
   process.stdout.write('svc3 agent stopped; VMs run on\n')
   return 0
 }
@@ -132,9 +133,4 @@ function explain(error: unknown, { dataDir, name }: AgentOptions): [what: string
   if (next !== undefined) return [`cannot use ${dataDir} (${code})`, next]
   if (process.env.SVC3_DEBUG && error instanceof Error) process.stderr.write(`${error.stack}\n`)
   return [`the agent did not start: ${message}`, 'run it with SVC3_DEBUG=1 for details']
-}
-
-function fail(what: string, next: string): number {
-  process.stderr.write(`svc3: ${what}\nsvc3: ${next}\n`)
-  return 1
 }

@@ -1,4 +1,0 @@
-// svc3 agent status
-import { statusCommand } from './service.ts'
-
-export const command = statusCommand('agent')

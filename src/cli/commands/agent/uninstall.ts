@@ -1,4 +1,0 @@
-// svc3 agent uninstall
-import { uninstallCommand } from './service.ts'
-
-export const command = uninstallCommand('agent')

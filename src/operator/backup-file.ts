@@ -1,0 +1,248 @@
+// What a backup is: a tar file that says what it is first, then the records, the files of the data folder, the content of
+// images, and last a checksum of all of it. Written of every record at one revision, also while servers run: what changes
+// meanwhile is in the next one. Read as a whole before anything of it is used.
+import fs, { type FileHandle } from 'node:fs/promises'
+import path from 'node:path'
+import { sealedWith } from '../auth/seal.ts'
+import { imagePlaceName } from '../control-plane/image-place.ts'
+import { version } from '../control-plane/version.ts'
+import { referencedBy } from '../images/collect.ts'
+import { type ContentStore, NoContentError } from '../images/content.ts'
+import { type Clock, systemClock, timestamp } from '../platform/clock.ts'
+import { syncFolder } from '../platform/files.ts'
+import { readTar, type TarEntry, TarError, TarWriter } from '../platform/tar.ts'
+import type { ClusterRecord } from '../store/records/collections.ts'
+import type { ImageRecord, VmRecord } from '../store/records/fleet-records.ts'
+import type { Entry, Store } from '../store/store.ts'
+import { isPortable } from '../store/store-state.ts'
+import { OperatorError } from './data.ts'
+
+/** Of what is below. A program that knows only smaller numbers refuses the file. */
+const backupFormat = 1
+
+interface BackupHead {
+  readonly format: number
+  /** Of the program that made it. */
+  readonly version: string
+  readonly createdAt: string
+  readonly revision: string
+  readonly records: number
+  /** Which data they are. */
+  readonly cluster: string
+  /** Of the master keys that what is sealed needs. */
+  readonly keyIds: readonly string[]
+  readonly hasImages: boolean
+}
+
+interface BackupEnd {
+  /** Of every byte before it. */
+  readonly sha256: string
+}
+
+export type BackupRecord = Pick<Entry, 'key' | 'value'>
+
+export const names = {
+  head: 'backup.json',
+  records: (part: number): string => `records/${String(part).padStart(6, '0')}.ndjson`,
+  folder: (name: string): string => `folder/${name}`,
+  content: (digest: string): string => `content/${digest.replace(':', '/')}`,
+  end: 'checksum.json',
+} as const
+
+/** Files of the data folder that go along: not the keys, which belong elsewhere. */
+export const folderFiles = ['users.json', 'config.json'] as const
+/** A part of the records is held in memory. */
+const partBytes = 4_000_000
+
+export interface Checked {
+  readonly head: BackupHead
+  readonly sha256: string
+  readonly contents: number
+}
+
+/** Reads all of it; throws unless it is whole, and of a format that is known. */
+export async function checkBackup(file: FileHandle, name: string): Promise<Checked> {
+  let head: BackupHead | undefined
+  let end: BackupEnd | undefined
+  let sha256 = ''
+  let records = 0
+  let contents = 0
+  try {
+    for await (const entry of readTar(file)) {
+      if (!head) {
+        if (entry.name !== names.head) throw new OperatorError(`${name} is not a backup of svc3`)
+        head = checkedHead(JSON.parse(await textOf(entry)), name)
+      } else if (entry.name === names.end) {
+        sha256 = entry.sha256Before
+        end = JSON.parse(await textOf(entry)) as BackupEnd
+      } else if (entry.name.startsWith('records/')) records += linesOf(await textOf(entry)).length
+      else if (entry.name.startsWith('content/')) contents += 1
+    }
+  } catch (error) {
+    if (error instanceof TarError || error instanceof SyntaxError) throw damaged(name, error.message)
+    throw error
+  }
+  if (!head || !end) throw damaged(name, 'its end is missing')
+  if (end.sha256 !== sha256) throw damaged(name, 'its checksum is another one')
+  if (records !== head.records) throw damaged(name, `it has ${records} records, and should have ${head.records}`)
+  return { head, sha256, contents }
+}
+
+const damaged = (name: string, problem: string): OperatorError =>
+  new OperatorError(`${name} is damaged, or cut off (${problem}): nothing of it was used; take another backup`)
+
+function checkedHead(value: unknown, name: string): BackupHead {
+  const head = value as Partial<BackupHead> | null
+  if (typeof head?.format !== 'number' || typeof head.revision !== 'string' || typeof head.records !== 'number')
+    throw new OperatorError(`${name} is not a backup of svc3`)
+  if (head.format > backupFormat)
+    throw new OperatorError(
+      `${name} has format ${head.format}, this program knows up to ${backupFormat}: restore it with svc3 ${head.version}, which made it, or a newer one`,
+    )
+  return head as BackupHead
+}
+
+export async function textOf(entry: TarEntry): Promise<string> {
+  const pieces: Buffer[] = []
+  for await (const piece of entry.content()) pieces.push(piece)
+  return Buffer.concat(pieces).toString('utf8')
+}
+
+const linesOf = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '')
+export const recordsOf = (text: string): readonly BackupRecord[] =>
+  linesOf(text).map((line) => JSON.parse(line) as BackupRecord)
+
+export interface BackupReport {
+  readonly file: string
+  readonly revision: string
+  readonly records: number
+  /** Pieces of images and ISOs; undefined when they were left out. */
+  readonly contents?: number
+  readonly bytes: number
+  readonly keyIds: readonly string[]
+  /** What has the content of the images, for messages. */
+  readonly imagePlace: string
+}
+
+interface BackupOptions {
+  readonly store: Pick<Store, 'list' | 'get'>
+  readonly dataDir: string
+  /** MUST NOT be there yet. */
+  readonly file: string
+  readonly withImages: boolean
+  readonly content: ContentStore
+  readonly clock?: Clock
+}
+
+export async function writeBackup(options: BackupOptions): Promise<BackupReport> {
+  const { store, dataDir, file, withImages, clock = systemClock } = options
+  const imagePlace = await imagePlaceName(store, dataDir)
+  if (await fs.stat(file).catch(() => undefined))
+    throw new OperatorError(`${file} is there already: choose another name, or remove it`)
+  const { entries, rev } = await store.list('')
+  const records = entries.filter(isPortable)
+  const content = withImages ? options.content : undefined
+  const digests = content && (await neededBy(records, content, imagePlace))
+  const head: BackupHead = {
+    format: backupFormat,
+    version,
+    createdAt: timestamp(clock.now()),
+    revision: rev,
+    records: records.length,
+    cluster: (records.find(({ key }) => key === clusterKey)?.value as ClusterRecord | undefined)?.uid ?? '',
+    keyIds: keyIdsOf(records),
+    hasImages: withImages,
+  }
+  const draft = `${file}.${process.pid}.partial`
+  try {
+    const bytes = await write(draft, async (tar) => {
+      await tar.add(names.head, Buffer.from(`${JSON.stringify(head, null, 2)}\n`))
+      let part = 0
+      for (const lines of partsOf(records)) await tar.add(names.records(part++), Buffer.from(lines))
+      for (const name of folderFiles) {
+        const found = await fs.readFile(path.join(dataDir, name)).catch(ifAbsent)
+        if (found) await tar.add(names.folder(name), found)
+      }
+      for (const digest of digests ?? []) await tar.add(names.content(digest), ...(await opened(content, digest)))
+    })
+    await fs.rename(draft, file)
+    await syncFolder(path.dirname(file))
+    const { revision, keyIds } = head
+    const contents = digests && { contents: digests.size }
+    return { file, revision, records: records.length, ...contents, bytes, keyIds, imagePlace }
+  } catch (error) {
+    await fs.rm(draft, { force: true })
+    throw error instanceof NoContentError ? changed() : error
+  }
+}
+
+export const clusterKey = '/cluster/id'
+
+const changed = (): OperatorError =>
+  new OperatorError('an image was deleted while its content was copied: no backup was made; try again')
+
+async function write(file: string, fill: (tar: TarWriter) => Promise<void>): Promise<number> {
+  const handle = await fs.open(file, 'wx', 0o600)
+  try {
+    const tar = new TarWriter(handle)
+    await fill(tar)
+    await tar.add(names.end, Buffer.from(`${JSON.stringify({ sha256: tar.sha256() })}\n`))
+    await tar.end()
+    await handle.sync()
+    return tar.bytes
+  } finally {
+    await handle.close()
+  }
+}
+
+function* partsOf(records: readonly Entry[]): Generator<string> {
+  let part = ''
+  for (const { key, value } of records) {
+    part += `${JSON.stringify({ key, value })}\n`
+    if (part.length < partBytes) continue
+    yield part
+    part = ''
+  }
+  if (part !== '') yield part
+}
+
+function keyIdsOf(records: readonly Entry[]): readonly string[] {
+  const sealed = records.map(({ value }) => (value as { sealed?: unknown } | null)?.sealed)
+  const ids = sealed.filter((text) => typeof text === 'string').map(sealedWith)
+  return [...new Set(ids)].sort()
+}
+
+/** What a record names of content: of images and ISOs, and of VMs whatever became of theirs. */
+export function manifestsNamedBy({ key, value }: Pick<Entry, 'key' | 'value'>): readonly string[] {
+  const isImage = key.startsWith('/images/') || key.startsWith('/isos/')
+  if (!isImage && !key.startsWith('/vms/')) return []
+  const { content } = value as unknown as ImageRecord
+  const { imageContent, isoContent, captures = [] } = value as unknown as VmRecord
+  const named = isImage ? [content] : [imageContent, isoContent, ...captures.map(({ base }) => base)]
+  return named.filter((digest) => digest !== undefined)
+}
+
+/** All content that the records name, kept from the collector for as long as it takes to begin. */
+async function neededBy(records: readonly Entry[], content: ContentStore, place: string): Promise<ReadonlySet<string>> {
+  const needed = await referencedBy(new Set(records.flatMap(manifestsNamedBy)), content).catch((error: unknown) => {
+    throw error instanceof NoContentError ? elsewhere(place, error) : error
+  })
+  for (const digest of needed) if (!(await content.touch(digest))) throw elsewhere(place)
+  return needed
+}
+
+const elsewhere = (place: string, cause?: unknown): OperatorError =>
+  new OperatorError(
+    `content of an image is not in ${place}: make the backup where the images are, or leave them out with --without-images`,
+    { cause },
+  )
+
+async function opened(content: ContentStore | undefined, digest: string): Promise<[AsyncIterable<Buffer>, number]> {
+  const bytes = await content?.size(digest)
+  if (!content || bytes === undefined) throw new NoContentError(digest)
+  return [content.open(digest), bytes]
+}
+
+function ifAbsent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error
+}

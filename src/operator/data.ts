@@ -1,0 +1,78 @@
+// What the commands that work on the data of a service share: opening the records, and saying what went wrong.
+import fs from 'node:fs'
+import { KeyringError, takeKeySource } from '../auth/keyring.ts'
+import { SealError } from '../auth/seal.ts'
+import { Failure } from '../cli/line/usage.ts'
+import { ContentTooLargeError, ContentUnavailableError } from '../images/content.ts'
+import { ForeignImagesError } from '../oci/content/owner.ts'
+import { RegistryError } from '../oci/errors.ts'
+import { SettingsError } from '../server/settings.ts'
+import { openStore } from '../store/open.ts'
+import { isFault, type Store, StoreError } from '../store/store.ts'
+import { assertUsable } from '../store/store-state.ts'
+
+/** A command on the data of a service cannot do what was asked for; the message says why. */
+export class OperatorError extends Error {
+  override readonly name = 'OperatorError'
+}
+
+const expected = [
+  OperatorError,
+  StoreError,
+  KeyringError,
+  SealError,
+  SettingsError,
+  ForeignImagesError,
+  RegistryError,
+  ContentUnavailableError,
+  ContentTooLargeError,
+]
+
+/** Failures that are meant for people are told with what they leave behind. */
+export async function explaining<T>(leaves: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    if (!expected.some((kind) => error instanceof kind) && code === undefined) throw error
+    throw new Failure(`${message}${isFault(error, 'Locked') ? ' (stop the server first)' : ''}`, leaves)
+  }
+}
+
+/** Opens the store for as long as the work takes. `ifLocked`: what else can be done while a server has it open. */
+export async function withStore<T>(
+  address: string,
+  work: (store: Store) => Promise<T>,
+  ifLocked?: () => Promise<T>,
+): Promise<T> {
+  const store = await openStore(address).catch((error: unknown) => {
+    if (ifLocked && isFault(error, 'Locked')) return undefined
+    throw error
+  })
+  if (!store) return (ifLocked as () => Promise<T>)()
+  try {
+    await assertUsable(store)
+    return await work(store)
+  } finally {
+    await store.close()
+  }
+}
+
+/** Where the master key of a data folder is, for messages. */
+export function keyPlace(dataDir: string): string {
+  const { source } = takeKeySource(dataDir, { ...process.env })
+  return source.kind === 'file' ? source.file : source.name
+}
+
+/**
+ * Who works on a service's data as root leaves files that the service cannot read: so root becomes the owner of the folder
+ * first, for the rest of the process.
+ */
+export function becomeOwner(dataDir: string): void {
+  if (process.getuid?.() !== 0) return
+  const { uid, gid } = fs.statSync(dataDir, { throwIfNoEntry: false }) ?? { uid: 0, gid: 0 }
+  if (uid === 0) return
+  process.setgroups?.([gid])
+  process.setgid?.(gid)
+  process.setuid?.(uid)
+}

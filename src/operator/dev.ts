@@ -1,0 +1,189 @@
+// svc3 dev: the whole service in one process, for a laptop or a single host. Its connection file carries a token of the
+// administrator, so that the command line beside it needs no login. Server and nodes are loaded when they are to run.
+import { randomBytes } from 'node:crypto'
+import { type Architecture, architectures } from '../api/architecture.ts'
+import type { User } from '../auth/principal.ts'
+import { accountIdOf } from '../auth/provider/local-users.ts'
+import { defineCommand } from '../cli/command.ts'
+import { dataDir } from '../cli/connect/connection.ts'
+import type { Host } from '../cli/host.ts'
+import { UsageError } from '../cli/line/usage.ts'
+import { isLoopback } from '../client/transport.ts'
+import { administrator, type Connection } from '../control-plane/connection.ts'
+import type { ControlPlane } from '../control-plane/control-plane.ts'
+import { nextSteps } from '../control-plane/next-steps.ts'
+import { imageQuota, imagesOf, imagesOption, type ListenAddress, parseListen } from './options.ts'
+import { parseSimulation, type Simulation, simulateOption } from './simulate.ts'
+
+/** Those that need nothing of a host but its programs. */
+const devDrivers = ['qemu', 'simulated'] as const
+
+export interface DevOptions {
+  readonly listen: ListenAddress
+  /** Absolute path of the folder that holds all state. */
+  readonly dataDir: string
+  readonly driver: (typeof devDrivers)[number]
+  /** How many nodes of each architecture. */
+  readonly nodes: Readonly<Record<Architecture, number>>
+  readonly simulation: Simulation
+  /** What copies of images may take of the disk. */
+  readonly imageQuotaBytes: number | undefined
+  /** The registry that the images are in; without it, where the settings say, or the data folder. */
+  readonly images: string | undefined
+}
+
+const maxNodes = 1_000
+
+export const command = defineCommand({
+  description: 'Server and nodes in one process. Ctrl-C ends it; the next start goes on where it ended.',
+  ownSignals: true,
+  arguments: {},
+  options: {
+    listen: {
+      type: 'string',
+      value: 'HOST:PORT',
+      default: '127.0.0.1:8080',
+      description: 'Loopback address to serve; port 0 takes a free one',
+    },
+    data: {
+      type: 'string',
+      value: 'DIR',
+      defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
+      description: 'Folder of all state',
+    },
+    driver: { type: 'choice', choices: devDrivers, default: 'qemu', description: 'What runs the virtual machines' },
+    nodes: {
+      type: 'string',
+      value: 'ARCH=COUNT,…',
+      default: 'arm64=1,amd64=1',
+      description: 'Nodes of each architecture',
+    },
+    'image-quota': {
+      type: 'string',
+      value: 'SIZE',
+      defaultText: '80 % of what is free',
+      description: 'What the nodes may keep of images',
+    },
+    images: imagesOption,
+    simulate: simulateOption,
+  },
+  examples: [
+    { line: 'svc3 dev', does: 'Serve on 127.0.0.1:8080, with the data of this checkout' },
+    { line: 'svc3 dev --listen 127.0.0.1:0 --data /tmp/svc3', does: 'A second one beside it, on a free port' },
+    { line: 'svc3 dev --driver simulated --nodes arm64=20', does: 'Twenty nodes that only pretend' },
+    {
+      line: 'svc3 dev --driver simulated --simulate boot=5s,fail-start=0.2,max-vms=2',
+      does: 'As slow and as unreliable as you like',
+    },
+  ],
+  async run({ host }, { options }) {
+    const dev = devOptions(host, options)
+    const { dataDir, listen, images } = dev
+    const [{ serve }, { startNodes }] = await Promise.all([
+      import('../control-plane/serve.ts'),
+      import('./dev-nodes.ts'),
+    ])
+    return serve({
+      dataDir,
+      listen,
+      images,
+      plainHttp: true,
+      legacy: true,
+      note: adminNote(),
+      beside: (plane) => startNodes(plane, dev),
+      greet: async (plane) =>
+        nextSteps({ dataDir, user: plane.localUsers && administrator, consoleLink: consoleLink(plane) }),
+    })
+  },
+})
+
+interface Given {
+  readonly listen: string
+  readonly data: string | undefined
+  readonly driver: DevOptions['driver']
+  readonly nodes: string
+  readonly 'image-quota': string | undefined
+  readonly images: string | undefined
+  readonly simulate: string | undefined
+}
+
+/** What was asked for, checked. */
+export const devOptions = (host: Host, options: Given): DevOptions => ({
+  listen: localListen(options.listen),
+  dataDir: dataDir(host, options.data),
+  driver: options.driver,
+  nodes: parseNodes(options.nodes),
+  simulation: parseSimulation(options.simulate),
+  imageQuotaBytes: imageQuota(options['image-quota']),
+  images: imagesOf(host, options.images),
+})
+
+/** It serves plain HTTP: its login page and its tokens must not leave this machine. */
+function localListen(text: string): ListenAddress {
+  const listen = parseListen(text)
+  if (isLoopback(listen.host)) return listen
+  throw new UsageError(
+    `--listen "${text}" is not a loopback address, and "dev" would send passwords and tokens in clear over the network`,
+    'serve others with "svc3 server", which speaks HTTPS',
+  )
+}
+
+function parseNodes(text: string): DevOptions['nodes'] {
+  const example = 'for example --nodes arm64=2,amd64=1'
+  const counts = new Map<Architecture, number>()
+  for (const part of text.split(',')) {
+    const [name, count, ...more] = part.split('=')
+    const architecture = architectures.find((known) => known === name)
+    if (!architecture || count === undefined || !/^\d{1,4}$/.test(count) || more.length > 0) {
+      throw new UsageError(`--nodes "${text}" is not a list of ${architectures.join('=COUNT or ')}=COUNT`, example)
+    }
+    if (counts.has(architecture)) throw new UsageError(`--nodes "${text}" names ${architecture} twice`, example)
+    if (Number(count) > maxNodes)
+      throw new UsageError(`--nodes "${text}" asks for more than ${maxNodes} nodes`, example)
+    counts.set(architecture, Number(count))
+  }
+  return { arm64: counts.get('arm64') ?? 0, amd64: counts.get('amd64') ?? 0 }
+}
+
+type Plane = Pick<ControlPlane, 'tokens' | 'localUsers' | 'log'>
+
+/** In the fragment, which browsers keep to themselves; and not the token, but good for one login. */
+function consoleLink(plane: Pick<ControlPlane, 'consoleUrl' | 'browserSessions' | 'localUsers'>): string | undefined {
+  const { consoleUrl, browserSessions, localUsers } = plane
+  const person = administratorOf(localUsers)
+  return consoleUrl === undefined || !person
+    ? consoleUrl
+    : `${consoleUrl}#ticket=${browserSessions.issueTicket(person)}`
+}
+
+/** An organisation's own provider knows no such user: this machine's owner is the administrator. */
+function administratorOf(localUsers: ControlPlane['localUsers']): User | undefined {
+  if (!localUsers) return { kind: 'user', name: administrator, admin: true }
+  const user = localUsers.list().find(({ email }) => email === administrator)
+  return user && { kind: 'user', name: user.email, admin: user.admin, uid: accountIdOf(user) }
+}
+
+/** The administrator's token for the connection file, as long as there is that user. */
+export function adminNote(): (plane: Plane) => Promise<Pick<Connection, 'adminToken'>> {
+  let isFirst = true
+  let isSaid = false
+  return async (plane) => {
+    if (isFirst) await ensureAdministrator(plane)
+    isFirst = false
+    const { tokens, localUsers, log } = plane
+    const user = administratorOf(localUsers)
+    if (user) {
+      isSaid = false
+      return { adminToken: (await tokens.issue(user)).token }
+    }
+    if (!isSaid) log.warn(`there is no user ${administrator}: commands on this machine need a login (svc3 login)`)
+    isSaid = true
+    return {}
+  }
+}
+
+/** One user from the start, with a password that nobody knows: whoever wants to log in by the page sets one. */
+async function ensureAdministrator({ localUsers }: Plane): Promise<void> {
+  if (!localUsers || localUsers.list().length > 0) return
+  await localUsers.add(administrator, { admin: true, password: randomBytes(24).toString('base64url') })
+}

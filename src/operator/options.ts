@@ -1,0 +1,108 @@
+// Options that commands of an operator share. Light: the help of `svc3 server` and `svc3 agent` reads it.
+import path from 'node:path'
+import type { Options } from '../cli/command.ts'
+import { dataDir } from '../cli/connect/connection.ts'
+import type { Host } from '../cli/host.ts'
+import { UsageError } from '../cli/line/usage.ts'
+import { parseImagesAddress } from '../rules/images-address.ts'
+import { diskSizeRule, parseDiskSize } from '../rules/sizes.ts'
+
+export const placeOptions = {
+  data: {
+    type: 'string',
+    value: 'DIR',
+    defaultText: '$SVC3_DATA, or .svc3 in the checkout or your home',
+    description: 'Folder of all state',
+  },
+  store: {
+    type: 'string',
+    value: 'ADDRESS',
+    defaultText: '$SVC3_STORE, or where the folder says',
+    description: 'Where the records are: etcd://HOST:PORT,…/PREFIX',
+  },
+} as const satisfies Options
+
+export const imagesOption = {
+  type: 'string',
+  value: 'ADDRESS',
+  defaultText: '$SVC3_IMAGES, or as configured',
+  description: 'Registry to keep images in: oci://HOST/PREFIX',
+} as const satisfies Options[string]
+
+export function imagesOf(host: Host, given: string | undefined): string | undefined {
+  const address = given ?? (host.env.SVC3_IMAGES || undefined)
+  if (address === undefined) return undefined
+  const parsed = parseImagesAddress(address)
+  if (parsed.ok) return parsed.text
+  throw new UsageError(parsed.problem, parsed.hint)
+}
+
+/** For a restore, which may move them. */
+export const imagesTarget = {
+  ...imagesOption,
+  defaultText: '$SVC3_IMAGES, or where they were',
+  description: 'Where the images go: oci://HOST/PREFIX, or "folder"',
+} as const satisfies Options[string]
+
+export const imagesTargetOf = (host: Host, given: string | undefined): string | undefined =>
+  given === 'folder' ? given : imagesOf(host, given)
+
+/** Where the data of a service are. */
+export interface DataPlace {
+  /** Absolute path of the folder that holds all state. */
+  readonly dataDir: string
+  /** Without it, where the folder says. */
+  readonly storeAddress?: string
+}
+
+type Given = Readonly<Record<'data' | 'store', string | undefined>>
+
+export function placeOf(host: Host, options: Given): DataPlace {
+  const storeAddress = storeOf(host, options.store)
+  return { dataDir: dataDir(host, options.data), ...(storeAddress !== undefined && { storeAddress }) }
+}
+
+export function storeOf(host: Host, given: string | undefined): string | undefined {
+  const address = given ?? (host.env.SVC3_STORE || undefined)
+  return address === undefined ? undefined : checkedStore(address)
+}
+
+export function checkedStore(address: string): string {
+  if (address.startsWith('etcd://')) return address
+  throw new UsageError(
+    '--store names no cluster of etcd',
+    'write --store etcd://HOST:PORT,HOST:PORT/PREFIX, or leave it out for SQLite in the data folder',
+  )
+}
+
+export function fileOf(host: Host, name: string): string {
+  if (name === '') throw new UsageError('the name of the file is empty', 'for example svc3-2026-11-15.tar')
+  return path.resolve(host.workingDir, name)
+}
+
+/** What copies of images may take of a disk. */
+export function imageQuota(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const bytes = parseDiskSize(text)
+  if (bytes !== undefined) return bytes
+  throw new UsageError(`--image-quota "${text}" is not ${diskSizeRule}`, 'for example --image-quota 200G')
+}
+
+export interface ListenAddress {
+  /** IPv6 hosts stand here without brackets. */
+  readonly host: string
+  /** 0 lets the system choose one. */
+  readonly port: number
+}
+
+export function parseListen(text: string): ListenAddress {
+  const match = /^(?:\[(?<ipv6>[0-9a-fA-F:.]+)\]|(?<host>[A-Za-z0-9.-]+)):(?<port>\d{1,5})$/.exec(text)
+  const { ipv6, host = ipv6, port } = match?.groups ?? {}
+  if (host === undefined || port === undefined || Number(port) > 65_535) {
+    throw new UsageError(
+      `--listen "${text}" is not of the form HOST:PORT`,
+      'for example --listen 127.0.0.1:8080 or --listen [::1]:8080',
+    )
+  }
+  return { host, port: Number(port) }
+}

@@ -1,0 +1,46 @@
+// svc3 server users, on the data folder of a service that has been started once.
+import assert from 'node:assert/strict'
+import fs from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { type FakeHostOptions, run } from '../../test/support/rigs/cli-host.ts'
+
+let dataDir: string
+before(async () => {
+  dataDir = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-users-'))
+  await fs.writeFile(path.join(dataDir, 'svc3.db'), '')
+})
+after(() => fs.rm(dataDir, { recursive: true, force: true }))
+
+const users = (line: string, more: FakeHostOptions = {}) =>
+  run(['server', 'users', ...line.split(' '), '--data', dataDir], { input: 'a long password\n', ...more })
+
+describe('svc3 server users', () => {
+  it('svc3 server users adds, lists, resets and removes users of the data folder', async () => {
+    const added = await users('add ada@example.com --admin --password-stdin')
+    assert.deepEqual([added.exitCode, added.stdout], [0, 'User ada@example.com added as an administrator.\n'])
+    assert.match((await users('list')).stdout, /^ada@example\.com\tadministrator\t20\S+\n$/)
+    const reset = await users('reset ada@example.com --password-stdin')
+    assert.equal(reset.stdout, 'User ada@example.com has a new password.\n')
+    assert.match((await users('remove ada@example.com')).stdout, /^User ada@example\.com removed/)
+    assert.equal((await users('list')).stdout, '')
+    assert.equal((await users('remove ada@example.com')).exitCode, 1)
+  })
+
+  it('svc3 server users refuses a folder that is not the data folder of a service', async () => {
+    const { exitCode, stderr } = await run(['server', 'users', 'list', '--data', path.join(dataDir, 'none')])
+    assert.equal(exitCode, 1)
+    assert.match(stderr, /is not the data folder of a service\nsvc3: name it with --data DIR/)
+  })
+
+  it('svc3 server users add asks twice on a terminal, and takes no password from a pipe unasked', async () => {
+    const typed = await users('add grace@example.com', { input: 'a long password\r', terminal: { stdin: true } })
+    assert.deepEqual(typed.echo, [false, true, false, true])
+    assert.match(typed.stderr, /^New password: \nThe same again: \n$/)
+    assert.equal(typed.exitCode, 0)
+    const piped = await users('add hedy@example.com')
+    assert.equal(piped.exitCode, 2)
+    assert.match(piped.stderr, /the password is missing\n.*--password-stdin/)
+  })
+})
