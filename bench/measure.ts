@@ -28,7 +28,7 @@ export async function inTurns(
   return figures
 }
 
-/** How many writes a second so many writers make, each one after the other. */
+/** How many writes a second this number of writers makes, each one after the other. */
 export async function writesPerSecond(
   { writers, durationMs }: { readonly writers: number; readonly durationMs: number },
   write: (writer: number) => Promise<unknown>,

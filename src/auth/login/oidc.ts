@@ -1,6 +1,6 @@
 // Who a user is, by the word of an identity provider: its ID token is checked here and becomes a user of ours. What the
 // token leaves out (with a code, e-mail and groups are usually told at userinfo alone) the provider is asked for.
-// What provider it is does not matter: an organisation's own, or the built-in one (local-issuer.ts).
+// What provider it is does not matter: an organisation's own, or the built-in one (provider/issuer.ts).
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
 import { ApiError } from '../../api/errors.ts'
 import type { Clock } from '../../platform/clock.ts'

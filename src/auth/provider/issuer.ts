@@ -1,5 +1,5 @@
 // The built-in identity provider, for services without one of their own: its place under /oidc, its login form. What
-// it allows is in local-provider.ts, which is loaded with the first request.
+// it allows is in provider.ts, which is loaded with the first request.
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createLocalJWKSet } from 'jose'
 import type Provider from 'oidc-provider'
