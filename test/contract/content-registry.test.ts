@@ -14,10 +14,10 @@ import { isWhole, putManifest } from '../../src/images/stored-manifests.ts'
 import { claim, ForeignImagesError, ownerOf } from '../../src/oci/content/owner.ts'
 import { type Log, silentLog } from '../../src/platform/log.ts'
 import { startRegistry } from '../support/processes/registry.ts'
-import { type RigOptions, registryContent } from '../support/rigs/registry-content.ts'
 import { startTcpProxy } from '../support/stand-ins/tcp-proxy.ts'
 import { eventually } from '../support/tools/eventually.ts'
 import { contentContract, gathered, imageOf, listed, pieces, someBlocks } from './content.ts'
+import { type RigOptions, registryContent } from './registry-content.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-content-registry-'))
 const cleanup = new AsyncDisposableStack()

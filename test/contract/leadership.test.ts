@@ -192,7 +192,7 @@ describe('leadership', { concurrency: true }, () => {
   })
 
   it('a leader that was paused beyond its lease writes nothing more', async (t) => {
-    const program = path.resolve(import.meta.dirname, '../support/processes/leader.ts')
+    const program = path.resolve(import.meta.dirname, './leader.ts')
     const start = (holder: string) => {
       const args = [program, etcd.urls[0] ?? '', 'paused', holder, String(leaseMs)]
       const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -13,7 +13,7 @@ import { collectTo } from './store-watch.ts'
 
 const rounds = 20
 const enoughWrites = 500
-const writer = path.resolve(import.meta.dirname, '../support/processes/store-writer.ts')
+const writer = path.resolve(import.meta.dirname, './store-writer.ts')
 
 interface Acknowledged {
   readonly key: string

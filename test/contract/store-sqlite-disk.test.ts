@@ -7,7 +7,7 @@ import path from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 
-const filler = path.resolve(import.meta.dirname, '../support/processes/store-filler.ts')
+const filler = path.resolve(import.meta.dirname, './store-filler.ts')
 
 test('a full disk refuses writes clearly, loses nothing, and heals by itself', async (t) => {
   const mount = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-full-'))

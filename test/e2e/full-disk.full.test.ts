@@ -1,4 +1,4 @@
-// A server whose disk is full in the middle of an upload or a pull: see test/support/rigs/full-disk-images.ts.
+// A server whose disk is full in the middle of an upload or a pull: see test/e2e/full-disk-images.ts.
 import { execFile } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -6,7 +6,7 @@ import { describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { makeFolder } from '../support/processes/dev-server.ts'
 
-const script = path.resolve(import.meta.dirname, '../support/rigs/full-disk-images.ts')
+const script = path.resolve(import.meta.dirname, './full-disk-images.ts')
 
 describe('a disk that is full', () => {
   it('in the middle of an upload or a pull ends it with words, leaves nothing, and is over when there is room', async () => {

@@ -15,7 +15,7 @@ import { startService, type TestService } from '../support/rigs/service.ts'
 import { startScheduler } from '../support/stand-ins/node.ts'
 
 const base = '/api/v1/namespaces/svc-default'
-const program = path.resolve(import.meta.dirname, '../support/processes/cache-agent-process.ts')
+const program = path.resolve(import.meta.dirname, './cache-agent-process.ts')
 const mib = 2 ** 20
 const disk = randomBytes(20 * mib)
 const children = new Map<string, ChildProcess>()

@@ -1,8 +1,8 @@
 // 200 random kills of an agent that captures against a server that stays, and 200 of server and agent, real processes both:
 // see test/support/rigs/random-kills.ts and random-cluster-kills.ts.
 import { describe, it } from 'node:test'
-import { killClusterAtRandom } from '../support/rigs/random-cluster-kills.ts'
 import { killAtRandom } from '../support/rigs/random-kills.ts'
+import { killClusterAtRandom } from './random-cluster-kills.ts'
 
 describe('an agent that captures', { timeout: 900_000 }, () => {
   it('is killed 200 times, and every image is right', () => killAtRandom(200))

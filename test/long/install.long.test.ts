@@ -7,8 +7,8 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { buildTiny, tinyFolder } from '../../packages/tiny-guests/build.ts'
 import { openGuest, tinyCache } from '../support/guests/guest.ts'
-import { installed, installerDisc } from '../support/guests/installer-disc.ts'
 import { type DevServer, makeFolder, startDev, svc3 } from '../support/processes/dev-server.ts'
+import { installed, installerDisc } from './installer-disc.ts'
 
 let data: string
 let dev: DevServer

@@ -11,7 +11,7 @@ import { type RegistryProcess, startRegistry } from '../support/processes/regist
 const count = 20
 const mebibytes = Number(process.env.SVC3_LOAD_MIB ?? 128)
 const mostKilobytes = 400_000
-const program = path.resolve(import.meta.dirname, '../support/rigs/registry-load.ts')
+const program = path.resolve(import.meta.dirname, './registry-load.ts')
 let folder: string
 let registry: RegistryProcess
 

@@ -11,11 +11,11 @@ import { type Client, createClient } from '../../src/client/client.ts'
 import { httpTransport } from '../../src/client/http.ts'
 import { createRevision } from '../../src/client/revision.ts'
 import { makeFolder, program, svc3 } from '../support/processes/dev-server.ts'
-import { haproxyPort, startHaproxy } from '../support/processes/haproxy.ts'
 import { openNetwork } from '../support/processes/hosts.ts'
 import { type Service, service, setUpCluster } from '../support/processes/operated-cluster.ts'
 import { tokenFor } from '../support/processes/shared-servers.ts'
 import { eventually } from '../support/tools/eventually.ts'
+import { haproxyPort, startHaproxy } from './haproxy.ts'
 
 const workers = 3
 const patienceMs = 120_000

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { fatFileSystem } from '../../../packages/tiny-guests/fat.ts'
-import { cpioArchive } from '../../../packages/tiny-guests/initrd.ts'
-import { diskModules, earlyModules } from '../../../packages/tiny-guests/modules.ts'
-import { Tree } from '../../../packages/tiny-guests/tree.ts'
-import { exec } from '../../../src/platform/exec.ts'
-import { discOf, discSector, efiPartition } from './efi-disks.ts'
+import { fatFileSystem } from '../../packages/tiny-guests/fat.ts'
+import { cpioArchive } from '../../packages/tiny-guests/initrd.ts'
+import { diskModules, earlyModules } from '../../packages/tiny-guests/modules.ts'
+import { Tree } from '../../packages/tiny-guests/tree.ts'
+import { exec } from '../../src/platform/exec.ts'
+import { discOf, discSector, efiPartition } from '../support/guests/efi-disks.ts'
 
 const mib = 2 ** 20
 export const installed = 'installer: the system is on the disk'

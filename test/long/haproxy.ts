@@ -5,8 +5,8 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
-import { eventually } from '../tools/eventually.ts'
-import type { TestHost } from './hosts.ts'
+import type { TestHost } from '../support/processes/hosts.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 export interface Haproxy extends AsyncDisposable {
   /** Whether it sends anything to the server of that name. */

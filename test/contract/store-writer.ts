@@ -2,8 +2,8 @@
 // `node store-writer.ts <folder> <round> <file>`. Each line of the file: {"key","value","rev"}, value null for a deletion.
 // Says "open" on stdout. Not the lines: a pipe may be full, and a file keeps what was written before the kill.
 import fs from 'node:fs'
-import { openSqlite } from '../../../src/store/sqlite/engine.ts'
-import { type Entry, isFault } from '../../../src/store/store.ts'
+import { openSqlite } from '../../src/store/sqlite/engine.ts'
+import { type Entry, isFault } from '../../src/store/store.ts'
 
 const [folder = '', round = '', file = ''] = process.argv.slice(2)
 const told = fs.openSync(file, 'a')

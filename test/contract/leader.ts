@@ -1,9 +1,9 @@
 // A process that contends for leadership on etcd, and while it leads writes its term into one record, again and again.
 // `node leader.ts <url> <prefix> <name> <lease ms>`. Says "leads TERM", "lost TERM" and "conflict TERM" on stdout.
 import fs from 'node:fs'
-import { startLeadership } from '../../../src/controllers/leadership.ts'
-import { openEtcd } from '../../../src/store/etcd/engine.ts'
-import { type Entry, StoreError } from '../../../src/store/store.ts'
+import { startLeadership } from '../../src/controllers/leadership.ts'
+import { openEtcd } from '../../src/store/etcd/engine.ts'
+import { type Entry, StoreError } from '../../src/store/store.ts'
 
 const [url = '', prefix = '', holder = '', lease = ''] = process.argv.slice(2)
 const say = (line: string): void => void fs.writeSync(1, `${line}\n`)

@@ -5,8 +5,8 @@ import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { openSqlite } from '../../../src/store/sqlite/engine.ts'
-import { type Entry, isFault } from '../../../src/store/store.ts'
+import { openSqlite } from '../../src/store/sqlite/engine.ts'
+import { type Entry, isFault } from '../../src/store/store.ts'
 
 const [mount = ''] = process.argv.slice(2)
 execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=12m', 'tmpfs', mount])

@@ -6,9 +6,9 @@ import { createHash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import http from 'node:http'
 import path from 'node:path'
-import { startRemote } from '../stand-ins/remote-folder.ts'
-import { eventually } from '../tools/eventually.ts'
-import { ClusterRig } from './cluster-rig.ts'
+import { ClusterRig } from '../support/rigs/cluster-rig.ts'
+import { startRemote } from '../support/stand-ins/remote-folder.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const mib = 2 ** 20
 const [folder = '', away = ''] = process.argv.slice(2)

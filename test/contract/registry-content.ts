@@ -1,11 +1,11 @@
 // Content in Debian's docker-registry, for tests: opened as often as wanted, each time as by another server.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { type ContentCache, openContentCache } from '../../../src/oci/content/cache.ts'
-import { openRegistryContent, type RegistryContent } from '../../../src/oci/content/store.ts'
-import { openRegistry, type Repository } from '../../../src/oci/registry/registry.ts'
-import { type Log, silentLog } from '../../../src/platform/log.ts'
-import type { RegistryProcess } from '../processes/registry.ts'
+import { type ContentCache, openContentCache } from '../../src/oci/content/cache.ts'
+import { openRegistryContent, type RegistryContent } from '../../src/oci/content/store.ts'
+import { openRegistry, type Repository } from '../../src/oci/registry/registry.ts'
+import { type Log, silentLog } from '../../src/platform/log.ts'
+import type { RegistryProcess } from '../support/processes/registry.ts'
 
 export interface RegistryContentRig extends Disposable {
   readonly repository: Repository

@@ -1,9 +1,9 @@
 // An agent as a process of its own that really fetches images, with VMs that are scripted, for tests that kill it:
 // node cache-agent-process.ts URL TOKEN FOLDER QUOTA-BYTES
 import path from 'node:path'
-import { startAgent } from '../../../src/agent/agent.ts'
-import { createLog } from '../../../src/platform/log.ts'
-import { scriptedDriver, World } from '../stand-ins/scripted-driver.ts'
+import { startAgent } from '../../src/agent/agent.ts'
+import { createLog } from '../../src/platform/log.ts'
+import { scriptedDriver, World } from '../support/stand-ins/scripted-driver.ts'
 
 const [apiUrl = '', joinToken = '', folder = '', quota = ''] = process.argv.slice(2)
 const agent = await startAgent({

@@ -2,8 +2,8 @@
 // was on the disk when it was asked for, and the store has nothing else.
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { eventually } from '../tools/eventually.ts'
-import { ClusterRig } from './cluster-rig.ts'
+import { ClusterRig } from '../support/rigs/cluster-rig.ts'
+import { eventually } from '../support/tools/eventually.ts'
 
 const block = 65_536
 const patienceMs = 120_000
