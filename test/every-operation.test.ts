@@ -420,14 +420,14 @@ async function withConfig(fresh: TestService) {
 describe('the example of every operation', () => {
   const ajv = new Ajv({ strict: false, validateFormats: false })
   for (const operation of allOperations) {
-    it(`${operation.id} is what its schemas say`, () => {
+    it(`the example of ${operation.id} is what its schemas say`, () => {
       if (operation.body) assert.ok(ajv.validate(operation.body, operation.example.body), ajv.errorsText())
       assert.ok(ajv.validate(operation.response, operation.example.response), ajv.errorsText())
     })
 
     // What goes on needs a real connection: src/server/nodes/tunnels.test.ts.
     if (operation.isStream || operation.isUpgrade) continue
-    it(`${operation.id} succeeds, with an answer of its schema`, async () => {
+    it(`the example of ${operation.id} succeeds, with an answer of its schema`, async () => {
       await using fresh = await startService()
       await using _ = startScheduler(fresh)
       const ready = ((await prerequisites[operation.id]?.(fresh)) ?? {}) as Ready
@@ -470,7 +470,7 @@ describe('bad requests to every operation', () => {
     const cases = { ...bodies, 'wrong types': wrongTypes(fields) }
     for (const [name, body] of Object.entries(cases)) {
       if (operation.bodyIsOptional && (name === 'null' || name === 'nothing')) continue
-      it(`${operation.id} with ${name}: a clear 4xx and no change`, async () => {
+      it(`${operation.id} with ${name} is refused with a clear 4xx, and changes nothing`, async () => {
         const makers: Partial<Record<Allow, () => Promise<string>>> = { agent: agentToken, server: () => serverToken() }
         const token = (await makers[operation.allow]?.()) ?? service.adminToken
         const { rev } = await service.services.store.list('/none/')
@@ -496,7 +496,7 @@ describe('bad requests to every operation', () => {
       '%2e%2e%2f',
       "'; drop table entries",
     ]) {
-      it(`${operation.id} in the namespace ${JSON.stringify(namespace).slice(0, 20)}: 404`, async () => {
+      it(`${operation.id} in the namespace ${JSON.stringify(namespace).slice(0, 20)} is answered with 404`, async () => {
         const answer = await service.call(operation.method, urlOf(operation, namespace), {
           body: operation.example.body,
         })

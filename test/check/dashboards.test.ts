@@ -73,14 +73,14 @@ function labelsOf(text: string): Map<string, Set<string>> {
 }
 
 describe('dashboards and alert rules', () => {
-  it('name nothing that a server does not expose', () => {
+  it('dashboards and alert rules name nothing that a server does not expose', () => {
     assert.ok(expressions.length > 25)
     for (const expression of expressions)
       for (const name of named(expression))
         assert.ok(notOurs.has(name) || exposed.has(name), `${name} in ${expression}`)
   })
 
-  it('ask for labels that those metrics have', () => {
+  it('dashboards and alert rules ask for labels that those metrics have', () => {
     for (const expression of expressions)
       for (const [, name = '', labels = ''] of expression.matchAll(/\b((?:svc3|process|nodejs)_\w+)\{([^}]*)\}/g))
         for (const [, label = ''] of labels.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)) {
@@ -91,12 +91,12 @@ describe('dashboards and alert rules', () => {
         }
   })
 
-  it('say what they are about, each under a name of its own', () => {
+  it('dashboards and alert rules say what they are about, each under a name of its own', () => {
     assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
     for (const { annotations } of rules) assert.ok(annotations.summary.length > 10)
   })
 
-  it('leave no metric of ours out of operating.md', () => {
+  it('dashboards and alert rules leave no metric of ours out of operating.md', () => {
     const page = read('operating.md')
     const ours = [...exposed.keys()]
       .filter((name) => name.startsWith('svc3_'))

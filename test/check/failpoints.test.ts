@@ -21,7 +21,7 @@ const calls = sources.flatMap((file) =>
 )
 
 describe('fail points', () => {
-  it('are named where they stand, or by the steps of an agent, which its crash test goes through one by one', () => {
+  it('fail points are named where they stand, or by the steps of an agent, which its crash test goes through one by one', () => {
     const others = calls.filter((name) => !/^'[a-z.-]+'$/.test(name) && !/^failPointOf\(kind, /.test(name))
     assert.deepEqual(others, [])
     assert.ok(calls.length > 50, `${calls.length} were found`)
@@ -29,7 +29,7 @@ describe('fail points', () => {
     assert.ok(failPoints.length > 0)
   })
 
-  it('are all named by a test that lets a process die, be it a long one', () => {
+  it('fail points are all named by a test that lets a process die, be it a long one', () => {
     const tests = [...filesIn('src'), ...filesIn('test')]
       .filter((file) => isTest(file) && file !== 'test/check/failpoints.test.ts')
       .map(read)

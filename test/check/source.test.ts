@@ -21,26 +21,26 @@ function run(script: string, args: readonly string[]): Promise<{ code: number; o
 
 describe('the source', () => {
   for (const project of ['.', 'console']) {
-    it(`has right types in ${project}`, async () => {
+    it(`the source has right types in ${project}`, async () => {
       // In one thread: each of several checks for itself what they share, which is most of the work.
       const { code, output } = await run('typescript/bin/tsc', ['-p', project, '--singleThreaded'])
       assert.equal(code, 0, output)
     })
   }
 
-  it('is linted and formatted (npm run format)', async () => {
+  it('the source is linted and formatted (npm run format)', async () => {
     const { code, output } = await run('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '.'])
     assert.equal(code, 0, output)
   })
 
-  it('has a lock file that names no host', () => {
+  it('the source has a lock file that names no host', () => {
     for (const file of ['package-lock.json', 'scripts/node/package-lock.json']) {
       const text = fs.readFileSync(path.join(root, file), 'utf8')
       assert.ok(!/"resolved"/.test(text), `${file} carries download addresses`)
     }
   })
 
-  it('pins every dependency', () => {
+  it('the source pins every dependency', () => {
     const { dependencies, devDependencies } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'))
     for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies }))
       assert.match(String(version), /^\d+\.\d+\.\d+$/, name)

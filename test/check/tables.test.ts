@@ -15,7 +15,7 @@ const filesIn = (folder: string): string[] =>
     .sort()
 
 describe('the table of operations', () => {
-  it('has a file in api/ and one in server/routes/ for every noun, by the same name', () => {
+  it('the table of operations has a file in api/ and one in server/routes/ for every noun, by the same name', () => {
     const support = ['architecture', 'errors', 'image-operations', 'index', 'node-report', 'operation', 'records', 'revision', 'vm-deployment', 'vm-shape'] // biome-ignore format: a list
     const ofNouns = (folder: string): string[] =>
       filesIn(folder).filter((file) => !support.includes(path.basename(file, '.ts')))
@@ -28,7 +28,7 @@ describe('the table of operations', () => {
     )
   })
 
-  it('gathers every operation that a file of api/ exports', async () => {
+  it('the table of operations gathers every operation that a file of api/ exports', async () => {
     const exported: string[] = []
     for (const file of filesIn('api').filter((name) => nouns.includes(path.basename(name, '.ts')))) {
       const module: Record<string, unknown> = await import(path.join(src, 'api', file))
@@ -38,13 +38,13 @@ describe('the table of operations', () => {
     assert.deepEqual(Object.keys(operations).sort(), exported.sort())
   })
 
-  it('has ids that are the names of the values, and no route twice', () => {
+  it('the table of operations has ids that are the names of the values, and no route twice', () => {
     for (const [name, operation] of Object.entries(operations)) assert.equal(operation.id, name)
     const routes = allOperations.map(({ method, path }) => `${method} ${path.replaceAll(/\{\w+\}/g, '{}')}`)
     assert.equal(new Set(routes).size, routes.length)
   })
 
-  it('says of every change in a namespace what it changes, so that there is an event', () => {
+  it('the table of operations says of every change in a namespace what it changes, so that there is an event', () => {
     for (const { id, method, path, involves, example } of allOperations) {
       if (method === 'GET' || !path.includes('/namespaces')) continue
       const [part = '', name = ''] = involves?.split('.') ?? []
@@ -57,7 +57,7 @@ describe('the table of operations', () => {
     }
   })
 
-  it('has an example for every parameter and every body', () => {
+  it('the table of operations has an example for every parameter and every body', () => {
     for (const { id, path, body, example } of allOperations) {
       for (const name of paramNames(path)) assert.ok(example.params?.[name], `${id}: no example for {${name}}`)
       if (body) assert.ok(example.body !== undefined, `${id}: no example of a body`)

@@ -84,7 +84,7 @@ after(async () => {
 })
 
 describe('an agent of its own', () => {
-  it('is refused without a token, and with a wrong one', async () => {
+  it('an agent of its own is refused without a token, and with a wrong one', async () => {
     const without = startAgent(['--api-url', server.apiUrl])
     assert.equal(await ended(without), 1)
     assert.match(output, /join-token/)
@@ -94,7 +94,7 @@ describe('an agent of its own', () => {
     assert.deepEqual(await nodes(), [])
   })
 
-  it('joins with a token, once, and lives by its own key', async () => {
+  it('an agent of its own joins with a token, once, and lives by its own key', async () => {
     const { stdout, code } = await svc3(['node', 'join-token'], { env: { SVC3_DATA: path.join(folder, 'server') } })
     assert.equal(code, 0)
     const token = stdout.trim()
@@ -109,7 +109,7 @@ describe('an agent of its own', () => {
     await until(async () => (await nodes())[0]?.phase === 'READY', 'coming back without a token')
   })
 
-  it('deploys, and its VM outlives kill -9 of the agent, of the server, and of both', async () => {
+  it('an agent of its own deploys, and its VM outlives kill -9 of the agent, of the server, and of both', async () => {
     const { status, body } = await server.call('POST', vms, { image: 'tiny-amd64', name: 'demo', cpu: 1, memory: 0.3 })
     assert.equal(status, 201, String(body.message))
     const place = body as never as Shown
@@ -134,7 +134,7 @@ describe('an agent of its own', () => {
     assert.equal(await again.run('cat /proc/sys/kernel/random/boot_id'), boot, 'it was never restarted')
   })
 
-  it('removes what was deleted while it was away', async () => {
+  it('an agent of its own removes what was deleted while it was away', async () => {
     await kill(agent)
     const { status } = await server.call('DELETE', `${vms}/demo?force=true`)
     assert.equal(status, 200)
@@ -142,7 +142,7 @@ describe('an agent of its own', () => {
     await until(async () => (await fs.readdir(path.join(folder, 'agent/vms'))).length === 0, 'removing it')
   })
 
-  it('ends when its node was removed', async () => {
+  it('an agent of its own ends when its node was removed', async () => {
     const { status } = await server.call('DELETE', '/api/v1/namespaces/svc-default/nodes/host-1')
     assert.equal(status, 200)
     assert.ok(agent)

@@ -55,7 +55,7 @@ describe('a server on SQLite', () => {
   let token: string
   const backup = (): string => inWork('all.tar')
 
-  it('is backed up while it runs, as of one moment', async () => {
+  it('a server on SQLite is backed up while it runs, as of one moment', async () => {
     data = inWork('data')
     await fs.mkdir(data)
     await using dev = await startDev(data, { args: ['--driver', 'simulated', '--nodes', 'arm64=1,amd64=0'] })
@@ -83,7 +83,7 @@ describe('a server on SQLite', () => {
     await dev.kill('SIGTERM')
   })
 
-  it('comes back from it: records, users, images, and the same tokens', async () => {
+  it('a server on SQLite comes back from it: records, users, images, and the same tokens', async () => {
     const restored = inWork('restored')
     const said = succeeded(await server(['restore', backup(), '--data', restored]))
     assert.match(said, /Needed before a server can start: the master key [0-9a-f]{12} in .*master\.key/)
@@ -111,7 +111,7 @@ describe('a server on SQLite', () => {
     assert.match(filled.stderr, /it has records already/)
   })
 
-  it('is not restored from what is damaged, cut off, newer, or no backup', async () => {
+  it('a server on SQLite is not restored from what is damaged, cut off, newer, or no backup', async () => {
     const whole = await fs.readFile(backup())
     const bent = Buffer.from(whole)
     bent[whole.length - 5_000] = (bent[whole.length - 5_000] ?? 0) ^ 1
@@ -136,7 +136,7 @@ describe('a server on SQLite', () => {
     }
   })
 
-  it('moves to etcd, cut off at every step, and serves there with all it had', async () => {
+  it('a server on SQLite moves to etcd, cut off at every step, and serves there with all it had', async () => {
     const to = prefixed('moved')
     await fs.writeFile(path.join(data, 'config.json'), quiet)
     const before = await recordsOf(`sqlite:${data}`)
@@ -179,7 +179,7 @@ describe('a server on SQLite', () => {
 })
 
 describe('servers on etcd', () => {
-  it('are backed up at one revision while they write, and come back on etcd and on SQLite', async () => {
+  it('servers on etcd are backed up at one revision while they write, and come back on etcd and on SQLite', async () => {
     const plane = await shared.start()
     const token = await adminToken(plane)
     assert.equal((await ask(plane, 'POST', '/namespaces', { token, body: { name: 'svc-there' } })).status, 201)
@@ -231,7 +231,7 @@ describe('servers on etcd', () => {
     )
   })
 
-  it('take keys and users from commands on any machine that has the store and the master key', async () => {
+  it('servers on etcd take keys and users from commands on any machine that has the store and the master key', async () => {
     const plane = await shared.start()
     const before = await adminToken(plane)
     const place = ['--store', shared.storeAddress, '--data', await shared.folder()]

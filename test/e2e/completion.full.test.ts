@@ -101,7 +101,7 @@ describe('completion in a terminal', { concurrency: 2 }, () => {
       await once(child, 'close')
     })
 
-  it('fish', async () => {
+  it('completion in a terminal works in fish', async () => {
     const lines = Object.keys(typed).map((keys) => `complete -C '${keys}'; echo .`)
     const child = spawn('fish', ['-N', '-c', `svc3 completion fish | source; ${lines.join('; ')}`], {
       cwd: home,

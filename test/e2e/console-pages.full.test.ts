@@ -156,7 +156,9 @@ async function holdSessionLook(page: Page): Promise<() => Promise<void>> {
 describe('the console', () => {
   // In parts, so that none of them is near its limit on a machine that has other things to do.
   for (const [part, some] of [pages.slice(0, 7), pages.slice(7, 14), pages.slice(14)].entries()) {
-    it(`has nothing for axe to find, light, dark and on a phone (${part + 1})`, { timeout: 170_000 }, async () => {
+    it(`the console has nothing for axe to find, light, dark and on a phone (${part + 1})`, {
+      timeout: 170_000,
+    }, async () => {
       await using opened = await openConsole(browser, server, server.token)
       const { page, complaints } = opened
       await page.route('**/api/v1/charts', (route) => route.fulfill({ json: chartsOfADay() }))
@@ -166,7 +168,7 @@ describe('the console', () => {
     })
   }
 
-  it('is given no token to keep, and says what is wrong with one', { timeout: 150_000 }, async () => {
+  it('the console is given no token to keep, and says what is wrong with one', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, undefined)
     const { page, context } = opened
     await page.getByLabel('Token').waitFor()
@@ -186,7 +188,7 @@ describe('the console', () => {
     assert.deepEqual([cookie?.httpOnly, cookie?.sameSite], [true, 'Strict'])
   })
 
-  it('logs in by the identity provider, and out in every tab', { timeout: 150_000 }, async () => {
+  it('the console logs in by the identity provider, and out in every tab', { timeout: 150_000 }, async () => {
     const words = ['server', 'users', 'add', 'ada@example.com', '--password-stdin', '--data', data]
     assert.equal((await svc3(words, { input: 'canary-password-1\n' })).code, 0)
     await using opened = await openConsole(browser, server, undefined)
@@ -202,7 +204,7 @@ describe('the console', () => {
     await other.getByLabel('Token').waitFor()
   })
 
-  it('shows markup as text', { timeout: 150_000 }, async () => {
+  it('the console shows markup as text', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page, complaints } = opened
     await go(page, server, '/images/copied')
@@ -211,7 +213,7 @@ describe('the console', () => {
     assert.deepEqual(complaints, [])
   })
 
-  it('shows a change within moments, in two tabs, without a reload', { timeout: 150_000 }, async () => {
+  it('the console shows a change within moments, in two tabs, without a reload', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page, context } = opened
     const other = await context.newPage()
@@ -226,7 +228,7 @@ describe('the console', () => {
     await row.waitFor({ state: 'detached' })
   })
 
-  it('says why an action may not be taken, and what would do the same', { timeout: 150_000 }, async () => {
+  it('the console says why an action may not be taken, and what would do the same', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/vms/svc-default/web')
@@ -246,7 +248,7 @@ describe('the console', () => {
     await page.getByText('node "sim-arm64-1" has').first().waitFor()
   })
 
-  it('asks for the name before it deletes', { timeout: 150_000 }, async () => {
+  it('the console asks for the name before it deletes', { timeout: 150_000 }, async () => {
     await call('POST', `${ns}/vms`, { name: 'doomed', image: 'tiny-amd64', cpu: 1 })
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
@@ -265,7 +267,7 @@ describe('the console', () => {
     assert.equal(deletions.length, 1)
   })
 
-  it('stores credentials, and shows refusals where they belong', { timeout: 150_000 }, async () => {
+  it('the console stores credentials, and shows refusals where they belong', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/credentials')
@@ -285,7 +287,7 @@ describe('the console', () => {
     assert.ok(!(await page.content()).includes('canary-secret-77'))
   })
 
-  it('shows a token of a service account once', { timeout: 150_000 }, async () => {
+  it('the console shows a token of a service account once', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     await go(page, server, '/accounts')
@@ -310,7 +312,7 @@ describe('the console', () => {
     assert.match(await remove.innerText(), /only .* or an administrator can delete it/)
   })
 
-  it('goes on after a restart of the server, with what was typed', { timeout: 150_000 }, async () => {
+  it('the console goes on after a restart of the server, with what was typed', { timeout: 150_000 }, async () => {
     // The page keeps its address, wherever the service comes back.
     await using proxy = await startTcpProxy(Number(new URL(server.apiUrl).port))
     const at = { apiUrl: `http://127.0.0.1:${proxy.port}` }
@@ -332,7 +334,7 @@ describe('the console', () => {
     await page.locator('.page-head').getByText('running', { exact: true }).waitFor()
   })
 
-  it('asks for a new login over the page when the session ends, and keeps what was typed', {
+  it('the console asks for a new login over the page when the session ends, and keeps what was typed', {
     timeout: 150_000,
   }, async () => {
     await using opened = await openConsole(browser, server, undefined)
@@ -364,7 +366,7 @@ describe('the console', () => {
     await page.getByRole('heading', { name: 'typed-before-the-end', level: 1 }).waitFor()
   })
 
-  it('is used by keyboard alone', { timeout: 150_000 }, async () => {
+  it('the console is used by keyboard alone', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     const heading = (name: string) => page.getByRole('heading', { name, level: 1 })
@@ -399,7 +401,9 @@ describe('the console', () => {
     await focused(actions)
   })
 
-  it('uploads a file that is dropped onto it, over a cut connection and a reload', { timeout: 150_000 }, async () => {
+  it('the console uploads a file that is dropped onto it, over a cut connection and a reload', {
+    timeout: 150_000,
+  }, async () => {
     await using proxy = await startTcpProxy(Number(new URL(server.apiUrl).port))
     const at = { apiUrl: `http://127.0.0.1:${proxy.port}` }
     await using opened = await openConsole(browser, at, server.token)
@@ -443,7 +447,9 @@ describe('the console', () => {
     assert.deepEqual(again, ['8388608'], 'what was there was not sent again')
   })
 
-  it('is not shown in a frame of another site, and takes no requests from there', { timeout: 150_000 }, async () => {
+  it('the console is not shown in a frame of another site, and takes no requests from there', {
+    timeout: 150_000,
+  }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { context } = opened
     const html = `<iframe src="${server.apiUrl}/console/"></iframe>
@@ -466,7 +472,7 @@ describe('the console', () => {
     }
   })
 
-  it('draws only what is looked at of ten thousand VMs', { timeout: 150_000 }, async () => {
+  it('the console draws only what is looked at of ten thousand VMs', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     const { change } = await serveManyVms(page, 10_000)
@@ -501,7 +507,7 @@ describe('the console', () => {
     assert.equal(await typed.inputValue(), 'vm-0')
   })
 
-  it('works below a prefix, behind a proxy', { timeout: 150_000 }, async () => {
+  it('the console works below a prefix, behind a proxy', { timeout: 150_000 }, async () => {
     const pathPrefix = '/tools/svc3'
     const consoleFolder = path.join(root, 'dist/console')
     await using service = await startService({ settings: { console: { pathPrefix } }, consoleFolder })
@@ -518,7 +524,7 @@ describe('the console', () => {
     assert.deepEqual(complaints, [])
   })
 
-  it('asks for at most 150 KB before it is shown', { timeout: 150_000 }, async () => {
+  it('the console asks for at most 150 KB before it is shown', { timeout: 150_000 }, async () => {
     await using opened = await openConsole(browser, server, server.token)
     const { page } = opened
     const session = await page.context().newCDPSession(page)

@@ -71,9 +71,11 @@ async function deploy(name: string, image: string): Promise<void> {
 }
 
 describe('the console with real VMs', () => {
-  it('deploys a VM and shows how it comes up', { timeout: 170_000 }, () => deploy('demo', 'tiny-amd64'))
+  it('the console with real VMs deploys a VM and shows how it comes up', { timeout: 170_000 }, () =>
+    deploy('demo', 'tiny-amd64'),
+  )
 
-  it('opens a terminal in it', { timeout: 170_000 }, async () => {
+  it('the console with real VMs opens a terminal in it', { timeout: 170_000 }, async () => {
     // It runs before it can be logged in to.
     ;(await openGuest((await show('demo')) as never, {}, bootMs))[Symbol.dispose]()
     await go(page, server, '/vms/svc-default/demo/terminal')
@@ -92,7 +94,7 @@ describe('the console with real VMs', () => {
     await screenshot(page, 'console-real-terminal')
   })
 
-  it('shows its screen, types into it, hands over a clipboard, and fills the window', {
+  it('the console with real VMs shows its screen, types into it, hands over a clipboard, and fills the window', {
     timeout: 170_000,
   }, async () => {
     using guest = await openGuest((await show('demo')) as never, {}, bootMs)
@@ -142,7 +144,7 @@ describe('the console with real VMs', () => {
     await eventually(async () => assert.ok(!(await page.evaluate(isFull))))
   })
 
-  it('stops, starts, suspends, resumes and reverts one', { timeout: 170_000 }, async () => {
+  it('the console with real VMs stops, starts, suspends, resumes and reverts one', { timeout: 170_000 }, async () => {
     await deploy('fast', quickImage('amd64'))
     // The page has left it.
     assert.equal((await server.call('DELETE', `${ns}/vms/demo`)).status, 200)
@@ -169,7 +171,9 @@ describe('the console with real VMs', () => {
     assert.equal((await show('fast')).diskGeneration, 2)
   })
 
-  it('saves it, and commits it, with progress on the page of the image', { timeout: 170_000 }, async () => {
+  it('the console with real VMs saves it, and commits it, with progress on the page of the image', {
+    timeout: 170_000,
+  }, async () => {
     await go(page, server, '/vms/svc-default/fast')
     await choose(page, 'Actions', 'Save as image')
     await page.getByLabel('Name of the new image').fill('fast-saved')
@@ -191,7 +195,9 @@ describe('the console with real VMs', () => {
     assert.deepEqual(body.parent, { image: quickImage('amd64'), version: 1, vm: 'svc-default/fast' })
   })
 
-  it('pushes an Apple silicon-based one, and shows how far it is', { timeout: 170_000 }, async () => {
+  it('the console with real VMs pushes an Apple silicon-based one, and shows how far it is', {
+    timeout: 170_000,
+  }, async () => {
     const { username, password } = registryUser
     await deploy('mac', quickImage('arm64'))
     await choose(page, 'Actions', 'Push to registry')
@@ -219,7 +225,7 @@ describe('the console with real VMs', () => {
     await screenshot(page, 'console-real-push')
   })
 
-  it('said nothing against itself', () => {
+  it('the pages of the console had nothing to say against themselves', () => {
     // But for the one refusal that was asked for.
     assert.deepEqual(
       opened.complaints.filter((each) => !each.includes('409')),

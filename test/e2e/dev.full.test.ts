@@ -26,7 +26,7 @@ const credential = (index: number) => ({
 
 describe('svc3 dev', () => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    it(`ends cleanly on ${signal}, also with a watch open, and goes on where it ended`, async () => {
+    it(`svc3 dev ends cleanly on ${signal}, also with a watch open, and goes on where it ended`, async () => {
       const first = await startDev(data)
       await first.call('POST', `${credentialsPath}/add`, credential(1))
       const watch = await fetch(`${first.apiUrl}${credentialsPath}?watch=true`, {
@@ -42,7 +42,7 @@ describe('svc3 dev', () => {
     })
   }
 
-  it('refuses to run twice on the same data, saying who has it, and on a port that is taken', async () => {
+  it('svc3 dev refuses to run twice on the same data, saying who has it, and on a port that is taken', async () => {
     await using first = await startDev(data)
     const twice = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
     assert.notEqual(twice.code, 0)
@@ -55,7 +55,7 @@ describe('svc3 dev', () => {
     assert.equal((await first.call('GET', credentialsPath)).status, 200)
   })
 
-  it('refuses data of a newer program, a lost master key and a wrong configuration, each by name', async () => {
+  it('svc3 dev refuses data of a newer program, a lost master key and a wrong configuration, each by name', async () => {
     await (await startDev(data)).kill('SIGTERM')
     const start = () => svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])
     await fs.writeFile(path.join(data, 'config.json'), '{"limits":{"bodyBytes":"many"}}')
@@ -73,7 +73,7 @@ describe('svc3 dev', () => {
     assert.match(newer.stderr, /newer/i)
   })
 
-  it('loses no acknowledged credential to kill -9 in the middle of a stream of adds', {
+  it('svc3 dev loses no acknowledged credential to kill -9 in the middle of a stream of adds', {
     timeout: 400_000,
   }, async () => {
     const acknowledged = new Set<string>()
@@ -100,7 +100,7 @@ describe('svc3 dev', () => {
     assert.ok(acknowledged.size >= 50 * rounds)
   })
 
-  it('is what npm start runs, with its options, and ends with it', { timeout: 400_000 }, async () => {
+  it('svc3 dev is what npm start runs, with its options, and ends with it', { timeout: 400_000 }, async () => {
     const server = await startDev(data, {
       command: ['npm', 'start', '--'],
       args: ['--driver', 'simulated', '--nodes', 'arm64=1,amd64=1'],
@@ -111,7 +111,7 @@ describe('svc3 dev', () => {
     await assert.rejects(fs.stat(path.join(data, 'connection.json')), { code: 'ENOENT' }, server.output())
   })
 
-  it('killed as npm start with -9 in the middle of adds, goes on at once and has every acknowledged one', {
+  it('svc3 dev killed as npm start with -9 in the middle of adds, goes on at once and has every acknowledged one', {
     timeout: 400_000,
   }, async () => {
     const built = (await fs.stat(path.join(root, 'dist'))).ino

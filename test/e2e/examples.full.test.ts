@@ -251,7 +251,7 @@ const here: Readonly<Record<string, string>> = {
 }
 
 describe('the first steps of "svc3 --help"', () => {
-  it('is the same whether the build wrote it down or the program makes it, under both names', async () => {
+  it('the help is the same whether the build wrote it down or the program makes it, under both names', async () => {
     for (const name of ['svc3', 'orka3'])
       for (const words of [[], ['--help'], ['-h']]) {
         const { stdout } = await promisify(execFile)(path.join(root, 'bin', name), words)

@@ -46,7 +46,7 @@ async function login(name: string) {
 }
 
 describe('svc3 login with an organisation’s own provider', () => {
-  it('takes e-mail and groups from it, and renews with it', async () => {
+  it('svc3 login with an organisation’s own provider takes e-mail and groups from it, and renews with it', async () => {
     provider.groupsOf.set('ada', ['staff'])
     assert.equal((await login('ada')).stdout, `Logged in to ${server.apiUrl} as ada@corp.example.\n`)
     assert.equal((await run('regcred', 'list')).code, 4)
@@ -60,7 +60,7 @@ describe('svc3 login with an organisation’s own provider', () => {
     assert.notEqual(second.refreshToken, first.refreshToken)
   })
 
-  it('logs a device in by its code', async () => {
+  it('svc3 login with an organisation’s own provider logs a device in by its code', async () => {
     const process = await startLogin(['--device'], env())
     const page = await browser.newPage()
     await page.goto(process.addresses[1] ?? '')
@@ -71,13 +71,13 @@ describe('svc3 login with an organisation’s own provider', () => {
     assert.equal((await process.ended).stdout, `Logged in to ${server.apiUrl} as grace@corp.example.\n`)
   })
 
-  it('has no built-in provider beside it', async () => {
+  it('svc3 login with an organisation’s own provider has no built-in provider beside it', async () => {
     assert.equal((await fetch(`${server.apiUrl}/oidc/.well-known/openid-configuration`)).status, 404)
     const info = (await server.call('GET', '/api/v1/cluster-info')).body
     assert.deepEqual([info.baseOauthEndpoint, info.appClientId], [provider.issuer, provider.clientId])
   })
 
-  it('while the provider is down: issued tokens work, logins say what is wrong; afterwards all goes on', async () => {
+  it('svc3 login with an organisation’s own provider while the provider is down: issued tokens work, logins say what is wrong; afterwards all goes on', async () => {
     await login('ada')
     const { token } = await storedLogin(home)
     await provider.stop()

@@ -9,7 +9,7 @@ import { makeFolder } from '../support/processes/dev-server.ts'
 const script = path.resolve(import.meta.dirname, './full-disk-images.ts')
 
 describe('a disk that is full', () => {
-  it('in the middle of an upload or a pull ends it with words, leaves nothing, and is over when there is room', async () => {
+  it('a disk that is full in the middle of an upload or a pull ends it with words, leaves nothing, and is over when there is room', async () => {
     const [folder, away] = [await makeFolder(), await makeFolder()]
     try {
       const own = process.getuid?.() === 0 ? ['--mount'] : ['--user', '--map-root-user', '--mount']

@@ -113,7 +113,7 @@ const hasDisk = async (node: string, bytes = disk): Promise<boolean> =>
   (await fs.readFile(fileOn(node, contentOf('big')))).equals(bytes)
 
 describe('the image cache of nodes', () => {
-  it('has an image fetched, tells how far it is, and keeps it', async () => {
+  it('the image cache of nodes has an image fetched, tells how far it is, and keeps it', async () => {
     await start('one')
     const seen = new Set<string>()
     const told = Promise.withResolvers<void>()
@@ -140,7 +140,7 @@ describe('the image cache of nodes', () => {
     assert.deepEqual([again?.code, again?.message], [200, 'it is there already'])
   })
 
-  it('takes an image from another node: the server gives the manifest and nothing else', async () => {
+  it('the image cache of nodes takes an image from another node: the server gives the manifest and nothing else', async () => {
     const { content } = service.services
     for (const { digest } of chunksOf(await readManifest(content, contentOf('big'))))
       await content.deleteUnused(digest, Number.POSITIVE_INFINITY)
@@ -150,7 +150,7 @@ describe('the image cache of nodes', () => {
     assert.ok(await hasDisk('two'))
   })
 
-  it('goes on with the server when the other node dies in the middle', async () => {
+  it('the image cache of nodes goes on with the server when the other node dies in the middle', async () => {
     await upload('again', disk)
     await kill('two')
     await kill('one')
@@ -164,7 +164,7 @@ describe('the image cache of nodes', () => {
     assert.ok(await hasDisk('three'))
   })
 
-  it('does not take an image from under a VM, and drops it when that is gone', async () => {
+  it('the image cache of nodes does not take an image from under a VM, and drops it when that is gone', async () => {
     await using _ = startScheduler(service)
     await ask('big', 'remove', { nodes: ['one'] })
     const body = { image: 'big', name: 'user', node: 'three', cpu: 1, memory: 0.5 }
@@ -179,7 +179,7 @@ describe('the image cache of nodes', () => {
     assert.deepEqual(service.services.collections.nodes.get('', 'three')?.value.cache, { pins: {}, drops: [] })
   })
 
-  it('follows the image when it changes, and says why where there is no room', async () => {
+  it('the image cache of nodes follows the image when it changes, and says why where there is no room', async () => {
     const [first, second] = [randomBytes(2 * mib), randomBytes(2 * mib)]
     const [old, changed] = [await upload('moving', first), await upload('other', second)]
     await start('small', { quotaMib: 12 })

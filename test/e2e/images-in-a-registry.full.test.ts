@@ -64,7 +64,7 @@ function someDisk(): Buffer {
 }
 
 describe('a server with its images in a registry', { timeout: 240_000 }, () => {
-  it('uploads, deploys, saves, commits and downloads them, whenever it is killed', async () => {
+  it('a server with its images in a registry uploads, deploys, saves, commits and downloads them, whenever it is killed', async () => {
     const images = settings('one/images')
     await using rig = await ClusterRig.make('amd64', { images })
     await rig.startAgent()
@@ -105,7 +105,7 @@ describe('a server with its images in a registry', { timeout: 240_000 }, () => {
 })
 
 describe('servers that share a registry', { timeout: 240_000 }, () => {
-  it('have the same images at once, whatever is on their disks; and one of them collects for all', async () => {
+  it('servers that share a registry have the same images at once, whatever is on their disks; and one of them collects for all', async () => {
     await using shared = await startShared()
     const prefix = 'shared/images'
     const { address, ...access } = settings(prefix)

@@ -49,7 +49,7 @@ after(async () => {
 })
 
 describe('an image', () => {
-  it('comes back byte for byte, under its own name and in its own file', async () => {
+  it('an image comes back byte for byte, under its own name and in its own file', async () => {
     const uploaded = await run('image', 'upload', 'disk.img', '-d', 'A disk')
     assert.deepEqual([uploaded.code, uploaded.stdout], [0, 'Image disk.img is uploaded.\n'], uploaded.stderr)
     const listed = await run('image', 'list', 'disk.img')
@@ -68,7 +68,7 @@ describe('an image', () => {
     assert.deepEqual([taken.code, taken.stderr.includes('exists already')], [6, true], taken.stderr)
   })
 
-  it('goes on where a download was cut off, with the same content only', async () => {
+  it('an image goes on where a download was cut off, with the same content only', async () => {
     const digest = String((await rig.image('disk.img')).checksum)
       .replace('sha256:', '')
       .slice(0, 12)
@@ -93,7 +93,7 @@ describe('an image', () => {
     }
   })
 
-  it('of a compressed qcow2 file is the disk that is in it', async () => {
+  it('an image of a compressed qcow2 file is the disk that is in it', async () => {
     await execute('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', '-c', inFiles('disk.img'), inFiles('disk.qcow2')])
     const uploaded = await run('image', 'upload', 'disk.qcow2', '--name', 'from-qcow2', '--type', 'arm64')
     assert.equal(uploaded.code, 0, uploaded.stderr)
@@ -103,7 +103,7 @@ describe('an image', () => {
     assert.deepEqual([first.type, second.type, first.size], ['amd64', 'arm64', second.size])
   })
 
-  it('is copied, generated, described and deleted', async () => {
+  it('an image is copied, generated, described and deleted', async () => {
     assert.equal((await run('image', 'copy', 'disk.img', 'copy')).stdout, 'Image copy is a copy of disk.img.\n')
     assert.equal((await run('image', 'generate', 'empty', '1T')).stdout, 'Image empty is an empty disk of 1T.\n')
     assert.equal((await run('image', 'set-description', 'copy', 'For', '-o', 'json')).code, 0)
@@ -120,7 +120,7 @@ describe('an image', () => {
       assert.equal((await run('image', ...words)).code, 2, words.join(' '))
   })
 
-  it('and an ISO is a file as it is', async () => {
+  it('an uploaded ISO comes back as the file that it is', async () => {
     await fs.writeFile(inFiles('disc.iso'), randomBytes(1_000_001))
     assert.equal((await run('iso', 'upload', 'disc.iso')).stdout, 'ISO disc.iso is uploaded.\n')
     assert.equal((await run('iso', 'copy', 'disc.iso', 'other.iso')).code, 0)
@@ -150,7 +150,7 @@ describe('kill -9 of the server', () => {
   const stateOf = async (name: string) =>
     (await rig.server.call('GET', `/api/v1/namespaces/svc-default/images/${name}`).catch(() => undefined))?.body.state
 
-  it('in the middle of a body that nobody can go on with leaves nothing', async () => {
+  it('kill -9 of the server in the middle of a body that nobody can go on with leaves nothing', async () => {
     const request = http.request(`${rig.apiUrl}/api/v1/namespaces/svc-default/upload/image?name=half`, {
       method: 'POST',
       headers: { authorization: `Bearer ${rig.server.token}`, 'content-length': 100 * mebi },
@@ -165,7 +165,7 @@ describe('kill -9 of the server', () => {
     assert.equal(await stateOf('half'), undefined)
   })
 
-  it('at each step of an upload is a pause for it', async () => {
+  it('kill -9 of the server at each step of an upload is a pause for it', async () => {
     // Content that is not in the store yet.
     await fs.writeFile(inFiles('new.img'), whatever())
     const points = ['upload.half', 'upload.received', 'upload.recorded', 'images.put.rename', 'upload.stored']
@@ -178,7 +178,7 @@ describe('kill -9 of the server', () => {
     await run('image', 'delete', 'again')
   })
 
-  it('and of the command: the same one again goes on where it was', async () => {
+  it('kill -9 of the server and of the command: the same one again goes on where it was', async () => {
     await fs.writeFile(inFiles('new.img'), whatever())
     await rig.restart('upload.half')
     const first = spawn(program, ['image', 'upload', 'new.img', '--name', 'twice'], {
@@ -205,7 +205,7 @@ describe('kill -9 of the server', () => {
     await run('image', 'delete', 'twice', 'third')
   })
 
-  it('at each step of a pull is a pause for it, and nothing is fetched twice', async () => {
+  it('kill -9 of the server at each step of a pull is a pause for it, and nothing is fetched twice', async () => {
     const disk = whatever()
     remote.items.set('remote.img', { bytes: disk })
     const points = ['pull.began', 'pull.half', 'pull.fetched', 'images.put.rename', 'pull.stored']

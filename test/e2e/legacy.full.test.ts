@@ -48,7 +48,7 @@ describe('a script of 2.4.x on a real VM', () => {
     await fs.rm(data, { recursive: true, force: true })
   })
 
-  it('runs unchanged from end to end', async () => {
+  it('a script of 2.4.x on a real VM runs unchanged from end to end', async () => {
     const { code, stdout, stderr } = await runJourney(dev, quickImage('amd64'))
     assert.equal(code, 0, `${stdout}\n${stderr}`)
     for (const said of [
@@ -59,7 +59,7 @@ describe('a script of 2.4.x on a real VM', () => {
       assert.match(stdout, typeof said === 'string' ? new RegExp(said) : said)
   })
 
-  it('has all its calls found, each with what replaces it', async () => {
+  it('a script of 2.4.x on a real VM has all its calls found, each with what replaces it', async () => {
     const { code, stdout } = await svc3(['migrate', 'scan', inFixtures('legacy-journey.sh'), '-o', 'json'])
     assert.equal(code, 1)
     const findings = JSON.parse(stdout) as {
@@ -81,7 +81,7 @@ describe('a script of 2.4.x on a real VM', () => {
     }
   })
 
-  it('runs with every call replaced', async () => {
+  it('a script of 2.4.x on a real VM runs with every call replaced', async () => {
     const env = {
       SVC3_API_URL: dev.apiUrl,
       SVC3_TOKEN: dev.token,
@@ -96,7 +96,7 @@ describe('a script of 2.4.x on a real VM', () => {
 })
 
 describe('the gateway', () => {
-  it('serves simulated VMs as well, and knows after a restart who called', async () => {
+  it('the gateway serves simulated VMs as well, and knows after a restart who called', async () => {
     const data = await makeFolder()
     const args = ['--driver', 'simulated', '--nodes', 'amd64=1']
     {
@@ -114,7 +114,7 @@ describe('the gateway', () => {
     assert.match(deployed?.client ?? '', /^curl\//)
   })
 
-  it('is off in svc3 server until the settings say otherwise', async () => {
+  it('the gateway is off in svc3 server until the settings say otherwise', async () => {
     const data = await makeFolder()
     const server = { command: [program, 'server'], args: ['--plain-http'] }
     const statusOf = async (apiUrl: string): Promise<number> => (await fetch(`${apiUrl}/resources/vm/list`)).status

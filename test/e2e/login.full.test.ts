@@ -64,7 +64,9 @@ const tokenStatus = async (token: string): Promise<number> =>
   (await fetch(`${server.apiUrl}/api/v1/namespaces`, { headers: { authorization: `Bearer ${token}` } })).status
 
 describe('svc3 login with the built-in provider', () => {
-  it('logs in by the page, without JavaScript, and keeps the login privately', { timeout: 400_000 }, async () => {
+  it('svc3 login with the built-in provider logs in by the page, without JavaScript, and keeps the login privately', {
+    timeout: 400_000,
+  }, async () => {
     const process = await startLogin(['--no-browser'], env())
     const context = await browser.newContext({ javaScriptEnabled: false, viewport: { width: 390, height: 720 } })
     const page = await context.newPage()
@@ -91,13 +93,13 @@ describe('svc3 login with the built-in provider', () => {
     assert.equal((await run('namespace', 'list')).code, 0)
   })
 
-  it('makes administrators of those who are', { timeout: 400_000 }, async () => {
+  it('svc3 login with the built-in provider makes administrators of those who are', { timeout: 400_000 }, async () => {
     const { stdout } = await login('Admin@LocalHost', `${password}-admin`)
     assert.equal(stdout, `Logged in to ${server.apiUrl} as admin@localhost (administrator).\n`)
     assert.equal((await run('regcred', 'list')).code, 0)
   })
 
-  it('logs a device in by its code', { timeout: 400_000 }, async () => {
+  it('svc3 login with the built-in provider logs a device in by its code', { timeout: 400_000 }, async () => {
     const process = await startLogin(['--device'], env())
     const page = await browser.newPage({ viewport: { width: 900, height: 760 } })
     const complaints = complaintsOf(page)
@@ -122,7 +124,9 @@ describe('svc3 login with the built-in provider', () => {
     assert.equal(stdout, `Logged in to ${server.apiUrl} as ${ada}.\n`)
   })
 
-  it('tells a device that was refused; the link brings its code along', { timeout: 400_000 }, async () => {
+  it('svc3 login with the built-in provider tells a device that was refused; the link brings its code along', {
+    timeout: 400_000,
+  }, async () => {
     const process = await startLogin(['--device'], env())
     const page = await browser.newPage()
     await page.goto(process.addresses[1] ?? '')
@@ -137,7 +141,7 @@ describe('svc3 login with the built-in provider', () => {
     assert.match(stderr, /Unauthorized: the login was refused\n/)
   })
 
-  it('asks for the password each time, also in a browser that was logged in a moment ago', {
+  it('svc3 login with the built-in provider asks for the password each time, also in a browser that was logged in a moment ago', {
     timeout: 400_000,
   }, async () => {
     const context = await browser.newContext()
@@ -159,7 +163,7 @@ describe('svc3 login with the built-in provider', () => {
     assert.equal((await device.ended).code, 0)
   })
 
-  it('ends at Ctrl-C', async () => {
+  it('svc3 login with the built-in provider ends at Ctrl-C', async () => {
     const process = await startLogin(['--no-browser'], env())
     process.interrupt()
     assert.equal((await process.ended).code, 130)
@@ -167,7 +171,9 @@ describe('svc3 login with the built-in provider', () => {
 })
 
 describe('the login page', () => {
-  it('shows what was typed as text, says what is wrong, and slows guessing down', { timeout: 400_000 }, async () => {
+  it('the login page shows what was typed as text, says what is wrong, and slows guessing down', {
+    timeout: 400_000,
+  }, async () => {
     const process = await startLogin(['--no-browser'], env())
     const page = await browser.newPage({ viewport: { width: 900, height: 700 } })
     const complaints = complaintsOf(page)
@@ -205,7 +211,7 @@ describe('the login page', () => {
     await process.ended
   })
 
-  it('belongs to the browser that began the login', async () => {
+  it('the login page belongs to the browser that began the login', async () => {
     const process = await startLogin(['--no-browser'], env())
     const start = await fetch(process.addresses[0] ?? '', { redirect: 'manual' })
     const place = new URL(start.headers.get('location') ?? '', server.apiUrl).href
@@ -225,7 +231,7 @@ describe('the login page', () => {
 })
 
 describe('a login', () => {
-  it('is renewed silently, by one of many at once, and ends with logout', { timeout: 400_000 }, async () => {
+  it('a login is renewed silently, by one of many at once, and ends with logout', { timeout: 400_000 }, async () => {
     await login(ada)
     const first = await storedLogin(home)
     await expireStoredToken(home)
@@ -253,7 +259,7 @@ describe('a login', () => {
     for (const old of [third.refreshToken, second.refreshToken]) assert.equal(await refreshStatus(old), 400)
   })
 
-  it('that cannot be renewed says so with exit code 3', { timeout: 400_000 }, async () => {
+  it('a login that cannot be renewed says so with exit code 3', { timeout: 400_000 }, async () => {
     await addUser('gone@example.com')
     await login('gone@example.com')
     const { token } = await storedLogin(home)
@@ -268,7 +274,7 @@ describe('a login', () => {
     assert.match(stderr, /Unauthorized: the login has run out or was ended\nsvc3: run "svc3 login"/)
   })
 
-  it('ends when its user gets another password', { timeout: 400_000 }, async () => {
+  it('a login ends when its user gets another password', { timeout: 400_000 }, async () => {
     await addUser('reset@example.com')
     await login('reset@example.com')
     const token = (await run('user', 'get-token')).stdout.trim()
@@ -280,7 +286,7 @@ describe('a login', () => {
     assert.equal((await login('reset@example.com', `${password}-2`)).code, 0)
   })
 
-  it('survives a restart of the server that ends by kill -9', { timeout: 400_000 }, async () => {
+  it('a login survives a restart of the server that ends by kill -9', { timeout: 400_000 }, async () => {
     const folder = await makeFolder()
     const first = await startDev(folder, { listen: `${ownAddress()}:0` })
     await setPassword(folder, 'admin@localhost', password)
@@ -304,7 +310,9 @@ describe('a login', () => {
 })
 
 describe('svc3 login by HTTPS', () => {
-  it('trusts the provider by the certificate that was accepted for the service', { timeout: 400_000 }, async () => {
+  it('svc3 login by HTTPS trusts the provider by the certificate that was accepted for the service', {
+    timeout: 400_000,
+  }, async () => {
     const folder = await makeFolder()
     await using secure = await startDev(folder, { command: [program, 'server'] })
     const args = ['server', 'users', 'add', ada, '--password-stdin', '--data', folder]
@@ -337,7 +345,7 @@ describe('svc3 login by HTTPS', () => {
 })
 
 describe('secrets of logins', () => {
-  it('are in no file of the data folder, no log and no process', { timeout: 400_000 }, async () => {
+  it('secrets of logins are in no file of the data folder, no log and no process', { timeout: 400_000 }, async () => {
     const process = await startLogin(['--no-browser'], env())
     const page = await browser.newPage()
     await page.goto(process.addresses[0] ?? '')

@@ -44,7 +44,7 @@ async function smallFile(file: string): Promise<string> {
 }
 
 describe('macOS on an Intel host', () => {
-  it('is installed from an ISO onto an empty image, and committed; the SMC key is nowhere', async () => {
+  it('macOS on an Intel host is installed from an ISO onto an empty image, and committed; the SMC key is nowhere', async () => {
     const disk = path.join(tinyFolder(tinyCache, 'amd64'), 'disk.raw')
     const iso = path.join(data, 'installer.iso')
     await fs.writeFile(iso, await efiDisc(disk))

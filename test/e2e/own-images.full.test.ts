@@ -55,7 +55,7 @@ async function isWhole(name: string, file: string): Promise<void> {
 }
 
 describe('an uploaded image', () => {
-  it('boots by its own firmware on exactly the bytes that were uploaded', async () => {
+  it('an uploaded image boots by its own firmware on exactly the bytes that were uploaded', async () => {
     const file = path.join(data, 'speaking.raw')
     await fs.writeFile(file, speakingDisk('booted from the disk'))
     await ok('image', 'upload', file, '--name', 'speaking', '--type', 'arm64')
@@ -66,7 +66,7 @@ describe('an uploaded image', () => {
   })
 
   if (isAllTested)
-    it('may be a whole system, and takes a login', async () => {
+    it('an uploaded image may be a whole system, and takes a login', async () => {
       await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(390_000) })
       const disk = path.join(tinyFolder(tinyCache, 'arm64'), 'disk.raw')
       await ok('image', 'upload', disk, '--name', 'own-arm64', '--type', 'arm64')
@@ -78,7 +78,7 @@ describe('an uploaded image', () => {
 })
 
 describe('an uploaded ISO', () => {
-  it('boots a VM whose disk is empty, from the bytes that were uploaded', async () => {
+  it('an uploaded ISO boots a VM whose disk is empty, from the bytes that were uploaded', async () => {
     const file = path.join(data, 'boot.iso')
     await fs.writeFile(file, bootDisc('booted from the disc'))
     await ok('iso', 'upload', file)

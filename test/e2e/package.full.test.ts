@@ -70,7 +70,7 @@ before(async () => {
 after(() => fs.rm(folder, { recursive: true, force: true }))
 
 describe('the package', () => {
-  it('brings all it needs, and nothing of the checkout besides', async () => {
+  it('the package brings all it needs, and nothing of the checkout besides', async () => {
     const inside = path.join(folder, 'prefix/lib/node_modules/svc3')
     assert.deepEqual((await fs.readdir(path.join(folder, 'prefix/lib/node_modules'))).sort(), ['svc3'])
     for (const absent of ['node_modules', 'src', 'test', 'scripts', '.node', 'dist/cache'])
@@ -79,7 +79,7 @@ describe('the package', () => {
     assert.deepEqual(pages.sort(), (await fs.readdir(path.join(root, 'docs/man'))).sort(), 'man finds every page')
   })
 
-  it('knows its version and helps, under both names', async () => {
+  it('the package knows its version and helps, under both names', async () => {
     const version = await run(svc3, ['--version'])
     assert.equal(version.stdout, `client ${about.version}\n`, version.stderr)
     assert.match(
@@ -91,7 +91,7 @@ describe('the package', () => {
     assert.match(orka3.stdout, /Usage: orka3 vm /, orka3.stderr)
   })
 
-  it('runs a service, with its pages', async () => {
+  it('the package runs a service, with its pages', async () => {
     const words = ['server', '--listen', '127.0.0.1:0', '--plain-http', '--data', path.join(folder, 'data')]
     const server = spawn(svc3, words, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
     try {
@@ -112,13 +112,13 @@ describe('the package', () => {
     }
   })
 
-  it('tells an old Node that it is too old', async () => {
+  it('the package tells an old Node that it is too old', async () => {
     const told = await run(svc3, ['--help'], { NODE_OPTIONS: `--import=${old}` })
     assert.deepEqual([told.code, told.stdout], [1, ''])
     assert.match(told.stderr, /^svc3: svc3 needs Node 24 or newer, and this is Node 20\.19\.0 \(.*\)\.\nsvc3: install/)
   })
 
-  it('is what the formula for Homebrew names', async () => {
+  it('the package is what the formula for Homebrew names', async () => {
     const text = await formulaFor(tarball, 'https://example.com/svc3.tgz')
     const sha256 = createHash('sha256')
       .update(await fs.readFile(tarball))
@@ -130,7 +130,7 @@ describe('the package', () => {
 })
 
 describe('the command line as one file', () => {
-  it('runs alone, wherever it lies', async () => {
+  it('the command line as one file runs alone, wherever it lies', async () => {
     const file = path.join(folder, 'alone', 'svc3')
     await buildSingle(file)
     assert.deepEqual(await fs.readdir(path.dirname(file)), ['svc3'])

@@ -119,7 +119,7 @@ after(async () => {
 describe('a VM that is pushed', () => {
   let first: PushJob | undefined
 
-  it('needs credentials; then it is in the registry, and another client accepts it', async () => {
+  it('a VM that is pushed needs credentials; then it is in the registry, and another client accepts it', async () => {
     await ok('vm', 'deploy', 'a', '-i', 'tiny-arm64', '-c', '1', '-m', '0.3')
     const refused = await svc3(['vm', 'push', 'a', image('tiny:v1')])
     assert.equal(refused.code, 6, refused.stderr)
@@ -150,7 +150,7 @@ describe('a VM that is pushed', () => {
     assert.deepEqual([seen.Digest, seen.Architecture], [first?.digest, 'arm64'])
   })
 
-  it('sends little after a little change', async () => {
+  it('a VM that is pushed sends little after a little change', async () => {
     using guest = await into('a', 'svc-default')
     await guest.run('echo second > /home/admin/second; sync')
     await ok('vm', 'push', 'a', image('tiny:v2'), '--wait')
@@ -161,7 +161,7 @@ describe('a VM that is pushed', () => {
 })
 
 describe('an image in a registry', () => {
-  it('is not for a namespace without credentials, whatever nodes have', async () => {
+  it('an image in a registry is not for a namespace without credentials, whatever nodes have', async () => {
     await ok('namespace', 'create', other)
     agent = await startAgent()
     const refused = await svc3(['vm', 'deploy', 'b', '-i', image('tiny:v1'), '-n', other])
@@ -172,7 +172,7 @@ describe('an image in a registry', () => {
     assert.deepEqual(body.items, [])
   })
 
-  it('is deployed with credentials, straight from the registry, with the file in it', async () => {
+  it('an image in a registry is deployed with credentials, straight from the registry, with the file in it', async () => {
     await addCredentials(other)
     const missing = await svc3(['vm', 'deploy', 'b', '-i', image('tiny:none'), '-n', other])
     assert.deepEqual([missing.code, /not found/.test(missing.stderr)], [5, true], missing.stderr)
@@ -187,7 +187,7 @@ describe('an image in a registry', () => {
     assert.deepEqual([committed.code, /svc3 vm push b/.test(committed.stderr)], [1, true], committed.stderr)
   })
 
-  it('is pushed from there after the agent was killed in the middle, without sending again what is there', async () => {
+  it('an image in a registry is pushed from there after the agent was killed in the middle, without sending again what is there', async () => {
     using guest = await into('b', other)
     await guest.run(`head -c ${3 * mib} /dev/urandom > /home/admin/more; sync`)
     await killAgent()
@@ -204,7 +204,7 @@ describe('an image in a registry', () => {
     assert.equal(await guest.run('cat /home/admin/file'), 'first', 'the guest did not notice')
   })
 
-  it('can be given up, and goes on when the registry was away', async () => {
+  it('an image in a registry can be given up, and goes on when the registry was away', async () => {
     await registry.kill()
     await ok('vm', 'push', 'b', image('never:v1'), '-n', other)
     await isIn(image('never:v1'), other, 'Running')
@@ -219,7 +219,7 @@ describe('an image in a registry', () => {
     await isIn(image('later:v1'), other, 'Succeeded')
   })
 
-  it('may be in the format of tart', async () => {
+  it('an image in a registry may be in the format of tart', async () => {
     const disk = Buffer.concat([randomBytes(3 * mib), Buffer.alloc(2 * mib), Buffer.from('x'.repeat(mib))])
     const connected = openRegistry({
       server: registry.server,

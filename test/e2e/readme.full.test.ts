@@ -154,7 +154,7 @@ describe("the README's tour", () => {
     return server.output().slice(before)
   }
 
-  it('prints what stands there', { timeout: 600_000 }, async () => {
+  it('the tour of the README prints what stands there', { timeout: 600_000 }, async () => {
     assert.ok(steps.length >= 75, `only ${steps.length} commands were found`)
     for (let rest = steps; rest.length > 0; ) {
       const [first] = rest as [Step]

@@ -39,7 +39,7 @@ after(async () => {
 })
 
 describe('kill -9', () => {
-  it('of the server when a push is recorded, then of the agent at each step of it: it succeeds, once', async () => {
+  it('kill -9 of the server when a push is recorded, then of the agent at each step of it: it succeeds, once', async () => {
     await rig.restart('push.recorded')
     const [body, headers] = [{ imageReference: reference }, { 'idempotency-key': 'push' }]
     await rig.ask('POST', '/vms/demo/push', body, headers)
@@ -60,7 +60,7 @@ describe('kill -9', () => {
     await rig.isAtRest('demo')
   })
 
-  it('of the server at each step of a pull: it goes on, and what has come is not fetched again', async () => {
+  it('kill -9 of the server at each step of a pull: it goes on, and what has come is not fetched again', async () => {
     // All that it has is from the registry.
     await rig.call('DELETE', '/vms/demo')
     await rig.call('DELETE', '/images/base')

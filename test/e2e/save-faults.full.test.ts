@@ -40,7 +40,7 @@ async function isWhole(name: string, truth: Buffer): Promise<string> {
 }
 
 describe('the command line', () => {
-  it('says how to look at a save, and follows one to its end', async () => {
+  it('the command line says how to look at a save, and follows one to its end', async () => {
     const saved = await rig.svc3('vm', 'save', 'demo', 'first', '-d', 'one')
     assert.deepEqual([saved.code, saved.stderr], [0, ''], saved.stderr)
     assert.match(
@@ -59,7 +59,7 @@ describe('the command line', () => {
     assert.equal(deleted.code, 0, deleted.stderr)
   })
 
-  it('refuses at once what can never be, and what is not now', async () => {
+  it('the command line refuses at once what can never be, and what is not now', async () => {
     for (const [words, code] of [
       [['save', 'demo', '../x'], 2],
       [['save', 'demo'], 2],
@@ -98,7 +98,7 @@ const isBeforeDeath = (at: string, seen: Image | undefined): boolean =>
   at === 'captures.finish' && seen?.state === 'Ready'
 
 describe('a server that is killed', () => {
-  it('at each step of a save goes on with it, and the image is what was on the disk', async () => {
+  it('a server that is killed at each step of a save goes on with it, and the image is what was on the disk', async () => {
     const truth = await rig.write('demo')
     await rig.restart('captures.save.recorded')
     const body = { imageName: 'saved', description: 'whole' }
@@ -122,7 +122,7 @@ describe('a server that is killed', () => {
     await rig.isAtRest('demo')
   })
 
-  it('at each step of a commit goes on with it: before its end the image is the old one, then the new one', async () => {
+  it('a server that is killed at each step of a commit goes on with it: before its end the image is the old one, then the new one', async () => {
     const old = rig.disks.get('base') ?? assert.fail()
     const truth = await rig.write('demo')
     const headers = { 'idempotency-key': 'commit' }
@@ -143,7 +143,7 @@ describe('a server that is killed', () => {
     await rig.isAtRest('demo')
   })
 
-  it('when it has written down that a save failed says so, and nothing of it is left', async () => {
+  it('a server that is killed when it has written down that a save failed says so, and nothing of it is left', async () => {
     await rig.deploy('ended', 'saved', 'demo')
     const state = path.join(rig.vmFolder('ended'), 'disk.json')
     // Its agent reads it whenever it looks.
@@ -160,7 +160,7 @@ describe('a server that is killed', () => {
     for (const url of ['/vms/ended', '/images/never']) await rig.call('DELETE', url)
   })
 
-  it('when it has recorded a copy has it, whole', async () => {
+  it('a server that is killed when it has recorded a copy has it, whole', async () => {
     const [body, headers] = [{ name: 'copy' }, { 'idempotency-key': 'copy' }]
     await rig.ask('POST', '/images/saved/copy', body, headers)
     await rig.died()
@@ -170,7 +170,7 @@ describe('a server that is killed', () => {
     await rig.call('DELETE', '/images/saved')
   })
 
-  it('in the middle of a collection takes nothing that is needed, and frees the rest when it is back', async () => {
+  it('a server that is killed in the middle of a collection takes nothing that is needed, and frees the rest when it is back', async () => {
     const base = (await rig.image('base')).checksum ?? ''
     const before = await rig.restored(base)
     await rig.call('DELETE', '/images/copy')
@@ -186,7 +186,7 @@ describe('a server that is killed', () => {
 })
 
 describe('an agent that is killed', () => {
-  it('at each step of a commit goes on with it, and the image is what was on the disk', async () => {
+  it('an agent that is killed at each step of a commit goes on with it, and the image is what was on the disk', async () => {
     const truth = await rig.write('demo')
     const points = [
       'agent.capture.capture', 'captures.frozen', 'captures.pack.layer', 'captures.packed', 'captures.deliver.put',

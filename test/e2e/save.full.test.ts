@@ -57,7 +57,7 @@ for (const architecture of testedArchitectures)
     let boot = ''
     let count = 0
 
-    it('goes on, and its image is Ready with all of it', async () => {
+    it(`an ${architecture} VM that is saved goes on, and its image is Ready with all of it`, async () => {
       await ok('vm', 'deploy', name('a'), '-i', image, ...shape('1'))
       using guest = await into(name('a'))
       await guest.run('echo kept > /home/admin/file; sync')
@@ -73,7 +73,7 @@ for (const architecture of testedArchitectures)
       await ok('vm', 'delete', name('a'))
     })
 
-    it('is there again in a VM of the same shape: the file, and the counter that goes on counting', async () => {
+    it(`an ${architecture} VM that is saved is there again in a VM of the same shape: the file, and the counter that goes on counting`, async () => {
       await ok('vm', 'deploy', name('b'), '-i', name('saved'), ...shape('1'))
       using guest = await into(name('b'))
       assert.equal(await guest.run('cat /home/admin/file'), 'kept')
@@ -84,7 +84,7 @@ for (const architecture of testedArchitectures)
       await guest.run(`until [ "$(cat /tmp/count)" -gt ${first} ]; do sleep 0.2; done; touch /tmp/enough`)
     })
 
-    it('boots from its disk in another shape, which says so', async () => {
+    it(`an ${architecture} VM that is saved boots from its disk in another shape, which says so`, async () => {
       await ok('vm', 'deploy', name('c'), '-i', name('saved'), ...shape('2'))
       assert.match((await vm(name('c'))).warning ?? '', /booted from the disk/)
       if (isIntel) return
@@ -93,7 +93,7 @@ for (const architecture of testedArchitectures)
       assert.notEqual(await guest.run('cat /proc/sys/kernel/random/boot_id'), boot)
     })
 
-    it('is committed for the next VM, and not for one that runs; --cold boots that', async () => {
+    it(`an ${architecture} VM that is saved is committed for the next VM, and not for one that runs; --cold boots that`, async () => {
       using guest = await into(name('b'))
       await guest.run('echo more > /home/admin/second; sync')
       if (isIntel) {

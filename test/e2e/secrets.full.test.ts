@@ -36,7 +36,7 @@ const sealed = (): string[] => {
 }
 
 describe('a planted password', () => {
-  it('is in no file of the data folder, no log, no process and no answer', async () => {
+  it('a planted password is in no file of the data folder, no log, no process and no answer', async () => {
     await using server = await startDev(data)
     const seen: string[] = []
     const steps: readonly (readonly [readonly string[], string?])[] = [
@@ -67,7 +67,7 @@ describe('a planted password', () => {
 describe('svc3 server rotate-master-key', () => {
   const rotate = () => svc3(['server', 'rotate-master-key', '--data', data])
 
-  it('seals everything anew under a running server, which goes on, and drops the old key', async () => {
+  it('svc3 server rotate-key seals everything anew under a running server, which goes on, and drops the old key', async () => {
     await using server = await startDev(data)
     for (let index = 0; index < 20; index++) await add(server, index)
     const before = await keyFile()
@@ -86,7 +86,7 @@ describe('svc3 server rotate-master-key', () => {
     assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, 21)
   })
 
-  it('loses nothing that is added at the same time', { timeout: 400_000 }, async () => {
+  it('svc3 server rotate-key loses nothing that is added at the same time', { timeout: 400_000 }, async () => {
     await using server = await startDev(data)
     let next = 0
     let isOver = false
@@ -104,7 +104,7 @@ describe('svc3 server rotate-master-key', () => {
     assert.equal(((await again.call('GET', credentialsPath)).body.items as unknown[]).length, next)
   })
 
-  it('does not take the word of a server that is gone', async () => {
+  it('svc3 server rotate-key does not take the word of a server that is gone', async () => {
     const server = await startDev(data)
     await server.kill('SIGKILL')
     const bystander = spawn('sleep', ['600'])
@@ -119,7 +119,7 @@ describe('svc3 server rotate-master-key', () => {
     assert.equal((await again.call('GET', credentialsPath)).status, 200)
   })
 
-  it('does it by itself when no server runs', async () => {
+  it('svc3 server rotate-key does it by itself when no server runs', async () => {
     const server = await startDev(data)
     await add(server, 1)
     await server.kill('SIGTERM')
@@ -133,7 +133,7 @@ describe('svc3 server rotate-master-key', () => {
     assert.equal((await again.call('GET', '/api/v1/namespaces')).status, 200)
   })
 
-  it('finishes at the next start what a crash cut off', async () => {
+  it('svc3 server rotate-key finishes at the next start what a crash cut off', async () => {
     const server = await startDev(data)
     await add(server, 1)
     await server.kill('SIGKILL')
@@ -147,7 +147,7 @@ describe('svc3 server rotate-master-key', () => {
     assert.equal((await keyFile()).trim(), Buffer.alloc(32, 7).toString('base64'))
   })
 
-  it('refuses where there is no data, or the keys are not its own to change', async () => {
+  it('svc3 server rotate-key refuses where there is no data, or the keys are not its own to change', async () => {
     assert.match((await rotate()).stderr, /no master key in/)
     const { stderr, code } = await svc3(['server', 'rotate-master-key', '--data', data], {
       env: { SVC3_MASTER_KEY: 'x' },
@@ -158,7 +158,7 @@ describe('svc3 server rotate-master-key', () => {
 })
 
 describe('data that was tampered with', () => {
-  it('is refused loudly: in the log at start, in the list, in a rotation; and can be removed', async () => {
+  it('data that was tampered with is refused loudly: in the log at start, in the list, in a rotation; and can be removed', async () => {
     const server = await startDev(data)
     await add(server, 1)
     await add(server, 2)

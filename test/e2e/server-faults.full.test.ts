@@ -75,7 +75,9 @@ after(async () => {
 const all = (): { localUrl: string } => ({ localUrl: balancer.url })
 
 describe('a service on three members of etcd', () => {
-  it('loses and repeats nothing when servers are killed under load', { timeout: 170_000 }, async (t) => {
+  it('a service on three members of etcd loses and repeats nothing when servers are killed under load', {
+    timeout: 170_000,
+  }, async (t) => {
     const load = await startHttpLoad(balancer.url, token, store, 'kill')
     for (const n of [0, 1, 0]) {
       const before = load.acknowledged()
@@ -92,7 +94,9 @@ describe('a service on three members of etcd', () => {
     assert.ok(told.created > 30)
   })
 
-  it('goes on when the leading member is killed', { timeout: 170_000 }, async (t) => {
+  it('a service on three members of etcd goes on when the leading member is killed', {
+    timeout: 170_000,
+  }, async (t) => {
     const load = await startHttpLoad(balancer.url, token, store, 'member')
     await eventually(async () => assert.ok(load.acknowledged() > 10), longMs)
     const leader = await shared.etcd.leader()
@@ -105,7 +109,9 @@ describe('a service on three members of etcd', () => {
     t.diagnostic(JSON.stringify(await load.finish()))
   })
 
-  it('says that it cannot without a quorum, keeps its VMs, and heals', { timeout: 170_000 }, async () => {
+  it('a service on three members of etcd says that it cannot without a quorum, keeps its VMs, and heals', {
+    timeout: 170_000,
+  }, async () => {
     const [first, second] = shared.etcd.members
     await Promise.all([first?.kill(), second?.kill()])
     for (const server of servers) {

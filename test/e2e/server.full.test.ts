@@ -65,7 +65,7 @@ async function adminToken(): Promise<string> {
 }
 
 describe('svc3 server', () => {
-  it('serves HTTPS only, says its fingerprint and how to make a user, and leaves a note without a token', async () => {
+  it('svc3 server serves HTTPS only, says its fingerprint and how to make a user, and leaves a note without a token', async () => {
     await using server = await startServer()
     assert.match(server.apiUrl, /^https:\/\/127\.0\.0\.1:\d+$/)
     const info = await request(`${server.apiUrl}/api/v1/cluster-info`)
@@ -89,7 +89,7 @@ describe('svc3 server', () => {
     assert.equal((await request(`${again.apiUrl}/healthz`)).fingerprint, info.fingerprint)
   })
 
-  it('serves an uploaded certificate at once and after kill -9 and a rotation; its key is nowhere in clear', async () => {
+  it('svc3 server serves an uploaded certificate at once and after kill -9 and a rotation; its key is nowhere in clear', async () => {
     const headers = { authorization: `Bearer ${await adminToken()}` }
     const authority = await makePair({ name: 'Test CA', isAuthority: true })
     const pair = await makePair({ issuer: authority })
@@ -126,7 +126,7 @@ describe('svc3 server', () => {
     assert.deepEqual([list.code, list.stderr], [0, ''])
   })
 
-  it('is trusted by the command line when a person at a terminal says so, and not in a pipe', async () => {
+  it('svc3 server is trusted by the command line when a person at a terminal says so, and not in a pipe', async () => {
     await using server = await startServer()
     const { keyFingerprint } = await request(`${server.apiUrl}/healthz`)
     const piped = await svc3(['namespace', 'list'], { env: env(server, { SVC3_TOKEN: 'x' }) })
@@ -139,7 +139,7 @@ describe('svc3 server', () => {
     assert.equal(after.stderr, '')
   })
 
-  it('serves plain HTTP beside HTTPS where that is asked for, and may be known by another address', async () => {
+  it('svc3 server serves plain HTTP beside HTTPS where that is asked for, and may be known by another address', async () => {
     await using server = await startServer('--plain-http', '--url', 'https://svc3.example.com')
     assert.equal(server.apiUrl, 'https://svc3.example.com')
     const { apiUrl } = JSON.parse(await fs.readFile(path.join(data, 'connection.json'), 'utf8'))
@@ -148,7 +148,7 @@ describe('svc3 server', () => {
     assert.equal((await request(`${apiUrl.replace('http:', 'https:')}/healthz`)).status, 200)
   })
 
-  it('says so when its folder cannot be used', async () => {
+  it('svc3 server says so when its folder cannot be used', async () => {
     const file = path.join(data, 'file')
     await fs.writeFile(file, '')
     const { code, stderr } = await svc3(['server', '--listen', '127.0.0.1:0', '--data', file])
@@ -158,7 +158,7 @@ describe('svc3 server', () => {
 })
 
 describe('svc3 dev', () => {
-  it('speaks TLS on the same port, with a certificate that it makes when it is first asked', async () => {
+  it('svc3 dev speaks TLS on the same port, with a certificate that it makes when it is first asked', async () => {
     await using server = await startDev(data)
     assert.equal((await server.call('GET', '/api/v1/namespaces')).status, 200)
     const secure = server.apiUrl.replace('http:', 'https:')

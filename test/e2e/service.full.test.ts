@@ -70,7 +70,7 @@ after(async () => {
 })
 
 describe('svc3 agent install', () => {
-  it('only tells what it would do with --dry-run', async () => {
+  it('svc3 agent install only tells what it would do with --dry-run', async () => {
     const words = ['agent', 'install', '--join-token-stdin', '--dry-run', '--root', root]
     const { code, stdout, stderr } = await svc3(words, { input: token })
     assert.equal(code, 0, stderr)
@@ -79,7 +79,7 @@ describe('svc3 agent install', () => {
     await assert.rejects(fs.access(root), { code: 'ENOENT' })
   })
 
-  it('makes a service that joins with a token nobody sees, and says when it is up', async () => {
+  it('svc3 agent install makes a service that joins with a token nobody sees, and says when it is up', async () => {
     const place = ['--root', root, '--name', 'unit-1', '--driver', 'simulated', '--architecture', 'amd64']
     // No address: the string has it, and the node remembers it.
     const words = ['agent', 'install', '--join-token-stdin', ...place]
@@ -106,7 +106,7 @@ describe('svc3 agent install', () => {
     await eventually(async () => assert.match(heard(), /STOPPING=1/), patience)
   })
 
-  it('is known to "status", can be upgraded, and goes without its data', async () => {
+  it('svc3 agent install is known to "status", can be upgraded, and goes without its data', async () => {
     const status = await svc3(['agent', 'status', '--root', root, '-o', 'json'])
     assert.equal(status.code, 1)
     const [shown] = JSON.parse(status.stdout)
@@ -122,7 +122,7 @@ describe('svc3 agent install', () => {
 })
 
 describe('svc3 server install', () => {
-  it('makes a service that says when it is up', async () => {
+  it('svc3 server install makes a service that says when it is up', async () => {
     const words = ['server', 'install', '--root', root, '--listen', '127.0.0.1:0', '--plain-http']
     const installed = await svc3(words, { env: { SVC3_DATA: '' } })
     assert.equal(installed.code, 0, installed.stderr)

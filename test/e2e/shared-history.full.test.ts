@@ -33,7 +33,7 @@ before(async () => {
 after(() => shared[Symbol.asyncDispose]())
 
 describe('one history for all servers', () => {
-  it('shows on one what was written on the other, every time', async () => {
+  it('one history for all servers shows on one what was written on the other, every time', async () => {
     for (let n = 0; n < 20; n++) {
       const [writer, reader] = n % 2 === 0 ? [first, second] : [second, first]
       const made = await ask(writer, 'POST', '/namespaces', { token, body: { name: `svc-n${n}` } })
@@ -53,7 +53,7 @@ describe('one history for all servers', () => {
     }
   })
 
-  it('is followed by the client, from server to server', async () => {
+  it('one history for all servers is followed by the client, from server to server', async () => {
     const revision = createRevision()
     const transport = httpTransport()
     const clients = [first, second].map(({ localUrl }) =>
@@ -68,7 +68,7 @@ describe('one history for all servers', () => {
     assert.ok(Number(revision.latest()) > Number(before))
   })
 
-  it('takes a watch from where another server was', async () => {
+  it('one history for all servers takes a watch from where another server was', async () => {
     const made = await ask(first, 'POST', '/namespaces/svc-default/serviceaccounts/watched', { token })
     assert.equal(made.status, 201, await made.text())
     const list = await ask(first, 'GET', '/namespaces', { token })
@@ -80,7 +80,7 @@ describe('one history for all servers', () => {
     assert.equal(never.status, 410)
   })
 
-  it('tells each of many changes at once, once, to whoever lists or watches', async () => {
+  it('one history for all servers tells each of many changes at once, once, to whoever lists or watches', async () => {
     const where = '/namespaces/svc-default/events'
     const { resourceVersion } = (await (await ask(first, 'GET', where, { token })).json()) as {
       resourceVersion: string
@@ -115,7 +115,7 @@ describe('one history for all servers', () => {
     }
   })
 
-  it('does not wait for what was in another history, and says so when it cannot tell', async () => {
+  it('one history for all servers does not wait for what was in another history, and says so when it cannot tell', async () => {
     const headers = { [seenHeader]: '900000000000000' }
     assert.equal((await ask(second, 'GET', '/namespaces', { token, headers })).status, 200)
     assert.equal((await ask(second, 'GET', '/namespaces', { token, headers: { [seenHeader]: 'x' } })).status, 200)
@@ -134,7 +134,7 @@ describe('one history for all servers', () => {
 })
 
 describe('keys and users of all servers', () => {
-  it('has every server know a new key before it signs, and refuse what was revoked', async () => {
+  it('every server knows a new key before one signs with it, and refuses what was revoked', async () => {
     const sa = await ask(first, 'POST', '/namespaces/svc-default/serviceaccounts/bot', { token })
     assert.equal(sa.status, 201, await sa.text())
     const kidOf = (text: string): string =>
@@ -161,7 +161,7 @@ describe('keys and users of all servers', () => {
     token = fresh
   })
 
-  it('knows the same users everywhere, and a change at once', async () => {
+  it('all servers know the same users, and a change at once', async () => {
     const users = [first, second].map(({ localUsers }) => localUsers)
     for (const each of users) {
       assert.deepEqual(
@@ -185,7 +185,7 @@ describe('keys and users of all servers', () => {
     await eventually(async () => assert.equal(users[0]?.list().length, 1))
   })
 
-  it('does not begin anew beside the records that a folder has elsewhere', async () => {
+  it('a server does not begin anew beside the records that its folder has elsewhere', async () => {
     const folder = await shared.folder()
     await fs.writeFile(`${folder}/store.json`, JSON.stringify({ address: shared.storeAddress }))
     await assert.rejects(shared.start({ dataFolder: folder, storeAddress: undefined }), /records of .* are in etcd:/)

@@ -96,7 +96,7 @@ class Browser {
 
 describe('a browser that comes to another server each time', () => {
   for (const first of [0, 1])
-    it(`logs in, works and logs out, beginning at server ${first}`, async () => {
+    it(`a browser that comes to another server each time logs in, works and logs out, beginning at server ${first}`, async () => {
       const browser = new Browser(first)
       let answer = await browser.sendForm(await browser.openForm(), password)
       while (!answer.location.endsWith('/console/')) {
@@ -110,7 +110,7 @@ describe('a browser that comes to another server each time', () => {
       assert.equal((await browser.call('GET', '/api/v1/namespaces')).status, 401)
     })
 
-  it('may use a session at once, of whichever server it is', async () => {
+  it('a browser that comes to another server each time may use a session at once, of whichever server it is', async () => {
     const { token } = (await planes[0]?.tokens.issue({ kind: 'user', name: email, admin: true })) ?? {}
     const browser = new Browser(0)
     const json = { 'content-type': 'application/json' }
@@ -118,7 +118,7 @@ describe('a browser that comes to another server each time', () => {
     assert.equal((await browser.call('GET', '/api/v1/namespaces')).status, 200)
   })
 
-  it('has its wrong passwords counted together', async () => {
+  it('a browser that comes to another server each time has its wrong passwords counted together', async () => {
     const browser = new Browser(0)
     const action = await browser.openForm()
     const statuses: number[] = []

@@ -62,7 +62,7 @@ async function call(plane: ControlPlane, method: string, where: string, { body, 
 describe('servers that share records and not disks', () => {
   const disk = Buffer.concat([Buffer.alloc(2 ** 20), randomBytes(3 * 2 ** 20)])
 
-  it('take an upload to where its bytes are, whichever gets the next part', async () => {
+  it('servers that share records and not disks take an upload to where its bytes are, whichever gets the next part', async () => {
     const begun = await call(one, 'POST', `${inDefault}/uploads`, {
       body: { kind: 'image', name: 'parts', size: disk.length, key: 'k', type: 'amd64' },
     })
@@ -84,7 +84,7 @@ describe('servers that share records and not disks', () => {
     assert.equal(done.status, 201, JSON.stringify(done.body))
   })
 
-  it('hand out content that the other has, and keep a copy for when it is gone', async () => {
+  it('servers that share records and not disks hand out content that the other has, and keep a copy for when it is gone', async () => {
     const there = await call(other, 'GET', `${inDefault}/images/parts/download`)
     assert.equal(there.status, 200)
     assert.ok(there.bytes.equals(disk))
@@ -96,7 +96,7 @@ describe('servers that share records and not disks', () => {
     await third.stop()
   })
 
-  it('leave alone what another one is taking in, and end it when that one is not there any more', async () => {
+  it('servers that share records and not disks leave alone what another one is taking in, and end it when that one is not there any more', async () => {
     const image = {
       description: '',
       architecture: 'amd64',
@@ -120,7 +120,7 @@ describe('servers that share records and not disks', () => {
     assert.equal(one.collections.cluster.get('', 'id')?.value.eras?.length, 1)
   })
 
-  it('let one host join by one string, and the same host again', async () => {
+  it('servers that share records and not disks let one host join by one string, and the same host again', async () => {
     const issued = await call(one, 'POST', `${inDefault}/jointokens`)
     const join = decodeJoinString(issued.body.join)
     assert.equal(issued.body.token, join?.token, 'nothing beside it is good for more hosts')
@@ -145,7 +145,7 @@ describe('servers that share records and not disks', () => {
     for (const { name } of keys) await call(one, 'DELETE', `${inDefault}/nodes/${name}`)
   })
 
-  it('reach a host that lets nothing in: its agent listens nowhere; who waits for it outwaits a server that stops', async () => {
+  it('servers that share records and not disks reach a host that lets nothing in: its agent listens nowhere; who waits for it outwaits a server that stops', async () => {
     const third = await start()
     const body = { image: 'parts', name: 'inside', cpu: 1, memory: 1 }
     const deployed = call(third, 'POST', `${inDefault}/vms`, { body })

@@ -19,7 +19,9 @@ after(async () => {
 })
 
 describe('the API page', () => {
-  it('shows every operation and runs one, without a word from the console', { timeout: 400_000 }, async () => {
+  it('the API page shows every operation and runs one, without a word from the console', {
+    timeout: 400_000,
+  }, async () => {
     const page = await browser.newPage()
     const complaints: string[] = []
     const elsewhere: string[] = []

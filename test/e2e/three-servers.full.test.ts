@@ -73,7 +73,7 @@ const remove = async (server: ServerProcess, name: string): Promise<void> => {
 }
 
 describe('three servers', () => {
-  it('say, each of them, that a VM could go to the nodes of all', async () => {
+  it('three servers say, each of them, that a VM could go to the nodes of all', async () => {
     for (const server of servers)
       await eventually(async () => {
         const { body } = await server.call('POST', `${vmsPath}/estimate`, { image: 'empty', cpu: 2, memory: 1 })
@@ -82,7 +82,7 @@ describe('three servers', () => {
       }, patienceMs)
   })
 
-  it('place VMs on the nodes of all of them, and reach each through any', async () => {
+  it('three servers place VMs on the nodes of all of them, and reach each through any', async () => {
     // Each fills a node: the leader has to see those of the others.
     for (const name of ['one', 'two', 'three']) await deploy(first(), name)
     const vms = await list(second())
@@ -90,7 +90,7 @@ describe('three servers', () => {
     for (const server of servers) for (const { name } of vms) await assertReached(server, name)
   })
 
-  it('carry a connection to a port of a VM from a server that does not hold its node', async () => {
+  it('three servers carry a connection to a port of a VM from a server that does not hold its node', async () => {
     const vm = (await list(first())).find(({ node }) => node === 'node-3')
     const { body } = await first().call('GET', `${vmsPath}/${vm?.name}`)
     const echo = net.createServer((socket) => socket.pipe(socket))
@@ -111,7 +111,7 @@ describe('three servers', () => {
     }
   })
 
-  it('pass the password by which a disk is grown to the server that holds the node, and on to its agent', async () => {
+  it('three servers pass the password by which a disk is grown to the server that holds the node, and on to its agent', async () => {
     const vm = (await list(first())).find(({ node }) => node === 'node-3')
     const { body } = await first().call('GET', `${vmsPath}/${vm?.name}`)
     const { private: hostKey } = ssh2.utils.generateKeyPairSync('ed25519')
@@ -134,7 +134,7 @@ describe('three servers', () => {
     }
   })
 
-  it('answer a repeated request once, though it comes to two of them at the same time', async () => {
+  it('three servers answer a repeated request once, though it comes to two of them at the same time', async () => {
     await remove(second(), 'one')
     const headers = { 'idempotency-key': 'the-same-request' }
     const [one, other] = await Promise.all([deploy(first(), 'again', headers), deploy(third(), 'again', headers)])
@@ -142,7 +142,7 @@ describe('three servers', () => {
     assert.equal((await list(second())).filter(({ name }) => name === 'again').length, 1)
   })
 
-  it('go on when the one that holds a stream is killed, and no VM is lost on the way', async () => {
+  it('three servers go on when the one that holds a stream is killed, and no VM is lost on the way', async () => {
     const [victim, ...left] = servers.toReversed() as [ServerProcess, ServerProcess, ServerProcess]
     const vm = (await list(first())).find(({ node }) => places.get(node) === victim)
     assert.ok(vm)
@@ -171,7 +171,7 @@ describe('three servers', () => {
     servers = left.toReversed()
   })
 
-  it('have another leader when theirs stands still, and every VM is placed once when it wakes', async () => {
+  it('three servers have another leader when theirs stands still, and every VM is placed once when it wakes', async () => {
     const store = await openStore(rig.storeAddress)
     try {
       const holder = async (): Promise<string> =>

@@ -31,7 +31,7 @@ async function onTerminal(line: string, answers: readonly (readonly [string, str
 }
 
 describe('svc3 server users', () => {
-  it('asks for a password twice on a terminal, unseen', async () => {
+  it('svc3 server users asks for a password twice on a terminal, unseen', async () => {
     await (await startDev(data)).kill('SIGTERM')
     const line = `${program} server users add ada@example.com --data ${data}`
     const differ = await onTerminal(line, [
@@ -49,7 +49,7 @@ describe('svc3 server users', () => {
     assert.ok(!added.screen.includes('one password'))
   })
 
-  it('lists, removes and refuses, each with a word of advice', async () => {
+  it('svc3 server users lists, removes and refuses, each with a word of advice', async () => {
     const nowhere = await users('list')
     assert.equal(nowhere.code, 1)
     assert.match(nowhere.stderr, /is not the data folder of a service\n.*--data/)
@@ -68,7 +68,7 @@ describe('svc3 server users', () => {
     assert.match((await users('list')).stderr, /is not a list of users\n.*backup/)
   })
 
-  it('reset leaves this machine logged in', async () => {
+  it('svc3 server users reset leaves this machine logged in', async () => {
     await using _server = await startDev(data)
     const list = () => svc3(['vm', 'list', '-o', 'json'], { env: { SVC3_DATA: data } })
     assert.equal((await list()).code, 0)
@@ -81,7 +81,7 @@ describe('svc3 server users', () => {
     assert.deepEqual([after.code, after.stdout], [0, '[]\n'], after.stderr)
   })
 
-  it('a broken file stops a start, by name', async () => {
+  it('a broken file of users stops a start, by name', async () => {
     await (await startDev(data)).kill('SIGTERM')
     await fs.writeFile(path.join(data, 'users.json'), '{"users":[{}]}')
     const { code, stderr } = await svc3(['dev', '--listen', '127.0.0.1:0', '--data', data])

@@ -109,7 +109,7 @@ describe('a service that is killed while it deploys', () => {
     'agent.deploy.done',
   ]
   for (const point of points) {
-    it(`at ${point}: the VM comes up all the same, once`, async () => {
+    it(`a VM comes up, once, though the service is killed at ${point} while it deploys`, async () => {
       await cutOff(point, () => deploy('demo'))
       await isWhole('running', 1)
       assert.equal((await dev.call('DELETE', `${vms}/demo`)).status, 200)
@@ -142,16 +142,17 @@ describe('a service that is killed while it works on a VM', () => {
       assert.ok(pid !== undefined && hasWritten(pid, 'console.log'), 'the guest says nothing')
     })
   for (const { point, request, power, qemus: count } of rows) {
-    it(`at ${point}: it is ${power} afterwards`, async () => {
+    it(`a VM is ${power} after its service was killed at ${point}`, async () => {
       if (/stop|ending|resize/.test(point)) await hasBooted()
       await cutOff(point, request)
       await isWhole(power, count)
     })
   }
 
-  it('keeps the size that it had grown to', async () => assert.equal((await show('demo')).body.diskGb, 3))
+  it('a VM keeps the size that it had grown to when its service is killed', async () =>
+    assert.equal((await show('demo')).body.diskGb, 3))
 
-  it('runs on without the service, and is found again', async () => {
+  it('a VM runs on without the service, and is found again', async () => {
     const [pid] = qemus()
     await dev.kill('SIGKILL')
     assert.deepEqual(qemus(), [pid])
@@ -160,7 +161,7 @@ describe('a service that is killed while it works on a VM', () => {
     assert.deepEqual(qemus(), [pid])
   })
 
-  it('at agent.delete.destroy: nothing is left', async () => {
+  it('nothing is left of a VM after its service was killed at agent.delete.destroy', async () => {
     await cutOff('agent.delete.destroy', () => dev.call('DELETE', `${vms}/demo`))
     await until(async () => (await show('demo')).status === 404, 'the deletion')
     assert.equal(qemus().length, 0)

@@ -63,7 +63,7 @@ const show = async (name: string): Promise<Shown> => (await dev.call('GET', `${v
 const guest = async (name: string) => openGuest(await show(name))
 
 describe('an Intel-based VM', () => {
-  it('is deployed, and takes a login by SSH', async () => {
+  it('an Intel-based VM is deployed, and takes a login by SSH', async () => {
     const [vm] = JSON.parse(
       await ok('vm', 'deploy', 'demo', '-i', 'tiny-amd64', '-c', '2', '-m', '0.5', '-p', '18099:99', '--metadata',
         'build=4711', '--label', 'team=ios', '-o', 'json'),
@@ -77,7 +77,7 @@ describe('an Intel-based VM', () => {
     await inside.run('echo kept > ~/file && sync')
   })
 
-  it('is reached through the service: ssh, its log, its screen', async () => {
+  it('an Intel-based VM is reached through the service: ssh, its log, its screen', async () => {
     const ssh = await run(['vm', 'ssh', 'demo', '--password-stdin', '--', 'cat', 'file'], {
       env: { SVC3_DATA: data },
       input: 'admin\n',
@@ -88,7 +88,7 @@ describe('an Intel-based VM', () => {
     assert.match((await greeting(ip, vnc)) ?? '', /^RFB 003/)
   })
 
-  it('does not reach what listens on the loopback of its host', async () => {
+  it('an Intel-based VM does not reach what listens on the loopback of its host', async () => {
     const canary = http.createServer((_request, response) => response.end('canary'))
     await new Promise<void>((resolve) => canary.listen(0, '127.0.0.1', resolve))
     const { port } = canary.address() as AddressInfo
@@ -104,14 +104,14 @@ describe('an Intel-based VM', () => {
     }
   })
 
-  it('is reached at the ports that were reserved', async () => {
+  it('an Intel-based VM is reached at the ports that were reserved', async () => {
     using inside = await guest('demo')
     await inside.run("sudo sh -c '(while true; do echo from-the-guest | nc -l -p 99; done) >/dev/null 2>&1 &'")
     // It listens a moment later, and each word is for one caller.
     await eventually(async () => assert.equal((await greeting('127.0.0.1', 18_099, 5_000))?.trim(), 'from-the-guest'))
   })
 
-  it('is frozen by suspend, and goes on by resume', async () => {
+  it('an Intel-based VM is frozen by suspend, and goes on by resume', async () => {
     using inside = await guest('demo')
     // The file is never empty.
     await inside.run(
@@ -130,7 +130,7 @@ describe('an Intel-based VM', () => {
 })
 
 describe('an Apple silicon-based VM beside it', () => {
-  it('is deployed, and refuses what is for Intel only', async () => {
+  it('an Apple silicon-based VM beside it is deployed, and refuses what is for Intel only', async () => {
     await ok('vm', 'deploy', 'apple', '-i', 'tiny-arm64', '-c', '2', '-m', '0.5', '--metadata', 'build=other')
     using inside = await guest('apple')
     assert.match(await inside.run('uname -m'), /aarch64/)
@@ -142,7 +142,7 @@ describe('an Apple silicon-based VM beside it', () => {
     }
   })
 
-  it('reads its metadata, and the other one its own', async () => {
+  it('an Apple silicon-based VM beside it reads its metadata, and the other one its own', async () => {
     for (const [name, value] of [
       ['demo', '4711'],
       ['apple', 'other'],
@@ -153,7 +153,7 @@ describe('an Apple silicon-based VM beside it', () => {
     }
   })
 
-  it('grows without anything more', async () => {
+  it('an Apple silicon-based VM beside it grows without anything more', async () => {
     await ok('vm', 'resize', 'apple', '2')
     using inside = await guest('apple')
     await until(async () => Number((await inside.run('df -k /')).split('\n').at(-1)?.split(/\s+/)[1]) > 1.8 * 2 ** 20)
@@ -164,7 +164,7 @@ describe('an Apple silicon-based VM beside it', () => {
 })
 
 describe('an Intel-based VM that is switched', () => {
-  it('is powered off by stop, keeps its disk, and comes up again by start', async () => {
+  it('an Intel-based VM that is switched is powered off by stop, keeps its disk, and comes up again by start', async () => {
     await ok('vm', 'stop', 'demo')
     const { status, powerState, ip, ssh } = await show('demo')
     assert.deepEqual([status, powerState], ['Running', 'stopped'])
@@ -178,7 +178,7 @@ describe('an Intel-based VM that is switched', () => {
     assert.doesNotMatch(log, /recovering journal/, 'it was shut down cleanly')
   })
 
-  it('grows with wrong credentials by the disk alone, and refuses sizes that are none', async () => {
+  it('an Intel-based VM that is switched grows with wrong credentials by the disk alone, and refuses sizes that are none', async () => {
     const wrong = await run(['vm', 'resize', 'demo', '2', '-u', 'admin', '--password-stdin'], {
       env: { SVC3_DATA: data },
       input: 'not-it\n',
@@ -191,7 +191,7 @@ describe('an Intel-based VM that is switched', () => {
   })
 
   if (isAllTested) {
-    it('grows with right credentials up to its file system', async () => {
+    it('an Intel-based VM that is switched grows with right credentials up to its file system', async () => {
       const right = await run(['vm', 'resize', 'demo', '3', '-u', 'admin', '--password-stdin'], {
         env: { SVC3_DATA: data },
         input: 'admin\n',
@@ -203,14 +203,14 @@ describe('an Intel-based VM that is switched', () => {
       assert.equal(await inside.run('cat file'), 'kept')
     })
 
-    it('returns to its image by revert, and loses the rest', async () => {
+    it('an Intel-based VM that is switched returns to its image by revert, and loses the rest', async () => {
       await ok('vm', 'revert', 'demo')
       using inside = await guest('demo')
       assert.match(await inside.run('ls file 2>&1 || true'), /No such file/)
     })
   }
 
-  it('stays off when it powers itself off, until somebody starts it', async () => {
+  it('an Intel-based VM that is switched stays off when it powers itself off, until somebody starts it', async () => {
     using inside = await guest('demo')
     await inside.run('sudo poweroff').catch(() => undefined)
     await until(async () => (await show('demo')).powerState === 'stopped')
@@ -218,7 +218,7 @@ describe('an Intel-based VM that is switched', () => {
     assert.equal((await show('demo')).powerState, 'running')
   })
 
-  it('shows Failed, with the exit and the last words, when its hypervisor is killed; and can be started', async () => {
+  it('an Intel-based VM that is switched shows Failed, with the exit and the last words, when its hypervisor is killed; and can be started', async () => {
     const pid = processesOf(intel).find((each) => commandOf(each).startsWith('qemu-system'))
     assert.ok(pid)
     process.kill(pid, 'SIGKILL')
@@ -228,7 +228,7 @@ describe('an Intel-based VM that is switched', () => {
     assert.equal((await show('demo')).status, 'Running')
   })
 
-  it('leaves nothing behind when it is deleted', async () => {
+  it('an Intel-based VM that is switched leaves nothing behind when it is deleted', async () => {
     const { uid, ip, ssh } = await show('demo')
     assert.equal(await ok('vm', 'delete', 'demo'), 'Successfully deleted vm demo\n')
     assert.deepEqual(processesOf(intel), [])

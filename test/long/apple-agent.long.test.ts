@@ -18,7 +18,7 @@ import { eventually } from '../support/tools/eventually.ts'
 import { freePort } from '../support/tools/free-port.ts'
 
 describe('a Mac with a guest agent (on the stand-in for tart)', { timeout: 240_000 }, () => {
-  it('is captured with what it had not written, shuts down from inside, and has all of it afterwards', async () => {
+  it('a Mac with a guest agent (on the stand-in for tart) is captured with what it had not written, shuts down from inside, and has all of it afterwards', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-stop-'))
     await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
     const tiny = tinyFolder(tinyCache, 'arm64')

@@ -19,7 +19,7 @@ const gib = 2 ** 30
 const signal = () => AbortSignal.timeout(120_000)
 
 describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout: 600_000 }, () => {
-  it('is restarted for a capture, which has all of it', async () => {
+  it('a Linux guest on Apple silicon (on the stand-in for tart) is restarted for a capture, which has all of it', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-linux-'))
     await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
     const tiny = tinyFolder(tinyCache, 'arm64')
@@ -66,7 +66,7 @@ describe('a Linux guest on Apple silicon (on the stand-in for tart)', { timeout:
     }
   })
 
-  it('boots by UEFI from an image that never ran on a Mac, and images that cannot boot are refused', async () => {
+  it('a Linux guest on Apple silicon (on the stand-in for tart) boots by UEFI from an image that never ran on a Mac, and images that cannot boot are refused', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-apple-uefi-'))
     await buildTiny({ architecture: 'arm64', folder: tinyCache, signal: AbortSignal.timeout(170_000) })
     const plain: VmSpec['image'] = {

@@ -13,7 +13,7 @@ after(() => fleet[Symbol.asyncDispose]())
 describe('a VM on Apple silicon that is pushed (on the stand-in for tart)', { timeout: 900_000 }, () => {
   const shape = ['-c', '1', '-m', '0.3']
 
-  it('is written as tart writes images, and runs on another host with what it had', async () => {
+  it('a VM on Apple silicon that is pushed (on the stand-in for tart) is written as tart writes images, and runs on another host with what it had', async () => {
     const { dev, ok, image, into, startAgent } = fleet
     await ok('vm', 'deploy', 'a', '-i', image('mac:v1'), ...shape)
     {
@@ -32,7 +32,7 @@ describe('a VM on Apple silicon that is pushed (on the stand-in for tart)', { ti
     await guest.run('echo own > /home/admin/own; sync')
   })
 
-  it('has a larger disk when that is asked for, with all that was on it', async () => {
+  it('a VM on Apple silicon that is pushed (on the stand-in for tart) has a larger disk when that is asked for, with all that was on it', async () => {
     const { ok, into } = fleet
     await ok('vm', 'resize', 'd', '2', '-n', away)
     using guest = await into('d', away)
@@ -40,7 +40,7 @@ describe('a VM on Apple silicon that is pushed (on the stand-in for tart)', { ti
     assert.equal(await guest.run('cat /sys/class/block/vda/size'), String((2 * 2 ** 30) / 512))
   })
 
-  it('is written as this service does, and deployed at home with all of it', async () => {
+  it('a VM on Apple silicon that is pushed (on the stand-in for tart) is written as this service does, and deployed at home with all of it', async () => {
     const { ok, image, into } = fleet
     await ok('vm', 'push', 'd', image('ours:v1'), '--wait', '-n', away)
     await ok('vm', 'deploy', 'e', '-i', image('ours:v1'), ...shape)

@@ -18,7 +18,7 @@ const address = 'cat /sys/class/net/eth0/address'
 describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 }, () => {
   const shape = ['-c', '1', '-m', '0.3']
 
-  it('is deployed from a registry, and has a shell and a screen', async () => {
+  it('a VM on Apple silicon (on the stand-in for tart) is deployed from a registry, and has a shell and a screen', async () => {
     const { ok, image, vm, into } = fleet
     const [node] = JSON.parse(await ok('node', 'list', '-o', 'json'))
     assert.match(JSON.stringify(node), /tart 2\.35\.0-stand-in/)
@@ -30,7 +30,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     assert.equal(await guest.run('uname -m'), 'aarch64')
   })
 
-  it('outlives its agent, and is reached again after another one has come', async () => {
+  it('a VM on Apple silicon (on the stand-in for tart) outlives its agent, and is reached again after another one has come', async () => {
     const { into, vm, killAgent, startAgent } = fleet
     using guest = await into('a')
     const boot = await guest.run(bootId)
@@ -42,7 +42,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     assert.equal(await again.run(bootId), boot)
   })
 
-  it('is saved while it runs, and goes on where it was; another one has what it had', async () => {
+  it('a VM on Apple silicon (on the stand-in for tart) is saved while it runs, and goes on where it was; another one has what it had', async () => {
     const { ok, svc3, into } = fleet
     using before = await into('a')
     const boot = await before.run(bootId)
@@ -63,7 +63,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     await ok('vm', 'commit', 'b', '--wait')
   })
 
-  it('is one of two on its host, also for another agent there, which offers what is left', async () => {
+  it('a VM on Apple silicon (on the stand-in for tart) is one of two on its host, also for another agent there, which offers what is left', async () => {
     const { ok, svc3, startAgent, vm, into } = fleet
     await startAgent('second', away, 'mac')
     const offered = async () => JSON.parse(await ok('node', 'list', 'second', '-n', away, '-o', 'json'))
@@ -80,7 +80,7 @@ describe('a VM on Apple silicon (on the stand-in for tart)', { timeout: 600_000 
     assert.equal(await guest.run('cat /home/admin/file'), 'first')
   })
 
-  it('has a new serial number where that is asked for', async () => {
+  it('a VM on Apple silicon (on the stand-in for tart) has a new serial number where that is asked for', async () => {
     const { ok, svc3, into } = fleet
     await ok('vm', 'delete', 'x', '-n', away)
     const refused = await svc3(['vm', 'deploy', 's', '-i', 'saved', ...shape, '--system-serial', 'C02'])

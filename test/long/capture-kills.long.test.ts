@@ -5,11 +5,11 @@ import { killAtRandom } from '../support/rigs/random-kills.ts'
 import { killClusterAtRandom } from './random-cluster-kills.ts'
 
 describe('an agent that captures', { timeout: 900_000 }, () => {
-  it('is killed 200 times, and every image is right', () => killAtRandom(200))
+  it('an agent that captures is killed 200 times, and every image is right', () => killAtRandom(200))
 })
 
 describe('a server and an agent that save and commit', { timeout: 2_400_000 }, () => {
-  it('are killed 200 times, and every image is right', async (t) => {
+  it('a server and an agent that save and commit are killed 200 times, and every image is right', async (t) => {
     t.diagnostic(JSON.stringify(await killClusterAtRandom(200)))
   })
 })

@@ -50,7 +50,7 @@ async function confirm(name: string, label: string): Promise<void> {
 const row = (name: string) => page.getByRole('row', { name: new RegExp(`^${name}`) })
 
 describe('the actions of the console', () => {
-  it('on nodes: cordon, tag, drain, and a line with which a host joins', {
+  it('the actions of the console on nodes: cordon, tag, drain, and a line with which a host joins', {
     timeout: 170_000,
   }, async () => {
     await go(page, server, '/nodes')
@@ -83,7 +83,9 @@ describe('the actions of the console', () => {
     await page.getByRole('list', { name: 'Events' }).getByText('join the cluster').waitFor()
   })
 
-  it('on VMs: filters that the address keeps, ports, when it ends, what it wrote', { timeout: 170_000 }, async () => {
+  it('the actions of the console on VMs: filters that the address keeps, ports, when it ends, what it wrote', {
+    timeout: 170_000,
+  }, async () => {
     await go(page, server, '/vms')
     await page.getByLabel('Label', { exact: true }).selectOption('team=ios')
     await page.getByText('1 of 2 VMs').waitFor()
@@ -101,7 +103,9 @@ describe('the actions of the console', () => {
     await page.getByRole('log').waitFor()
   })
 
-  it('on images: copies on nodes as they come, copy, describe, delete', { timeout: 170_000 }, async () => {
+  it('the actions of the console on images: copies on nodes as they come, copy, describe, delete', {
+    timeout: 170_000,
+  }, async () => {
     await go(page, server, '/images/tiny-amd64')
     await choose(page, 'Actions', 'Copy')
     await dialog().getByLabel('Name of the copy').fill('mine')
@@ -120,7 +124,9 @@ describe('the actions of the console', () => {
     assert.equal((await server.call('GET', `${ns}/images/mine`)).status, 404)
   })
 
-  it('on configurations, namespaces, access, accounts and credentials', { timeout: 170_000 }, async () => {
+  it('the actions of the console on configurations, namespaces, access, accounts and credentials', {
+    timeout: 170_000,
+  }, async () => {
     await go(page, server, '/configurations')
     await page.getByRole('button', { name: 'Create configuration' }).first().click()
     await dialog().getByLabel('Name', { exact: true }).fill('build')
@@ -156,7 +162,7 @@ describe('the actions of the console', () => {
     await row('bot').waitFor({ state: 'detached' })
   })
 
-  it('shows who still calls the old API, and what replaces each call', { timeout: 170_000 }, async () => {
+  it('the console shows who still calls the old API, and what replaces each call', { timeout: 170_000 }, async () => {
     await server.call('GET', '/resources/vm/list')
     await go(page, server, '/legacy')
     await page
@@ -166,7 +172,7 @@ describe('the actions of the console', () => {
       .waitFor()
   })
 
-  it('fits on a phone with names as long as they may be', { timeout: 170_000 }, async () => {
+  it('the console fits on a phone with names as long as they may be', { timeout: 170_000 }, async () => {
     const name = `a${'-long-name'.repeat(6)}`.slice(0, 63)
     const labels = { ['k'.repeat(60)]: 'v'.repeat(60) }
     await call('POST', `${ns}/vms`, { name, image: 'tiny-amd64', cpu: 1, labels })
@@ -189,5 +195,5 @@ describe('the actions of the console', () => {
     }
   })
 
-  it('said nothing against itself', () => assert.deepEqual(opened.complaints, []))
+  it('the pages of the console had nothing to say against themselves', () => assert.deepEqual(opened.complaints, []))
 })

@@ -8,7 +8,7 @@ import { launchBrowser } from '../support/rigs/login.ts'
 import { manyVm, serveManyVms } from '../support/rigs/many-vms.ts'
 
 describe('a console that stays open', () => {
-  it('does not grow with what it has seen', { timeout: 175_000 }, async () => {
+  it('a console that stays open does not grow with what it has seen', { timeout: 175_000 }, async () => {
     const data = await makeFolder()
     // Declared first, so that it happens last: when the server that writes there is gone.
     await using _removal = { [Symbol.asyncDispose]: () => fs.rm(data, { recursive: true, force: true }) }

@@ -71,7 +71,7 @@ async function hour(cookie: string): Promise<void> {
 }
 
 describe('pages that are open for hours', () => {
-  it('do not grow the server', { timeout: 300_000 }, async () => {
+  it('pages that are open for hours do not grow the server', { timeout: 300_000 }, async () => {
     const token = await service.services.tokens.issue(
       { kind: 'user', name: 'a@example.com', admin: true },
       30 * 24 * 3_600,

@@ -38,7 +38,7 @@ const into = async (vm: string) => {
 describe('an empty image', { timeout: 1_500_000 }, () => {
   const size = ['-c', '1', '-m', '0.5']
 
-  it('becomes what an installer from an ISO puts onto it', async () => {
+  it('an empty image becomes what an installer from an ISO puts onto it', async () => {
     const iso = path.join(data, 'installer.iso')
     await fs.writeFile(iso, await installerDisc(tinyFolder(tinyCache, 'amd64'), data))
     await ok('iso', 'upload', iso)
@@ -51,7 +51,7 @@ describe('an empty image', { timeout: 1_500_000 }, () => {
     await ok('vm', 'delete', 'install')
   })
 
-  it('is deployed without the ISO, and has what was set up', async () => {
+  it('an empty image is deployed without the ISO, and has what was set up', async () => {
     await ok('vm', 'deploy', 'mac-1', '-i', 'sonoma', ...size)
     using guest = await into('mac-1')
     assert.equal(await guest.run('cat /root/set-up'), 'by hand')

@@ -48,7 +48,7 @@ function scan(file: string): Promise<Run> {
 }
 
 describe('a log of 1 GB', { timeout: 170_000 }, () => {
-  it('is read at 100 MB/s or more, in the memory that a small one takes', async (test) => {
+  it('a log of 1 GB is read at 100 MB/s or more, in the memory that a small one takes', async (test) => {
     const folder = await makeFolder()
     const file = path.join(folder, 'access.log')
     try {

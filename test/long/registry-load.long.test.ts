@@ -30,7 +30,7 @@ describe(`${count} at once, of ${mebibytes} MiB each`, { timeout: 3_600_000 }, (
     take: 'pulls by a server',
     fill: 'pulls by an agent',
   }))
-    it(`${what} stay below 400 MB of memory`, async (test) => {
+    it(`${what} stay below 400 MB of memory, ${count} at once, of ${mebibytes} MiB each`, async (test) => {
       const place = path.join(folder, mode)
       const args = [program, mode, registry.server, place, String(count), String(mebibytes)]
       const { stdout } = await exec(process.execPath, args, { timeoutMs: 3_000_000 })

@@ -31,7 +31,7 @@ function drip(): Promise<{ reply: string; seconds: number }> {
 }
 
 describe('slow clients', () => {
-  it('are let go within 15 seconds, while others are served at once', { timeout: 60_000 }, async () => {
+  it('slow clients are let go within 15 seconds, while others are served at once', { timeout: 60_000 }, async () => {
     const slow = Array.from({ length: 500 }, drip)
     const times: number[] = []
     for (let round = 0; round < 50; round++) {

@@ -50,7 +50,7 @@ const ready = () =>
   }, 120_000)
 
 describe('the agent under systemd', { timeout: 900_000 }, () => {
-  it('joins, and runs a guest on a sealed network, as a user of its own', async () => {
+  it('the agent under systemd joins, and runs a guest on a sealed network, as a user of its own', async () => {
     const made = await svc3(['node', 'join-token'], { env: { SVC3_DATA: path.join(folder, 'server') } })
     // The string alone: it says where the server is, too.
     await host.run(`${install} --join ${made.stdout.trim()}`)
@@ -71,7 +71,7 @@ describe('the agent under systemd', { timeout: 900_000 }, () => {
     assert.equal((await host.run(`stat -c %U /proc/${await qemu()}`)).trim(), 'svc3-agent')
   })
 
-  it('leaves the guest alone when it is upgraded, killed, removed and installed again', async () => {
+  it('the agent under systemd leaves the guest alone when it is upgraded, killed, removed and installed again', async () => {
     const pid = await qemu()
     assert.match(pid, /^\d+$/)
     await host.run('svc3 agent upgrade')
@@ -96,7 +96,7 @@ describe('the agent under systemd', { timeout: 900_000 }, () => {
 })
 
 describe('the server under systemd', { timeout: 300_000 }, () => {
-  it('says when it is up, and takes users whom root has added', async () => {
+  it('the server under systemd says when it is up, and takes users whom root has added', async () => {
     await host.run('svc3 server install --listen 127.0.0.1:0')
     assert.match(await host.run('svc3 server status'), /svc3-server\trunning\t/)
     const add = 'svc3 server users add a@example.com --admin --password-stdin --data /var/lib/svc3'
