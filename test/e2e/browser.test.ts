@@ -1,4 +1,4 @@
-// The console in a real browser on a real server with simulated hosts, the short way: a login, a VM that is deployed and
+// The console in a real browser on a real server with simulated hosts, on one short path: a login, a VM that is deployed and
 // deleted. Every page and every action is in the full suite.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// `svc3 dev` as a person runs it, the short way: it starts, says so, and loses nothing to a kill -9; and bin/svc3 itself.
+// `svc3 dev` as a person runs it, on one short path: it starts, says so, and loses nothing to a kill -9; and bin/svc3 itself.
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-// Real guests of both architectures through the real program, the short way: deployed, logged in to, kept through a kill -9
+// Real guests of both architectures through the real program, on one short path: deployed, logged in to, kept through a kill -9
 // of the service, pushed to a real registry and deployed from there. All that guests can do is in the full suite.
 import assert from 'node:assert/strict'
 import { readdirSync, readlinkSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Nodes of Apple silicon as people use them, on the stand-in for tart (test/support/tart-stand-in): a VM is deployed, saved,
+// Nodes of Apple silicon as people use them, on the stand-in for tart (test/support/stand-ins/tart): a VM is deployed, saved,
 // deployed again and committed; its agent is killed. What is pushed, pulled elsewhere and grown is in test/long.
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'

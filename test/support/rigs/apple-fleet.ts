@@ -1,4 +1,4 @@
-// A service with nodes of Apple silicon, on the stand-in for tart (test/support/tart-stand-in), a registry with an image of a
+// A service with nodes of Apple silicon, on the stand-in for tart (test/support/stand-ins/tart), a registry with an image of a
 // Mac in it, and a namespace of its own for a host that is elsewhere. The guest boots by its NVRAM alone, so that an image that
 // lost it on the way would not come up.
 import assert from 'node:assert/strict'
