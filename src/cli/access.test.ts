@@ -12,7 +12,7 @@ before(async () => {
 after(() => service[Symbol.asyncDispose]())
 
 const svc3 = (line: string, token = service.adminToken) =>
-  run(line.split(' '), { env: { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: token } })
+  run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: token } })
 
 /** Each line: the command, its exit code, what it prints, what it says. */
 const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [

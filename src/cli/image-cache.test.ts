@@ -18,7 +18,7 @@ after(() => service[Symbol.asyncDispose]())
 
 const svc3 = (line: string, onWrite?: (written: { stderr: string }) => void) =>
   run(line.split(' '), {
-    env: { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: service.devToken },
+    env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.devToken },
     ...(onWrite && { onWrite }),
   })
 const key = 'recipe:intel'

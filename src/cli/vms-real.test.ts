@@ -21,7 +21,7 @@ after(async () => {
 })
 
 const svc3 = (line: string, token = service.adminToken) =>
-  run(line.split(' '), { env: { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: token } })
+  run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: token } })
 
 /** Each line: the command, its exit code, what it prints, what it says. */
 const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
@@ -89,7 +89,7 @@ describe('VMs and nodes from the command line', () => {
 
   it('shows why a VM waits, meanwhile and afterwards', async () => {
     const controller = new AbortController()
-    const env = { SVC3_API_URL: service.services.apiUrl, SVC3_TOKEN: service.adminToken }
+    const env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.adminToken }
     const { exitCode, stderr } = await run(['vm', 'deploy', 'waits', '-i', 'silicon'], {
       env,
       interruption: controller.signal,

@@ -13,10 +13,10 @@ import { settleCaptures } from '../controllers/settle-captures.ts'
 import type { Loop } from '../platform/loop.ts'
 import { forgetUploads } from '../server/images/store.ts'
 import { createPulls } from '../server/remotes/image-pulls.ts'
-import type { Services } from '../server/services.ts'
+import type { Server } from './assemble.ts'
 
 /** Begins them, with some more; returns how to end all. */
-export function startLeaderLoops(services: Services, more: readonly Loop[]): () => Promise<void> {
+export function startLeaderLoops(services: Server, more: readonly Loop[]): () => Promise<void> {
   const { presence, peers, collections } = services
   const isGone = (server: string | undefined): boolean =>
     peers !== undefined && server !== undefined && !collections.servers.get('', server)

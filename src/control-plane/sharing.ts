@@ -12,12 +12,11 @@ import { readManifest } from '../images/stored-manifests.ts'
 import type { Clock } from '../platform/clock.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import type { Log } from '../platform/log.ts'
-import { ServerCalls } from '../server/cluster/server-calls.ts'
+import { type Peers, ServerCalls } from '../server/cluster/server-calls.ts'
 import { Servers } from '../server/cluster/servers.ts'
 import { shareContent } from '../server/cluster/shared-content.ts'
 import { beginEra } from '../server/gate/namespace.ts'
-import { SharedPresence } from '../server/nodes/presence.ts'
-import type { Peers, Services } from '../server/services.ts'
+import { type Presence, SharedPresence } from '../server/nodes/presence.ts'
 import type { Certificates } from '../server/tls/certificates.ts'
 import type { Collections } from '../store/records/collections.ts'
 import { version } from './version.ts'
@@ -66,7 +65,7 @@ async function isHere(content: ContentStore, digest: string): Promise<boolean> {
   }
 }
 
-export const settlePresence = async ({ presence }: Pick<Services, 'presence'>): Promise<void> => {
+export const settlePresence = async ({ presence }: { readonly presence: Presence }): Promise<void> => {
   if (presence instanceof SharedPresence) await presence.settle()
 }
 

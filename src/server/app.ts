@@ -4,32 +4,55 @@ import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
+import type { Principal } from '../auth/principal.ts'
 import { NoContentError } from '../images/content.ts'
-import { serveConsole } from './browser/console.ts'
+import { isLegacyPath } from '../legacy/paths.ts'
+import { type ConsoleServices, serveConsole } from './browser/console.ts'
 import { serveIssuer } from './browser/issuer.ts'
-import { refuseUnseeing } from './cluster/staleness-guard.ts'
-import { Idempotency } from './gate/idempotency.ts'
+import { refuseWhenStale, type StalenessGuard } from './cluster/staleness-guard.ts'
+import { Idempotency, type IdempotencyServices } from './gate/idempotency.ts'
 import { readOwnWrites } from './gate/read-own-writes.ts'
 import { closeConnections } from './http/drain.ts'
 import { listenerFactory } from './http/listener.ts'
-import { observeRequests } from './http/observe.ts'
+import { type ObserveServices, observeRequests } from './http/observe.ts'
 import { parseBodies } from './http/parse-body.ts'
 import { plainUrl } from './http/plain-url.ts'
 import { refusalOf, soundFields } from './http/refusals.ts'
 import { serveSwagger } from './http/swagger.ts'
 import { countTraffic } from './http/traffic.ts'
-import { validatorCompiler } from './http/validate.ts'
 import { serveLegacyPage } from './legacy/page.ts'
-import { isLegacyPath } from './legacy/paths.ts'
-import { refuseStray, serveLegacy } from './legacy/routes.ts'
-import { registerOperation } from './register.ts'
-import { checks, handlers } from './routes/index.ts'
-import type { Services } from './services.ts'
+import { type LegacyServices, refuseStray, serveLegacy } from './legacy/routes.ts'
+import { type RouteServices, registerOperation } from './register.ts'
+import { checks, createOperations, type HandlerServices } from './routes/index.ts'
+import type { Settings } from './settings.ts'
 import { registerForms, registerUploads } from './transfer/multipart.ts'
 import { limitBodies } from './transfer/request-timeout.ts'
 import { takeUpgrades } from './transfer/upgrades.ts'
 
-export function createApp(services: Services): FastifyInstance {
+declare module 'fastify' {
+  interface FastifyRequest {
+    principal: Principal | undefined
+    namespace: string
+  }
+  interface FastifyContextConfig {
+    /** The id of the operation that a route serves. */
+    operation?: string
+  }
+}
+
+/** What the service is made of: the sum of what its rooms say they need. */
+export type AppServices = HandlerServices &
+  LegacyServices &
+  ConsoleServices &
+  ObserveServices &
+  IdempotencyServices &
+  Omit<RouteServices, 'operations' | 'idempotency'> & {
+    readonly settings: Settings
+    readonly staleness?: StalenessGuard | undefined
+    readonly plainHttp: boolean
+  }
+
+export function createApp(services: AppServices): FastifyInstance {
   const { limits } = services.settings
   const refuse = (refusal: ApiError, request: FastifyRequest, reply: FastifyReply): FastifyReply =>
     isLegacyPath(request.raw.url ?? '')
@@ -66,12 +89,11 @@ export function createApp(services: Services): FastifyInstance {
   app.addHook('onClose', async () => stopCounting())
   app.decorateRequest('principal', undefined)
   app.decorateRequest('namespace', '')
-  app.setValidatorCompiler(validatorCompiler)
   parseBodies(app)
   limitBodies(app, { requestSeconds: limits.requestSeconds, silenceSeconds: limits.uploadSilenceSeconds })
   observeRequests(app, services)
   closeConnections(app, services.stopping)
-  if (services.sight) refuseUnseeing(app, services.sight)
+  if (services.staleness) refuseWhenStale(app, services.staleness)
   if (services.horizon) readOwnWrites(app, services.horizon)
   app.setErrorHandler((error, request, reply) => {
     const check = checks[request.routeOptions.config.operation as keyof typeof checks]
@@ -92,20 +114,20 @@ export function createApp(services: Services): FastifyInstance {
     return refuse(spent ?? unknownPath(request, reply), request, reply)
   })
 
-  const idempotency = new Idempotency(services)
-  const table = handlers(services)
+  const operations = createOperations(services)
+  const routeServices = { ...services, operations, idempotency: new Idempotency(services) }
   const forms = allOperations.filter(({ consumes, isUpload }) => consumes && !isUpload)
   const uploads = allOperations.filter(({ isUpload }) => isUpload)
   const others = allOperations.filter(({ consumes, isUpload }) => !consumes && !isUpload)
-  for (const operation of others) registerOperation(app, operation, table, services, idempotency)
+  for (const operation of others) registerOperation(app, operation, routeServices)
   registerForms(app, (scope) => {
-    for (const operation of forms) registerOperation(scope, operation, table, services, idempotency)
+    for (const operation of forms) registerOperation(scope, operation, routeServices)
   })
   registerUploads(app, (scope) => {
-    for (const operation of uploads) registerOperation(scope, operation, table, services, idempotency)
+    for (const operation of uploads) registerOperation(scope, operation, routeServices)
   })
   takeUpgrades(app, ({ socket }) => services.plainHttp || (socket as { encrypted?: boolean }).encrypted === true)
-  serveLegacy(app, services, table)
+  serveLegacy(app, services, operations)
   serveLegacyPage(app)
   serveSwagger(app)
   serveIssuer(app, services)
@@ -175,7 +197,7 @@ const notHttp = [
 function refuseUnreadable(
   error: NodeJS.ErrnoException,
   socket: { writable: boolean; end(text: string): unknown; destroy(): unknown },
-  { log, metrics }: Services,
+  { log, metrics }: ObserveServices,
 ): void {
   if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
   const [line, message, hint] = unreadable[error.code ?? ''] ?? notHttp

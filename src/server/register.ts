@@ -1,146 +1,93 @@
 // One operation of the table becomes one route.
 import { hash } from 'node:crypto'
-import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler, RouteOptions } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey, type Principal } from '../auth/principal.ts'
-import { mayBePassedOn, passOn, placeOf } from './cluster/forward-request.ts'
-import { recordChange } from './gate/audit.ts'
+import { type ForwardServices, mayBePassedOn, passOn, placeOf } from './cluster/forward-request.ts'
 import { guard, stillThere } from './gate/authenticate.ts'
-import { versionGuard } from './gate/expected-version.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
-import { missingNamespace } from './gate/namespace.ts'
-import { Answer, type Call, type Handlers, type Listing } from './handlers.ts'
 import { refusalOf } from './http/refusals.ts'
 import { renderer } from './http/render.ts'
-import { madeList } from './lists/computed-lists.ts'
-import { listsFor } from './lists/lists.ts'
-import type { Accept } from './nodes/tunnels.ts'
-import type { Services } from './services.ts'
-import { sendDownload } from './transfer/downloads.ts'
+import { streamChanges } from './lists/watches.ts'
+import type { Call } from './operations/handlers.ts'
+import type { ListOperation, Operations } from './operations/invoke.ts'
+import { type DownloadServices, sendDownload } from './transfer/downloads.ts'
 import { readForm } from './transfer/multipart.ts'
-import { streamBytes, streamChanges } from './transfer/streams.ts'
-import { upgrade } from './transfer/upgrades.ts'
-import { openUpload } from './transfer/uploads.ts'
+import { streamBytes } from './transfer/streams.ts'
+import { type Accept, upgrade } from './transfer/upgrades.ts'
+import { openUpload, type Uploads } from './transfer/uploads.ts'
 
-type AnyHandler = (call: Call<Operation>) => unknown
+export interface RouteServices extends DownloadServices, ForwardServices {
+  readonly operations: Operations
+  readonly idempotency: Idempotency
+  readonly uploads: Uploads
+  /** Keys the hashes of requests with an Idempotency-Key. */
+  readonly requestSecret: () => Buffer
+}
+
 const json = 'application/json; charset=utf-8'
 
-export function registerOperation(
-  app: FastifyInstance,
-  operation: Operation,
-  table: Handlers,
-  services: Services,
-  idempotency: Idempotency,
-): void {
-  const handler = table[operation.id as keyof Handlers] as unknown as AnyHandler
-  const hasNamespace = operation.path.includes('{namespace}')
-  const answer = answerOf(operation, handler, services, idempotency)
+export function registerOperation(app: FastifyInstance, operation: Operation, services: RouteServices): void {
+  const isForm = operation.consumes !== undefined && !operation.isUpload
+  const answer = answerOf(operation, services)
   const isPlaced = services.peers !== undefined && mayBePassedOn(operation)
   const route: RouteOptions = {
     // HEAD of a file is answered by itself: otherwise all of it would be read to be thrown away.
     method: operation.isDownload ? ['GET', 'HEAD'] : operation.method,
     url: operation.path.replaceAll(/\{(\w+)\}/g, ':$1'),
     exposeHeadRoute: operation.method === 'GET' && !operation.isDownload,
-    schema: {
-      ...(operation.body && { body: operation.body }),
-      ...(operation.query && { querystring: operation.query }),
-    },
     config: { operation: operation.id },
     onRequest: guard(operation, services),
-    ...(operation.body && { preValidation: fillBody }),
-    ...(operation.consumes &&
-      !operation.isUpload && { preValidation: readForm(operation, services.settings.limits.bodyBytes) }),
+    ...(isForm && { preValidation: readForm(operation, services.settings.limits.bodyBytes) }),
     handler: (request, reply) => {
-      if (hasNamespace && !services.collections.namespaces.get('', request.namespace))
-        throw missingNamespace(request.namespace)
+      // Nothing is taken for an object without fields, so that the refusal names the fields.
+      if (operation.body && request.body === undefined) request.body = {}
+      const { principal, namespace, query, body } = request
+      const params = request.params as Record<string, string>
+      const call = services.operations.admit(operation, { principal, namespace, params, query, body })
       reply.header('x-request-id', request.id)
       const place = isPlaced ? placeOf(operation, request, services) : undefined
-      return place ? passOn(place, request, reply, services) : answer(request, reply)
+      return place ? passOn(place, request, reply, services) : answer(call, request, reply)
     },
   }
   app.route(route)
 }
 
-/** Nothing is taken for an object without fields, so that the refusal names the fields; null for a field left out. */
-const fillBody: preValidationHookHandler = (request, _reply, done) => {
-  if (request.body === undefined) request.body = {}
-  const body = request.body as Record<string, unknown> | unknown[] | null
-  if (typeof body === 'object' && body !== null && !Array.isArray(body))
-    for (const [name, value] of Object.entries(body)) if (value === null) delete body[name]
-  done()
-}
+type Respond = (call: Call<Operation>, request: FastifyRequest, reply: FastifyReply) => unknown
 
-type Respond = (request: FastifyRequest, reply: FastifyReply) => unknown
-
-function answerOf(operation: Operation, handler: AnyHandler, services: Services, idempotency: Idempotency): Respond {
-  if (operation.item) return listAnswer(operation as ListOperation, handler, services)
+function answerOf(operation: Operation, services: RouteServices): Respond {
+  const { operations } = services
+  if (operation.item) return listAnswer(operation as ListOperation, services)
   if (operation.isUpgrade)
-    return (request, reply) =>
-      upgrade(
-        operation,
-        request,
-        reply,
-        () => {
-          const caller = (): Promise<Principal | undefined> => stillThere(request, services)
-          return handler({ ...callOf(request, services.clock.now()), caller: caller as never }) as Accept
-        },
-        services,
-      )
+    return (call, request, reply) => {
+      const caller = (): Promise<Principal | undefined> => stillThere(request, services)
+      const open = () => operations.open(operation, { ...call, caller: caller as never }) as Accept
+      return upgrade(operation, request, reply, open, services)
+    }
   if (operation.isStream)
-    return (request, reply) =>
+    return (call, request, reply) =>
       streamBytes(operation, request, reply, services, (signal) =>
-        handler({ ...callOf(request, services.clock.now()), signal: signal as never }),
+        operations.open(operation, { ...call, signal: signal as never }),
       )
   if (operation.isDownload)
-    return (request, reply) =>
-      sendDownload(operation, request, reply, services, () => handler(callOf(request, services.clock.now())))
-  return plainAnswer(operation, handler, services, idempotency)
+    return (call, request, reply) =>
+      sendDownload(operation, request, reply, services, () => operations.open(operation, call))
+  return plainAnswer(operation, services)
 }
 
-type ListOperation = Operation & { item: NonNullable<Operation['item']> }
-
-function callOf(request: FastifyRequest, now: Date): Call<Operation> {
-  const params = request.params as Record<string, string>
-  return {
-    params: request.namespace === '' ? params : { ...params, namespace: request.namespace },
-    query: request.query as undefined,
-    body: request.body as undefined,
-    principal: request.principal as Call<Operation>['principal'],
-    now,
-    requestKey: undefined,
-    signal: undefined,
-    caller: undefined,
-    upload: undefined,
-  }
-}
-
-function plainAnswer(operation: Operation, handler: AnyHandler, services: Services, idempotency: Idempotency): Respond {
+function plainAnswer(operation: Operation, services: RouteServices): Respond {
+  const { operations, idempotency } = services
   const render = operation.produces ? String : renderer(operation.response)
   const type = operation.produces ?? json
-  const guarded = versionGuard(operation, services)
-  const made = madeList(operation)
   const isTagged = operation.method === 'GET' && !operation.produces && !operation.isUnpublished
 
-  /** A change that is made gets its answer, whatever becomes of the event: the log then has what the events lack. */
-  const record = (request: FastifyRequest, call: Call<Operation>, answer: unknown): Promise<void> =>
-    recordChange(services, { operation, requestId: request.id, ...call, answer }).catch((error: unknown) => {
-      const fields = { requestId: request.id, operation: operation.id, actor: call.principal?.name ?? '' }
-      services.log.error('a change could not be recorded as an event', fields, error)
-    })
-
-  return async (request, reply) => {
+  return async (call, request, reply) => {
     const upload = operation.isUpload ? openUpload(operation, request, reply, services.uploads) : undefined
-    const call = { ...callOf(request, services.clock.now()), upload: upload as undefined }
-    made?.check(call.query)
     const run = async (requestKey?: string): Promise<Answered & { version?: string | undefined }> => {
-      const result = await guarded(call.params, request.body, async () => handler({ ...call, requestKey }))
-      const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
-      if (!(result instanceof Answer && result.isUnchanged)) await record(request, call, value)
-      return {
-        status,
-        body: render(made ? made.page(value, call.query) : value),
-        version: (value as { resourceVersion?: string } | undefined)?.resourceVersion,
-      }
+      const asked = { ...call, requestKey, upload: upload as undefined }
+      const { status, value } = await operations.invoke(operation, asked, request.id)
+      const version = (value as { resourceVersion?: string } | undefined)?.resourceVersion
+      return { status, body: render(value), version }
     }
     const key = requestKeyOf(services.requestSecret(), {
       caller: request.principal ? callerKey(request.principal) : '',
@@ -171,11 +118,10 @@ const asAnswer =
     return { status: refusal.code, body: JSON.stringify(refusal.toStatus(requestId)) }
   }
 
-function listAnswer(operation: ListOperation, handler: AnyHandler, services: Services): Respond {
-  const lists = listsFor(services, operation)
-  return (request, reply) => {
+function listAnswer(operation: ListOperation, services: RouteServices): Respond {
+  return (call, request, reply) => {
     const query = (request.query ?? {}) as ListQuery
-    const listing = handler(callOf(request, services.clock.now())) as Listing<unknown>
+    const { listing, lists } = services.operations.list(operation, call)
     if (query.watch && request.method === 'GET')
       return streamChanges({ operation, lists, listing, query }, request, reply, services)
     reply.header('resource-version', listing.collection.view.rev)

@@ -30,11 +30,11 @@ describe('the API page', () => {
     page.on(
       'request',
       (request) =>
-        new URL(request.url()).origin === service.services.apiUrl ||
+        new URL(request.url()).origin === service.apiUrl ||
         request.url().startsWith('data:') ||
         elsewhere.push(request.url()),
     )
-    await page.goto(`${service.services.apiUrl}/api/v1/swagger`)
+    await page.goto(`${service.apiUrl}/api/v1/swagger`)
     await page.getByText('Store credentials for a registry').first().waitFor()
 
     await page.locator('.btn.authorize').first().click()

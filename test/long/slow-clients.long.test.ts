@@ -36,7 +36,7 @@ describe('slow clients', () => {
     const times: number[] = []
     for (let round = 0; round < 50; round++) {
       const startMs = performance.now()
-      const response = await fetch(`${service.services.apiUrl}${credentialsPath}`, {
+      const response = await fetch(`${service.apiUrl}${credentialsPath}`, {
         headers: { authorization: `Bearer ${service.adminToken}` },
       })
       assert.equal(response.status, 200)

@@ -2,6 +2,7 @@
 // it comes back. What belongs to one login is kept in that browser, in a cookie that no script reads.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
+import type { BrowserSessions } from '../../auth/login/browser-sessions.ts'
 import {
   type CodeFlow,
   createCodeFlow,
@@ -9,9 +10,18 @@ import {
   type LoginBegun,
   type ProviderDoor,
 } from '../../auth/login/code-flow.ts'
-import { localConsoleClientId, mount } from '../../auth/provider/issuer.ts'
-import type { Services } from '../services.ts'
-import { cookieOf, cookieText, isSecure, sessionCookieText, sessionIdOf } from './browser-requests.ts'
+import type { Identity } from '../../auth/login/oidc.ts'
+import { type LocalIssuer, localConsoleClientId, mount } from '../../auth/provider/issuer.ts'
+import type { Log } from '../../platform/log.ts'
+import {
+  type ConsolePlace,
+  cookieOf,
+  cookieText,
+  isSecure,
+  sessionCookieText,
+  sessionIdOf,
+} from '../gate/browser-requests.ts'
+import type { Limits } from '../gate/limits.ts'
 
 const loginCookie = 'svc3_console_login'
 const problemCookie = 'svc3_console_problem'
@@ -27,17 +37,26 @@ const problems = {
 } as const
 type Problem = keyof typeof problems
 
+export interface LoginServices extends ConsolePlace {
+  readonly identity: Identity
+  /** Only without a provider of the organisation's own. */
+  readonly localIssuer?: LocalIssuer | undefined
+  readonly browserSessions: BrowserSessions
+  readonly limits: Limits
+  readonly log: Log
+}
+
 export interface ConsoleLogin {
   readonly flow: CodeFlow
   /** What became of the last login in this browser, told once. */
   takeProblem(request: FastifyRequest, reply: FastifyReply): string | undefined
 }
 
-export function serveConsoleLogin(app: FastifyInstance, services: Services): ConsoleLogin {
+export function serveConsoleLogin(app: FastifyInstance, services: LoginServices): ConsoleLogin {
   const { pathPrefix } = services.settings.console
   const root = `${pathPrefix}/console/`
   const flow = createCodeFlow(doorOf(app, services), services.identity)
-  const redirectUri = (): string => `${services.apiUrl}${pathPrefix}/console/callback`
+  const redirectUri = (): string => `${services.apiUrl()}${pathPrefix}/console/callback`
   const setCookie = (request: FastifyRequest, reply: FastifyReply, name: string, value: string, seconds: number) => {
     const options = { sameSite: 'Lax', path: root, maxAgeSeconds: seconds } as const
     return reply.header('set-cookie', cookieText(name, value, isSecure(request, services), options))
@@ -52,9 +71,9 @@ export function serveConsoleLogin(app: FastifyInstance, services: Services): Con
     const to = placeOf(query.to)
     reply.header('cache-control', 'no-store')
     // The provider sends the browser back to the service's own address: the login has to begin there.
-    const isElsewhere = new URL(services.apiUrl).host !== request.host && query.here === undefined
+    const isElsewhere = new URL(services.apiUrl()).host !== request.host && query.here === undefined
     if (isElsewhere)
-      return reply.redirect(`${services.apiUrl}${root}login?here=1${to && `&to=${encodeURIComponent(to)}`}`)
+      return reply.redirect(`${services.apiUrl()}${root}login?here=1${to && `&to=${encodeURIComponent(to)}`}`)
     try {
       const { url, ...begun } = await flow.begin(redirectUri())
       const kept = Buffer.from(JSON.stringify({ ...begun, to })).toString('base64url')
@@ -95,7 +114,7 @@ export function serveConsoleLogin(app: FastifyInstance, services: Services): Con
 }
 
 /** The built-in provider is asked inside of this process: our own address may be known only to others. */
-function doorOf(app: FastifyInstance, { localIssuer, identity }: Services): ProviderDoor {
+function doorOf(app: FastifyInstance, { localIssuer, identity }: LoginServices): ProviderDoor {
   if (!localIssuer) return foreignDoor(identity.issuer, identity.clientId)
   return {
     clientId: localConsoleClientId,
@@ -118,7 +137,7 @@ function doorOf(app: FastifyInstance, { localIssuer, identity }: Services): Prov
   }
 }
 
-function problemOf(error: unknown, { log }: Services): Problem {
+function problemOf(error: unknown, { log }: LoginServices): Problem {
   const refusal = error instanceof ApiError ? error : undefined
   const cause = refusal?.cause
   if (!refusal) log.error('a login to the console failed', {}, error)

@@ -42,7 +42,7 @@ describe('a session', () => {
   })
 
   it('is for https alone where the service is', async () => {
-    service.services.apiUrl = 'https://svc3.example.com'
+    service.apiUrl = 'https://svc3.example.com'
     const secure = openBrowser(service, 'https://svc3.example.com')
     const { headers, status } = await secure.call('POST', session, { body: { token: service.devToken } })
     assert.equal(status, 201)

@@ -4,10 +4,14 @@ import { badRequest } from '../../api/errors.ts'
 import type { BrowserSession, Person } from '../../auth/login/browser-sessions.ts'
 import { displayName } from '../../auth/principal.ts'
 import { timestamp } from '../../platform/clock.ts'
+import type { Horizon } from '../../store/horizon.ts'
+import { foreignRequest, sessionCookieText, sessionIdOf } from '../gate/browser-requests.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
-import type { Services } from '../services.ts'
-import { foreignRequest, sessionCookieText, sessionIdOf } from './browser-requests.ts'
-import type { ConsoleLogin } from './console-login.ts'
+import type { ConsoleLogin, LoginServices } from './console-login.ts'
+
+export interface SessionServices extends LoginServices {
+  readonly horizon?: Horizon | undefined
+}
 
 interface Shown {
   readonly user: {
@@ -22,7 +26,7 @@ interface Shown {
   readonly problem?: string
 }
 
-export function serveConsoleSession(app: FastifyInstance, services: Services, login: ConsoleLogin): void {
+export function serveConsoleSession(app: FastifyInstance, services: SessionServices, login: ConsoleLogin): void {
   const { browserSessions, log } = services
   const url = '/console/session'
   const shown = (session: BrowserSession | undefined, problem?: string): Shown => ({

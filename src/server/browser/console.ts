@@ -4,9 +4,13 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
-import type { Services } from '../services.ts'
 import { serveConsoleLogin } from './console-login.ts'
-import { serveConsoleSession } from './console-session.ts'
+import { type SessionServices, serveConsoleSession } from './console-session.ts'
+
+export interface ConsoleServices extends SessionServices {
+  /** Where the built console is, if it is built. */
+  readonly consoleFolder: string
+}
 
 /** Scripts and styles are files of ours alone: nothing inline, nothing from elsewhere. */
 const policy = [
@@ -48,7 +52,7 @@ const types: Readonly<Record<string, string>> = {
 const fileForm = /^(?:assets\/)?[A-Za-z0-9_-][\w.-]*$/
 const relativeBase = '<base href="./">'
 
-export function serveConsole(app: FastifyInstance, services: Services): void {
+export function serveConsole(app: FastifyInstance, services: ConsoleServices): void {
   const { enabled, pathPrefix } = services.settings.console
   if (!enabled) return
   const root = `${pathPrefix}/console/`

@@ -1,11 +1,23 @@
 // The built-in identity provider's place in the service: everything under /oidc is handed to it as it came, body and
 // all. Charged to the address that asks, because every login that begins leaves a record; measured and logged.
 import type { FastifyInstance } from 'fastify'
-import { mount } from '../../auth/provider/issuer.ts'
+import { type LocalIssuer, mount } from '../../auth/provider/issuer.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Horizon } from '../../store/horizon.ts'
+import type { Limits } from '../gate/limits.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
-import type { Services } from '../services.ts'
+import type { Metrics } from '../http/metrics.ts'
 
-export function serveIssuer(app: FastifyInstance, { localIssuer, horizon, limits, metrics, log }: Services): void {
+export interface IssuerServices {
+  readonly localIssuer?: LocalIssuer | undefined
+  readonly horizon?: Horizon | undefined
+  readonly limits: Limits
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+export function serveIssuer(app: FastifyInstance, services: IssuerServices): void {
+  const { localIssuer, horizon, limits, metrics, log } = services
   if (!localIssuer) return
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers()

@@ -8,13 +8,22 @@ import type { UploadInput } from '../../api/images/uploads.ts'
 import { passedOnHeader } from '../../api/nodes/servers.ts'
 import type { Operation } from '../../api/operation.ts'
 import { callerKey } from '../../auth/principal.ts'
-import { timestamp } from '../../platform/clock.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
 import { ignoreLost } from '../../store/store.ts'
-import type { Services } from '../services.ts'
 import { PartialUploads } from '../transfer/partial-uploads.ts'
 import { isExpecting } from '../transfer/request-timeout.ts'
-import { ServerUnreachable } from './server-calls.ts'
+import { type Peers, ServerUnreachable } from './server-calls.ts'
+
+export interface ForwardServices {
+  readonly collections: Pick<Collections, 'uploadPlaces'>
+  /** Only where servers share a store. */
+  readonly peers?: Peers | undefined
+  readonly clock: Clock
+  readonly log: Log
+}
 
 type UploadOf = (request: FastifyRequest) => string | undefined
 const named: UploadOf = ({ params }) => (params as { upload?: string }).upload
@@ -32,7 +41,11 @@ const uploadOf: Readonly<Record<string, UploadOf>> = {
 export const mayBePassedOn = ({ id }: Operation): boolean => uploadOf[id] !== undefined
 
 /** The other server that has what the request is about. */
-export function placeOf(operation: Operation, request: FastifyRequest, services: Services): ServerRecord | undefined {
+export function placeOf(
+  operation: Operation,
+  request: FastifyRequest,
+  services: ForwardServices,
+): ServerRecord | undefined {
   const { peers, collections } = services
   if (!peers || request.headers[passedOnHeader] !== undefined) return undefined
   const upload = uploadOf[operation.id]?.(request)
@@ -41,7 +54,7 @@ export function placeOf(operation: Operation, request: FastifyRequest, services:
 }
 
 /** From now on the upload is here. Refused where another server that is there has begun it meanwhile. */
-export async function takePlace({ peers, collections, clock }: Services, upload: string): Promise<void> {
+export async function takePlace({ peers, collections, clock }: ForwardServices, upload: string): Promise<void> {
   if (!peers) return
   const { uploadPlaces } = collections
   const record = { server: peers.servers.id, updatedAt: timestamp(clock.now()) }
@@ -56,7 +69,7 @@ export async function takePlace({ peers, collections, clock }: Services, upload:
   })
 }
 
-export async function leavePlace({ peers, collections }: Services, upload: string): Promise<void> {
+export async function leavePlace({ peers, collections }: ForwardServices, upload: string): Promise<void> {
   const entry = peers && collections.uploadPlaces.get('', upload)
   if (entry) await collections.uploadPlaces.delete(entry).catch(ignoreLost)
 }
@@ -68,7 +81,7 @@ export async function passOn(
   server: ServerRecord,
   request: FastifyRequest,
   reply: FastifyReply,
-  { peers, log }: Services,
+  { peers, log }: ForwardServices,
 ): Promise<FastifyReply> {
   const { raw } = request
   const body = request.body === undefined ? undefined : JSON.stringify(request.body)

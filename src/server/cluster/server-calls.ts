@@ -10,6 +10,13 @@ import type { Tokens } from '../../auth/tokens.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
 import type { Certificates } from '../tls/certificates.ts'
 import { dialServer } from '../transfer/upgrades.ts'
+import type { Servers } from './servers.ts'
+
+/** The other servers on the same records, and how they are reached. */
+export interface Peers {
+  readonly servers: Servers
+  readonly calls: ServerCalls
+}
 
 export interface ServerCallsOptions {
   readonly self: Pick<ServerRecord, 'id' | 'run'>

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { silentLog } from '../../platform/log.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
 import { ServerRefused, ServerUnreachable } from './server-calls.ts'
-import { Sight } from './staleness-guard.ts'
+import { StalenessGuard } from './staleness-guard.ts'
 
 const other = { id: 'other', internalUrl: 'https://other.example.com' } as ServerRecord
 
@@ -15,7 +15,7 @@ function watched({ others = [other] as readonly ServerRecord[] } = {}) {
     isCurrent: true,
     answer: async (): Promise<{ rev?: string }> => ({}),
   }
-  const sight = new Sight({
+  const staleness = new StalenessGuard({
     servers: {
       others: () => others,
       get currentMs() {
@@ -31,80 +31,80 @@ function watched({ others = [other] as readonly ServerRecord[] } = {}) {
   const pass = async (seconds: number): Promise<void> => {
     for (let half = 0; half < 2 * seconds; half++) {
       world.nowMs += 500
-      await sight.look()
+      await staleness.look()
     }
   }
-  return { world, sight, pass }
+  return { world, staleness, pass }
 }
 
 test('a server whose writes come back sees', async () => {
-  const { world, sight, pass } = watched()
+  const { world, staleness, pass } = watched()
   world.isCurrent = false
   world.answer = async () => ({ rev: '100' })
   for (let second = 0; second < 10; second++) {
     world.currentMs = world.nowMs
     await pass(1)
   }
-  assert.equal(sight.isCutOff, false)
+  assert.equal(staleness.isStale, false)
 })
 
 test('one that does not, while another is further, answers nothing within five seconds, until it sees again', async () => {
-  const { world, sight, pass } = watched()
+  const { world, staleness, pass } = watched()
   await pass(1)
   world.isCurrent = false
   world.answer = async () => ({ rev: '100' })
-  const { lost } = sight
+  const { lost } = staleness
   await pass(2.5)
-  assert.equal(sight.isCutOff, true)
+  assert.equal(staleness.isStale, true)
   assert.ok(lost.aborted)
   await pass(60)
-  assert.equal(sight.isCutOff, true)
+  assert.equal(staleness.isStale, true)
   world.isCurrent = true
   await pass(0.5)
-  assert.equal(sight.isCutOff, false)
-  assert.equal(sight.lost.aborted, false)
+  assert.equal(staleness.isStale, false)
+  assert.equal(staleness.lost.aborted, false)
 })
 
 test('where nobody sees more, all go on', async () => {
   for (const answer of [{}, { rev: '99' }, { rev: '98' }]) {
-    const { world, sight, pass } = watched()
+    const { world, staleness, pass } = watched()
     await pass(1)
     world.isCurrent = false
     world.answer = async () => answer
     await pass(60)
-    assert.equal(sight.isCutOff, false, JSON.stringify(answer))
+    assert.equal(staleness.isStale, false, JSON.stringify(answer))
   }
-  const { world, sight, pass } = watched({ others: [] })
+  const { world, staleness, pass } = watched({ others: [] })
   world.isCurrent = false
   await pass(60)
-  assert.equal(sight.isCutOff, false)
+  assert.equal(staleness.isStale, false)
 })
 
 test('one that cannot be asked may see more', async () => {
   for (const error of [new ServerUnreachable('gone'), new ServerRefused(401, 'other.example.com')]) {
-    const { world, sight, pass } = watched()
+    const { world, staleness, pass } = watched()
     await pass(1)
     world.isCurrent = false
     world.answer = () => Promise.reject(error)
     await pass(3)
-    assert.equal(sight.isCutOff, true, error.message)
+    assert.equal(staleness.isStale, true, error.message)
     // Now it says that it does not.
     world.answer = async () => ({})
     await pass(0.5)
-    assert.equal(sight.isCutOff, false)
+    assert.equal(staleness.isStale, false)
   }
 })
 
 test('a process that stood still is given its time anew', async () => {
-  const { world, sight, pass } = watched()
+  const { world, staleness, pass } = watched()
   await pass(1)
   world.isCurrent = false
   world.answer = async () => ({ rev: '100' })
   for (let pause = 0; pause < 5; pause++) {
     world.nowMs += 10_000
     await pass(2)
-    assert.equal(sight.isCutOff, false)
+    assert.equal(staleness.isStale, false)
   }
   await pass(2)
-  assert.equal(sight.isCutOff, true)
+  assert.equal(staleness.isStale, true)
 })

@@ -13,7 +13,7 @@ import { compareRevs } from '../../store/store.ts'
 import { type ServerCalls, ServerRefused, ServerUnreachable } from './server-calls.ts'
 import type { Servers } from './servers.ts'
 
-export interface SightOptions {
+export interface StalenessOptions {
   readonly servers: Pick<Servers, 'others' | 'currentMs'>
   readonly horizon: Pick<Horizon, 'rev' | 'current'>
   readonly calls: Pick<ServerCalls, 'call'>
@@ -28,8 +28,8 @@ const askMs = 1_500
 /** A look that comes so late was held up by this machine, and what it would see is older than it seems. */
 const lateMs = 1_000
 
-export class Sight {
-  readonly #options: SightOptions
+export class StalenessGuard {
+  readonly #options: StalenessOptions
   readonly #nowMs: () => number
   /** Those that were there when this server last saw. */
   #others: readonly ServerRecord[] = []
@@ -38,13 +38,13 @@ export class Sight {
   #lost = new AbortController()
   #loop: Loop | undefined
 
-  constructor(options: SightOptions) {
+  constructor(options: StalenessOptions) {
     this.#options = options
     this.#nowMs = options.nowMs ?? (() => performance.now())
     this.#lookedMs = this.#nowMs()
   }
 
-  get isCutOff(): boolean {
+  get isStale(): boolean {
     return this.#lost.signal.aborted
   }
 
@@ -68,7 +68,7 @@ export class Sight {
   async look(): Promise<void> {
     const { servers, horizon } = this.#options
     const nowMs = this.#nowMs()
-    if (nowMs - this.#lookedMs > lookEveryMs + lateMs && !this.isCutOff) this.#seenMs = nowMs
+    if (nowMs - this.#lookedMs > lookEveryMs + lateMs && !this.isStale) this.#seenMs = nowMs
     this.#seenMs = Math.max(this.#seenMs, servers.currentMs)
     try {
       if (nowMs - this.#seenMs <= quietMs) return this.#see()
@@ -103,19 +103,19 @@ export class Sight {
   }
 
   #open(): void {
-    if (!this.isCutOff) return
+    if (!this.isStale) return
     this.#options.log.info('this server sees the store again, and answers', {})
     this.#lost = new AbortController()
   }
 
   #lose(): void {
-    if (this.isCutOff) return
+    if (this.isStale) return
     this.#options.log.warn('this server does not see what the others do: it answers nothing until it does', {})
-    this.#lost.abort(unseeing())
+    this.#lost.abort(staleRefusal())
   }
 }
 
-export const unseeing = (meanwhile?: string): ApiError =>
+export const staleRefusal = (meanwhile?: string): ApiError =>
   new ApiError(
     'ServiceUnavailable',
     `this server has lost its way to the store, and others know more${meanwhile ? `; ${meanwhile}` : ''}`,
@@ -123,17 +123,17 @@ export const unseeing = (meanwhile?: string): ApiError =>
   )
 
 /** How this server is, and what others ask of it. */
-const answeredBlindly = new Set(
+const answeredWhenStale = new Set(
   allOperations
     .filter(({ id, allow }) => allow === 'server' || ['getHealth', 'getReadiness', 'getMetrics'].includes(id))
     .map(({ id }) => id),
 )
 
 /** Before anything else is looked at: the token, too, may be one that is not good any more. */
-export function refuseUnseeing(app: FastifyInstance, sight: Pick<Sight, 'isCutOff'>): void {
+export function refuseWhenStale(app: FastifyInstance, staleness: Pick<StalenessGuard, 'isStale'>): void {
   app.addHook('onRequest', (request, _reply, done) => {
-    const mayAnswer = !sight.isCutOff || answeredBlindly.has(request.routeOptions.config?.operation ?? '')
-    done(mayAnswer ? undefined : unseeing())
+    const mayAnswer = !staleness.isStale || answeredWhenStale.has(request.routeOptions.config?.operation ?? '')
+    done(mayAnswer ? undefined : staleRefusal())
   })
 }
 

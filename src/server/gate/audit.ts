@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
-import { timestamp } from '../../platform/clock.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
-import type { Services } from '../services.ts'
+import type { Collections } from '../../store/records/collections.ts'
 
 export interface Change {
   readonly operation: Operation
@@ -27,7 +27,7 @@ function eventId(now: Date): string {
 }
 
 export async function recordChange(
-  { collections, clock }: Pick<Services, 'collections' | 'clock'>,
+  { collections, clock }: { readonly collections: Pick<Collections, 'events'>; readonly clock: Clock },
   change: Change,
 ): Promise<void> {
   const { operation, principal, requestId, params } = change

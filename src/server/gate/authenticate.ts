@@ -3,19 +3,34 @@
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
+import type { BrowserSessions } from '../../auth/login/browser-sessions.ts'
 import type { Principal } from '../../auth/principal.ts'
+import type { Roles } from '../../auth/roles.ts'
+import type { Tokens } from '../../auth/tokens.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { mayCall } from '../../rules/permissions.ts'
-import { sessionIdOf, sessionOf } from '../browser/browser-requests.ts'
-import type { Services } from '../services.ts'
+import type { Horizon } from '../../store/horizon.ts'
+import type { Settings } from '../settings.ts'
+import { type ConsolePlace, sessionIdOf, sessionOf } from './browser-requests.ts'
+import type { Limits } from './limits.ts'
 import { caughtUpHere } from './read-own-writes.ts'
+
+export interface GateServices extends ConsolePlace {
+  readonly tokens: Tokens
+  readonly roles: Roles
+  readonly browserSessions: Pick<BrowserSessions, 'find'>
+  readonly limits: Limits
+  readonly settings: Pick<Settings, 'console' | 'compat'>
+  /** Only where several servers share the store. */
+  readonly horizon?: Horizon | undefined
+}
 
 export const unauthorized = (): ApiError =>
   new ApiError('Unauthorized', 'Unauthorized: the request carries no valid token', {
     hint: 'send "Authorization: Bearer TOKEN"; svc3 user get-token prints one',
   })
 
-export const forbidden = (operation: Operation, namespace: string | undefined): ApiError =>
+const forbidden = (operation: Operation, namespace: string): ApiError =>
   new ApiError(
     'Forbidden',
     `Forbidden: you may not ${operation.summary.charAt(0).toLowerCase()}${operation.summary.slice(1)}`,
@@ -24,7 +39,7 @@ export const forbidden = (operation: Operation, namespace: string | undefined): 
       hint:
         operation.allow === 'admin'
           ? 'only cluster administrators may'
-          : `an administrator can let you into the namespace "${namespace ?? ''}"`,
+          : `an administrator can let you into the namespace "${namespace}"`,
     },
   )
 
@@ -33,8 +48,25 @@ export function bearer(request: FastifyRequest): string | undefined {
   return header !== undefined && /^bearer /i.test(header) ? header.slice(7).trim() : undefined
 }
 
+export interface DeniedServices {
+  readonly roles: Roles
+}
+
+/** Why the caller may not; undefined when they may. */
+export function denied(
+  operation: Operation,
+  principal: Principal | undefined,
+  namespace: string,
+  { roles }: DeniedServices,
+): ApiError | undefined {
+  if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
+  return mayCall(roles.roleOf(principal, namespace || undefined), operation.allow)
+    ? undefined
+    : forbidden(operation, namespace)
+}
+
 /** The caller of an answer that lasts, asked again later. A store that cannot tell counts as nobody. */
-export async function stillThere(request: FastifyRequest, services: Services): Promise<Principal | undefined> {
+export async function stillThere(request: FastifyRequest, services: GateServices): Promise<Principal | undefined> {
   const token = bearer(request)
   if (token !== undefined) return services.tokens.verify(token).catch(() => undefined)
   const session = sessionOf(request, services)
@@ -42,7 +74,11 @@ export async function stillThere(request: FastifyRequest, services: Services): P
 }
 
 /** The same question again, later, for an answer that lasts. */
-export async function mayStill(operation: Operation, request: FastifyRequest, services: Services): Promise<boolean> {
+export async function mayStill(
+  operation: Operation,
+  request: FastifyRequest,
+  services: GateServices,
+): Promise<boolean> {
   return (await lostBy(operation, request, services)) === undefined
 }
 
@@ -50,29 +86,25 @@ export async function mayStill(operation: Operation, request: FastifyRequest, se
 export async function lostBy(
   operation: Operation,
   request: FastifyRequest,
-  services: Services,
+  services: GateServices,
 ): Promise<'login' | 'role' | undefined> {
   if (operation.allow === 'anyone') return undefined
   const principal = await stillThere(request, services)
   if (!principal) return 'login'
-  const role = services.roles.roleOf(principal, request.namespace || undefined)
-  return mayCall(role, operation.allow) ? undefined : 'role'
+  return denied(operation, principal, request.namespace, services) && 'role'
 }
 
 /** Probes are never refused: an orchestrator would take the service for dead. */
 const unlimited = new Set(['getHealth', 'getReadiness'])
 
-export function guard(operation: Operation, services: Services): onRequestHookHandler {
-  const { tokens, roles, settings, limits, horizon } = services
+export function guard(operation: Operation, services: GateServices): onRequestHookHandler {
+  const { tokens, settings, limits, horizon } = services
   const judge = (request: FastifyRequest, principal: Principal | undefined): ApiError | undefined => {
     const named = (request.params as { namespace?: string }).namespace
-    const namespace = named === undefined ? undefined : realNamespace(named, settings.compat.namespaceAliases)
-    request.namespace = namespace ?? ''
+    request.namespace = named === undefined ? '' : realNamespace(named, settings.compat.namespaceAliases)
     request.principal = principal
     const spent = unlimited.has(operation.id) ? undefined : limits.charge(request, principal, operation.id)
-    if (spent) return spent
-    if (!principal) return operation.allow === 'anyone' ? undefined : unauthorized()
-    return mayCall(roles.roleOf(principal, namespace), operation.allow) ? undefined : forbidden(operation, namespace)
+    return spent ?? denied(operation, principal, request.namespace, services)
   }
 
   const judgeSession = (request: FastifyRequest): ApiError | undefined => {

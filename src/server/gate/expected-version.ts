@@ -4,11 +4,16 @@ import { ApiError } from '../../api/errors.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
 import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Services } from '../services.ts'
+import type { Settings } from '../settings.ts'
 
 type Params = Readonly<Record<string, string>>
-type Find = (services: Services, params: Params) => Entry<unknown> | undefined
+export interface VersionServices {
+  readonly collections: Collections
+  readonly settings: Pick<Settings, 'compat'>
+}
+type Find = (services: VersionServices, params: Params) => Entry<unknown> | undefined
 
 /** Last name in a path → what records of it are called, and where they are. */
 const records: Readonly<Record<string, readonly [string, Find]>> = {
@@ -33,7 +38,7 @@ type Guard = <T>(params: Params, body: unknown, work: () => Promise<T>) => Promi
 
 const unguarded: Guard = (_params, _body, work) => work()
 
-export function versionGuard(operation: Operation, services: Services): Guard {
+export function versionGuard(operation: Operation, services: VersionServices): Guard {
   const param = paramNames(operation.path).at(-1) ?? ''
   const record = records[param]
   const { properties = {} } = (operation.body ?? {}) as { properties?: object }

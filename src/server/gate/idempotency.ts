@@ -2,10 +2,10 @@
 // while the first is still under way. The key is a caller's own: another caller's equal key is another key.
 import { createHmac } from 'node:crypto'
 import { ApiError, badRequest } from '../../api/errors.ts'
-import { timestamp } from '../../platform/clock.ts'
-import type { AnswerRecord } from '../../store/records/collections.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import type { AnswerRecord, Collections } from '../../store/records/collections.ts'
 import { isFault } from '../../store/store.ts'
-import type { Services } from '../services.ts'
 
 export interface Answered {
   readonly status: number
@@ -55,11 +55,17 @@ function canonical(value: unknown): string {
   return JSON.stringify(value ?? null, sorted)
 }
 
+export interface IdempotencyServices {
+  readonly collections: Pick<Collections, 'answers'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
 export class Idempotency {
-  readonly #services: Pick<Services, 'collections' | 'clock' | 'log'>
+  readonly #services: IdempotencyServices
   readonly #underWay = new Map<string, { readonly fingerprint: string; readonly answer: Promise<Answered> }>()
 
-  constructor(services: Pick<Services, 'collections' | 'clock' | 'log'>) {
+  constructor(services: IdempotencyServices) {
     this.#services = services
   }
 

@@ -15,7 +15,7 @@ export interface Limits {
 /** How nodes show who they are. A whole fleet may come from one address, all at once, after a power cut. */
 const arrivals = new Set(['joinCluster', 'issueAgentToken', 'replaceNodeKey'])
 
-export function createLimits({ limits }: Settings): Limits {
+export function createLimits({ limits }: Pick<Settings, 'limits'>): Limits {
   const rate = createRateLimit()
   return {
     charge(request, principal, operation = '') {

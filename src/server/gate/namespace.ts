@@ -1,13 +1,19 @@
 // What holds for every namespace: it exists before anything is put into it, and goes with all that is in it.
 import { randomUUID } from 'node:crypto'
 import { ApiError, notFound } from '../../api/errors.ts'
-import { timestamp } from '../../platform/clock.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import type { Collection, Current } from '../../store/collection.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
-import type { Services } from '../services.ts'
 
-type Stored = Pick<Services, 'collections'>
+interface Stored {
+  readonly collections: Pick<Collections, 'namespaces'>
+}
+interface Starting {
+  readonly collections: Pick<Collections, 'namespaces' | 'cluster'>
+  readonly clock: Clock
+}
 
 export const missingNamespace = (name: string): ApiError =>
   notFound('namespaces', name, 'svc3 namespace list shows those that you may use')
@@ -82,10 +88,7 @@ const togetherMs = 60_000
  * these whose word they obey, and whether the data went back, as after restoring a backup.
  * Where servers share the data, this is for the first of them alone: with others there, the era goes on.
  */
-export async function beginEra(
-  { collections, clock }: Pick<Services, 'collections' | 'clock'>,
-  server?: string,
-): Promise<void> {
+export async function beginEra({ collections, clock }: Starting, server?: string): Promise<void> {
   const { cluster } = collections
   await cluster.change(cluster.key('', 'id'), (record) => {
     const at = timestamp(clock.now())
@@ -100,10 +103,7 @@ export async function beginEra(
 }
 
 /** The default namespace is always there. */
-export async function ensureDefaultNamespace({
-  collections,
-  clock,
-}: Pick<Services, 'collections' | 'clock'>): Promise<void> {
+export async function ensureDefaultNamespace({ collections, clock }: Starting): Promise<void> {
   if (collections.namespaces.get('', defaultNamespace)) return
   const record = { name: defaultNamespace, customPods: false, createdAt: timestamp(clock.now()) }
   await collections.namespaces.create('', defaultNamespace, record).catch((error: unknown) => {

@@ -1,8 +1,7 @@
 // How this server and its service are, for metrics: from memory, but for the store's own word.
 
 import { Horizon } from '../../store/horizon.ts'
-import type { Collections } from '../../store/records/collections.ts'
-import { viewsOf } from '../../store/records/collections.ts'
+import { type Collections, viewsOf } from '../../store/records/collections.ts'
 import type { Store } from '../../store/store.ts'
 import { factsOf } from '../tls/certificate-check.ts'
 import type { State } from './metrics.ts'

@@ -3,8 +3,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
-import { unseeing } from '../cluster/staleness-guard.ts'
-import type { Services } from '../services.ts'
 
 /** For a refusal to arrive. */
 const lastWordMs = 1_000
@@ -27,11 +25,8 @@ export function refuseWhenStopping(stopping: AbortSignal): void {
 }
 
 /** After so long, requests under way are told that it is over, and a moment later their connections end. */
-export function cutOff(app: FastifyInstance, ending: AbortController, afterMs: number): Disposable {
-  const timers = [
-    setTimeout(() => ending.abort(), afterMs),
-    setTimeout(() => app.server.closeAllConnections(), afterMs + lastWordMs),
-  ]
+export function cutOff(app: FastifyInstance, abort: () => void, afterMs: number): Disposable {
+  const timers = [setTimeout(abort, afterMs), setTimeout(() => app.server.closeAllConnections(), afterMs + lastWordMs)]
   return { [Symbol.dispose]: () => timers.forEach(clearTimeout) }
 }
 
@@ -40,20 +35,3 @@ export async function untilNoticed(noticeMs: number, hurry?: AbortSignal): Promi
   if (noticeMs > 0 && !hurry?.aborted)
     await sleep(noticeMs, undefined, hurry && { signal: hurry }).catch(() => undefined)
 }
-
-/** What ends waiting here, while what is waited for goes on. */
-export const endsOf = ({ ending, sight }: Pick<Services, 'ending' | 'sight'>): AbortSignal[] =>
-  sight ? [ending, sight.lost] : [ending]
-
-export function throwIfEnded({ ending, sight }: Pick<Services, 'ending' | 'sight'>, name: string): void {
-  if (ending.aborted) throw restarting(name)
-  if (sight?.isCutOff) throw unseeing(`vm "${name}" goes on meanwhile`)
-}
-
-const restarting = (name: string): ApiError =>
-  new ApiError('ServiceUnavailable', `the service is restarting; vm "${name}" goes on meanwhile`, {
-    kind: 'vms',
-    name,
-    retryAfterSeconds: 2,
-    hint: 'ask again: svc3 vm list',
-  })

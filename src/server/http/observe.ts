@@ -3,9 +3,17 @@
 import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
 import { displayName } from '../../auth/principal.ts'
-import type { Services } from '../services.ts'
+import type { Log } from '../../platform/log.ts'
+import type { History } from './history.ts'
+import type { Metrics } from './metrics.ts'
 
-export function observeRequests(app: FastifyInstance, { metrics, log, history }: Services): void {
+export interface ObserveServices {
+  readonly metrics: Metrics
+  readonly history: History
+  readonly log: Log
+}
+
+export function observeRequests(app: FastifyInstance, { metrics, log, history }: ObserveServices): void {
   app.addHook('onResponse', (request, reply, done) => {
     const route = request.routeOptions.url ?? 'unknown'
     // It lasts as long as its reader, and would spoil the times of the list.

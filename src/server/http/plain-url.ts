@@ -1,6 +1,6 @@
 // One spelling of each path: clients put a slash behind it, and base addresses that end in one put two before it.
 import { allOperations } from '../../api/index.ts'
-import { isLegacyPath } from '../legacy/paths.ts'
+import { isLegacyPath } from '../../legacy/paths.ts'
 
 /** First parts of paths outside of /api, such as `healthz`. */
 const roots: ReadonlySet<string> = new Set(allOperations.map(({ path }) => path.split('/', 2)[1] ?? ''))

@@ -3,10 +3,9 @@
 import { ApiError, invalid } from '../../api/errors.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
 import { DiskFullError } from '../../images/temporary-files.ts'
-import { timestamp } from '../../platform/clock.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Services } from '../services.ts'
 import { diskFull } from '../transfer/uploads.ts'
 import type { Firmware, Imported, ImportOptions } from './contents.ts'
 import type { ImageStore } from './store.ts'
@@ -31,7 +30,7 @@ export interface Progress {
 const tellEveryMs = 1_000
 
 /** The caller holds the collector back (`uploads.hold`). A failure leaves the record as it is. */
-export async function takeIn({ clock }: Pick<Services, 'clock'>, intake: Intake): Promise<Entry<ImageRecord>> {
+export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intake): Promise<Entry<ImageRecord>> {
   const { store, entry, firmware, signal } = intake
   const told = teller((progress) => store.change(entry, (record) => ({ ...record, progress })))
   const { architecture, os } = entry.value

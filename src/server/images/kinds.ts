@@ -1,8 +1,8 @@
 // Images and ISOs side by side, for what is done with both in the same way.
 
-import type { Services } from '../services.ts'
 import { type ImageContents, openImageContents } from './contents.ts'
-import { amongServers, ImageStore } from './store.ts'
+import { amongServers, type ImageServices, ImageStore } from './store.ts'
+import type { ImageUses } from './uses.ts'
 
 export interface Kind {
   readonly noun: 'images' | 'isos'
@@ -11,17 +11,14 @@ export interface Kind {
   readonly take: ImageContents['importFile']
 }
 
-export function imageKinds({
-  collections,
-  imageUses,
-  isoUses,
-  content,
-  ...services
-}: Pick<Services, 'collections' | 'imageUses' | 'isoUses' | 'content' | 'store' | 'peers'>): Readonly<
-  Record<'image' | 'iso', Kind>
-> {
+export interface KindServices extends ImageServices {
+  readonly isoUses: ImageUses
+}
+
+export function imageKinds(services: KindServices): Readonly<Record<'image' | 'iso', Kind>> {
+  const { collections, imageUses, isoUses, content } = services
   const contents = openImageContents(content)
-  const among = amongServers({ collections, ...services })
+  const among = amongServers(services)
   const images = { noun: 'images', word: 'image', command: 'image', collection: collections.images } as const
   const isos = { noun: 'isos', word: 'ISO', command: 'iso', collection: collections.isos } as const
   return {

@@ -2,6 +2,7 @@
 // not there: it becomes Ready by one compare-and-set, after all that it names is in the store.
 import { ApiError, type Cause, invalid, notFound, type Status, success } from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
+import type { ContentStore } from '../../images/content.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../../rules/image-names.ts'
@@ -11,9 +12,8 @@ import { caughtUp, currentRev } from '../../store/records/caught-up.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { type ImageRecord, isReady } from '../../store/records/fleet-records.ts'
 import { versionsOf } from '../../store/records/image-versions.ts'
-import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
-import { type Listing, listing } from '../handlers.ts'
-import type { Services } from '../services.ts'
+import { type Entry, ignoreLost, isFault, type Store } from '../../store/store.ts'
+import { type Listing, listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
 import { type ImageContents, openImageContents } from './contents.ts'
 import type { ImageUses } from './uses.ts'
@@ -51,12 +51,22 @@ export interface Made {
   readonly isRepeated: boolean
 }
 
+export interface ImageServices {
+  readonly collections: Collections
+  readonly store: Store
+  /** Which VMs use which image. */
+  readonly imageUses: ImageUses
+  readonly content: ContentStore
+  /** Only where servers share a store. */
+  readonly peers?: { readonly servers: { readonly id: string } } | undefined
+}
+
 /** What an image store needs to know where other servers change the same records. */
 export function amongServers({
   peers,
   store,
   collections: { vms },
-}: Pick<Services, 'peers' | 'store' | 'collections'>): Pick<ImageStoreParts, 'server' | 'caughtUp'> {
+}: Pick<ImageServices, 'peers' | 'store' | 'collections'>): Pick<ImageStoreParts, 'server' | 'caughtUp'> {
   if (!peers) return {}
   return {
     server: peers.servers.id,
@@ -64,20 +74,15 @@ export function amongServers({
   }
 }
 
-export const openImages = ({
-  collections,
-  imageUses,
-  content,
-  ...services
-}: Pick<Services, 'collections' | 'imageUses' | 'content' | 'store' | 'peers'>) =>
+export const openImages = (services: ImageServices): ImageStore =>
   new ImageStore({
-    ...amongServers({ collections, ...services }),
+    ...amongServers(services),
     noun: 'images',
     word: 'image',
     command: 'image',
-    collection: collections.images,
-    uses: imageUses,
-    contents: openImageContents(content),
+    collection: services.collections.images,
+    uses: services.imageUses,
+    contents: openImageContents(services.content),
   })
 
 const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> => ({

@@ -3,14 +3,21 @@
 import { type Architecture, architectures } from '../../api/architecture.ts'
 import { type ApiError, badRequest, type Cause } from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
+import type { Clock } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { nameOfFile } from '../../rules/image-names.ts'
-import { Answer } from '../handlers.ts'
-import type { Services } from '../services.ts'
-import type { Upload, UploadFields } from '../transfer/uploads.ts'
+import { Answer } from '../http/answer.ts'
+import type { Upload, UploadFields, Uploads } from '../transfer/uploads.ts'
 import type { Firmware, GuestSystem, Imported, ImportOptions } from './contents.ts'
 import { refusalOf, takeIn } from './intake.ts'
 import type { Asked, ImageStore } from './store.ts'
+
+export interface UploadServices {
+  readonly uploads: Uploads
+  readonly clock: Clock
+  /** Aborted when requests under way have to end. */
+  readonly ending: AbortSignal
+}
 
 export interface ImageUpload {
   readonly store: ImageStore
@@ -24,7 +31,7 @@ const firmwares: readonly string[] = ['bios', 'uefi'] satisfies Firmware[]
 const guestSystems: readonly string[] = ['macos', 'linux', 'other'] satisfies GuestSystem[]
 
 export async function receiveImage(
-  services: Services,
+  services: UploadServices,
   { store, upload, asked, noun, take: importFile }: ImageUpload,
 ): Promise<Image | Answer<Image>> {
   const { ending } = services

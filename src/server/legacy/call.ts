@@ -1,15 +1,22 @@
 // What a legacy call is to the gateway: fields and path parameters in, an answer out, with the operations of the table to
 // work with.
 import type { FastifyReply } from 'fastify'
-import type { Services } from '../services.ts'
+import type { LocalIssuer } from '../../auth/provider/issuer.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { Fields } from './bodies.ts'
 import type { LegacyAnswer } from './envelope.ts'
-import type { Performer } from './perform.ts'
+import type { Performer, PerformServices } from './perform.ts'
+
+export interface CallServices extends PerformServices {
+  readonly collections: Collections
+  /** Only without a provider of the organisation's own. */
+  readonly localIssuer?: LocalIssuer | undefined
+}
 
 export interface LegacyContext extends Performer {
   readonly params: Readonly<Record<string, string>>
   readonly fields: Fields
-  readonly services: Services
+  readonly services: CallServices
 }
 
 /** Aborts when the client goes away. */

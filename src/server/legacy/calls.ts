@@ -4,7 +4,7 @@
 import { ApiError } from '../../api/errors.ts'
 import { listNodes, tagNode, untagNode } from '../../api/nodes/nodes.ts'
 import { type CertificateUpload, uploadCertificate } from '../../api/service/certificates.ts'
-import type { Services } from '../services.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { LegacyHandler, LegacyHandlers } from './call.ts'
 import { deployCalls } from './deploy.ts'
 import { readFields, text } from './fields.ts'
@@ -55,7 +55,7 @@ const checkHealth: LegacyHandler = () => ({ api_version: '2.4.0' })
 /** Those that nobody needs a token for. */
 export const openCalls = new Set(['POST /token', 'GET /health-check'])
 
-export const legacyCalls = (services: Services): LegacyHandlers => ({
+export const legacyCalls = (services: { readonly collections: Collections }): LegacyHandlers => ({
   ...vmCalls,
   ...deployCalls,
   ...nodeCalls,

@@ -15,9 +15,9 @@ import { listRemoteImages, pullRemoteImage } from '../../api/images/remote-image
 import { listRemoteIsos, pullRemoteIso } from '../../api/images/remote-isos.ts'
 import type { Operation } from '../../api/operation.ts'
 import { commitVm, saveVm } from '../../api/vms/vms.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import { Waits } from '../nodes/waits.ts'
-import type { Services } from '../services.ts'
 import { goneSignal, type LegacyContext, type LegacyHandler, type LegacyHandlers } from './call.ts'
 import { readFields, text } from './fields.ts'
 import { shownImage, shownIso } from './shapes.ts'
@@ -89,7 +89,7 @@ const download: LegacyHandler = async (context) => {
   }
 }
 
-export function imageCalls({ collections }: Services): LegacyHandlers {
+export function imageCalls({ collections }: { readonly collections: Collections }): LegacyHandlers {
   const images: Kind = {
     word: 'image',
     waits: new Waits(collections.images.view),

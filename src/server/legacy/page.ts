@@ -3,12 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
 import type { Found } from '../../legacy/find.ts'
 import { legacyHtml } from '../../legacy/html.ts'
-import type { Services } from '../services.ts'
 
 const page = `${base}/legacy`
 /** The address at which the row, or all of them, can be read. */
-export const pageOf = ({ apiUrl }: Services, found: Found | undefined): string =>
-  `${apiUrl}${page}${found ? `#${found.row.anchor}` : ''}`
+export const pageOf = ({ apiUrl }: { readonly apiUrl: () => string }, found: Found | undefined): string =>
+  `${apiUrl()}${page}${found ? `#${found.row.anchor}` : ''}`
 
 /** The mapping for everybody to read, also where the gateway is off. */
 export function serveLegacyPage(app: FastifyInstance): void {

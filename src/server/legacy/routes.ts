@@ -8,20 +8,22 @@ import { displayName, type Principal } from '../../auth/principal.ts'
 import { reasonFor } from '../../legacy/advice.ts'
 import { callsAt, type Found } from '../../legacy/find.ts'
 import { legacyRows } from '../../legacy/map.ts'
+import type { Log } from '../../platform/log.ts'
 import { realNamespace } from '../../rules/names.ts'
-import { mayCall } from '../../rules/permissions.ts'
-import { bearer, forbidden, unauthorized } from '../gate/authenticate.ts'
-import type { Handlers } from '../handlers.ts'
+import { bearer, denied, unauthorized } from '../gate/authenticate.ts'
+import type { Metrics } from '../http/metrics.ts'
 import { refusalOf } from '../http/refusals.ts'
-import type { Services } from '../services.ts'
+import type { Operations } from '../operations/invoke.ts'
+import type { Settings } from '../settings.ts'
 import { readForm, registerForms, registerUploads } from '../transfer/multipart.ts'
 import { dropBodies, type Fields, parseLegacyBodies } from './bodies.ts'
-import type { LegacyHandler } from './call.ts'
+import type { CallServices, LegacyHandler } from './call.ts'
 import { legacyCalls, openCalls } from './calls.ts'
 import { type Envelope, envelopeOf, goneEnvelope, type LegacyAnswer, refusalEnvelope } from './envelope.ts'
 import { markDeprecated, markNamed } from './headers.ts'
 import { pageOf } from './page.ts'
 import { createPerformers, type Performer } from './perform.ts'
+import type { LegacyUsage } from './usage.ts'
 
 const json = 'application/json; charset=utf-8'
 const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE'] as const
@@ -32,12 +34,20 @@ const nameOf = ({ call: { method, path } }: Found): string => `${method} ${path}
 /** Also for what differs in its query only, which is no path of its own here. */
 const routeOf = (path: string): string => (path.split('?')[0] ?? '').replaceAll(/\{(\w+)\}/g, ':$1')
 
-export function serveLegacy(app: FastifyInstance, services: Services, table: Handlers): void {
+export interface LegacyServices extends CallServices {
+  readonly settings: Pick<Settings, 'compat' | 'console' | 'legacy' | 'limits'>
+  readonly metrics: Metrics
+  /** Who calls paths of 2.4.x. */
+  readonly legacyUsage: LegacyUsage
+  readonly log: Log
+}
+
+export function serveLegacy(app: FastifyInstance, services: LegacyServices, operations: Operations): void {
   const { settings } = services
   const namespace = realNamespace(settings.legacy.namespace, settings.compat.namespaceAliases)
   const isOn = settings.legacy.enabled === true
   const handlers = legacyCalls(services)
-  const performers = createPerformers(services, table)
+  const performers = createPerformers(services, operations)
   const served = isOn ? founds.filter((found) => handlers[nameOf(found)]) : []
   const gone = founds.filter((found) => !served.includes(found))
 
@@ -71,10 +81,7 @@ export function serveLegacy(app: FastifyInstance, services: Services, table: Han
       request.namespace = namespace
       request.principal = principal
       const spent = services.limits.charge(request, principal, operation?.id)
-      if (spent || !operation) return spent
-      if (!principal) return unauthorized()
-      const role = services.roles.roleOf(principal, namespace)
-      return mayCall(role, operation.allow) ? undefined : forbidden(operation, namespace)
+      return spent ?? (operation && (principal ? denied(operation, principal, namespace, services) : unauthorized()))
     }
     return (request, reply, done) => {
       request.legacyEndpoint = found ? nameOf(found) : unknownEndpoint
@@ -182,7 +189,7 @@ function leftOver(): { readonly url: string; readonly left: readonly (typeof met
   ])
 }
 
-function refuseUnknown(services: Services, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+function refuseUnknown(services: LegacyServices, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const path = request.url.split('?')[0] ?? ''
   const calls = path.includes('//') ? [] : callsAt(decodeURI(path))
   const possible = [...new Set(calls.map(({ call }) => call.method))].filter((method) => method !== request.method)
@@ -201,7 +208,7 @@ function refuseUnknown(services: Services, request: FastifyRequest, reply: Fasti
 }
 
 function sendRefusal(
-  services: Services,
+  services: LegacyServices,
   refusal: ApiError,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -222,7 +229,7 @@ function sendRefusal(
 
 /** Of a path of 2.4.x that no route got to see, because it cannot be read. */
 export function refuseStray(
-  services: Services,
+  services: LegacyServices,
   refusal: ApiError,
   request: FastifyRequest,
   reply: FastifyReply,

@@ -24,7 +24,7 @@ const isCarriedOut = ({ fate }: LegacyRow, { method, path }: LegacyCall): boolea
 /** Without an identity provider of its own the service knows no passwords; what a version lacks is gone, too. */
 const goneAllTheSame = ['POST /token']
 
-const pageOf = ({ anchor }: LegacyRow): string => `${on.services.apiUrl}/api/v1/legacy#${anchor}`
+const pageOf = ({ anchor }: LegacyRow): string => `${on.apiUrl}/api/v1/legacy#${anchor}`
 
 const isEnvelope = (body: Record<string, unknown>): boolean =>
   typeof body.message === 'string' && typeof body.help === 'object' && Array.isArray(body.errors)

@@ -4,7 +4,7 @@ import type { Image } from '../../api/images/images.ts'
 import type { Node } from '../../api/nodes/nodes.ts'
 import type { VmConfig } from '../../api/vms/vm-configs.ts'
 import type { Vm } from '../../api/vms/vms.ts'
-import type { Services } from '../services.ts'
+import type { Collections } from '../../store/records/collections.ts'
 
 /** On a VM that the gateway deployed: the configuration whose name it goes by. */
 export const configLabel = 'legacy.svc3/config'
@@ -16,7 +16,7 @@ export const configNameOf = ({ name, labels }: Pick<Vm, 'name' | 'labels'>): str
 const hasIoBoost = (shape: { readonly legacyIO: boolean } | undefined): boolean => shape?.legacyIO !== true
 
 /** Of a VM: its configuration may be another by now. */
-export const ioBoostOf = ({ collections }: Pick<Services, 'collections'>, { namespace, name }: Vm): boolean =>
+export const ioBoostOf = ({ collections }: { readonly collections: Collections }, { namespace, name }: Vm): boolean =>
   hasIoBoost(collections.vms.get(namespace, name)?.value.shape)
 
 const portText = (port: number | undefined): string => (port === undefined ? 'N/A' : String(port))

@@ -7,7 +7,7 @@ import { credentialsPath as path, startService, type TestService } from '../../.
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { getVm, listVms } from '../../api/vms/vms.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Listing } from '../handlers.ts'
+import type { Listing } from './listing.ts'
 import { Lists } from './lists.ts'
 
 let service: TestService
@@ -204,7 +204,7 @@ async function watch(
   count: number,
   meanwhile: () => Promise<unknown> = async () => undefined,
 ): Promise<WatchEvent[]> {
-  const response = await fetch(`${service.services.apiUrl}${path}?watch=true${query}`, {
+  const response = await fetch(`${service.apiUrl}${path}?watch=true${query}`, {
     headers: { authorization: `Bearer ${service.adminToken}` },
   })
   assert.equal(response.status, 200)
@@ -272,7 +272,7 @@ describe('watch', () => {
   })
 
   it('ends soon after its token does', async () => {
-    const response = await fetch(`${service.services.apiUrl}${path}?watch=true`, {
+    const response = await fetch(`${service.apiUrl}${path}?watch=true`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
     })
     service.clock.nowMs += 2 * 3_600_000
@@ -281,7 +281,7 @@ describe('watch', () => {
   })
 
   it('ends when the service stops', async () => {
-    const response = await fetch(`${service.services.apiUrl}${path}?watch=true`, {
+    const response = await fetch(`${service.apiUrl}${path}?watch=true`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
     })
     service.stop()

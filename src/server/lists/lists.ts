@@ -4,8 +4,8 @@ import { badRequest } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import { type Fields, type Item, parseFieldSelector, parseLabelSelector, type Test } from '../../rules/selectors.ts'
 import type { Entry, Rev } from '../../store/store.ts'
-import type { Listing } from '../handlers.ts'
 import { type Render, renderer } from '../http/render.ts'
+import type { Listing } from './listing.ts'
 
 export interface RenderedList {
   readonly body: string | Buffer
@@ -117,17 +117,6 @@ export class Lists {
     this.#pageBytes -= this.#pages.get(key)?.body.length ?? 0
     this.#pages.delete(key)
   }
-}
-
-const known = new WeakMap<object, Map<string, Lists>>()
-
-/** One for each operation of a service, whoever asks: what was rendered is rendered for all. */
-export function listsFor(service: object, operation: Operation & { item: NonNullable<Operation['item']> }): Lists {
-  const all = known.get(service) ?? new Map<string, Lists>()
-  known.set(service, all)
-  const lists = all.get(operation.id) ?? new Lists(operation)
-  all.set(operation.id, lists)
-  return lists
 }
 
 const keptPages = 1_000

@@ -2,42 +2,37 @@
 // that reads too slowly holds its own watches up and nobody's memory.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
-import { allOperations } from '../../api/index.ts'
-import { type ListQuery, type Operation, paramNames } from '../../api/operation.ts'
+import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { WatchMessage } from '../../api/service/watches.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
-import { realNamespace } from '../../rules/names.ts'
-import { mayCall } from '../../rules/permissions.ts'
-import { forbidden, unauthorized } from '../gate/authenticate.ts'
-import { missingNamespace } from '../gate/namespace.ts'
-import type { Call, Handlers, Listing } from '../handlers.ts'
+import type { Log } from '../../platform/log.ts'
+import { denied, unauthorized } from '../gate/authenticate.ts'
 import { refusalOf } from '../http/refusals.ts'
-import type { Services } from '../services.ts'
-import { checkRoom, recheckMs } from '../transfer/streams.ts'
-import { listsFor } from './lists.ts'
+import { checkRoom, recheckMs, type StreamServices } from '../transfer/streams.ts'
+import type { Listing } from './listing.ts'
+import type { Lists } from './lists.ts'
 import { openWatch } from './watches.ts'
 
-type ListOperation = Operation & { item: NonNullable<Operation['item']> }
-
-const lists = allOperations
-  .filter((operation): operation is ListOperation => operation.item !== undefined)
-  .map((operation) => ({
-    operation,
-    names: paramNames(operation.path),
-    form: new RegExp(`^${operation.path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')}$`),
-  }))
+export interface MultiplexServices extends StreamServices {
+  readonly log: Log
+}
 
 export interface Multiplex {
-  readonly services: Services
-  readonly table: Handlers
+  readonly services: MultiplexServices
+  /** The list at a path, as this caller sees it. Throws why they may not. */
+  open(path: string, principal: Principal): WatchedList
   /** Who it is now: asked again and again. */
   caller(): Promise<Principal | undefined>
 }
 
-interface Watched {
-  readonly operation: ListOperation
+export interface WatchedList {
+  readonly operation: Operation
   readonly namespace: string
   readonly listing: Listing<unknown>
+  readonly lists: Lists
+}
+
+interface Watched extends WatchedList {
   readonly sawRev: string | undefined
   readonly ending: AbortController
   reason: ApiError | undefined
@@ -47,7 +42,7 @@ const maxWatches = 200
 /** So much of one watch is put into one message; what comes meanwhile waits for it. */
 const batchChars = 65_536
 
-export function serveWatches(socket: Duplex, principal: Principal, { services, table, caller }: Multiplex): void {
+export function serveWatches(socket: Duplex, principal: Principal, { services, open, caller }: Multiplex): void {
   const watches = new Set<Watched>()
   /** By their numbers, also of those that are about to begin; one that was ended frees its number at once. */
   const endings = new Map<number, AbortController>()
@@ -77,11 +72,8 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
     const now = await caller()
     if (ending.signal.aborted) return
     if (!now) throw unauthorized()
-    const found = find(path, now, services)
-    const listing = (table[found.operation.id as keyof Handlers] as unknown as (call: Call<Operation>) => unknown)(
-      found.call,
-    ) as Listing<unknown>
-    const watched: Watched = { ...found, listing, sawRev: listing.visibleRev?.(), ending, reason: undefined }
+    const list = open(path, now)
+    const watched: Watched = { ...list, sawRev: list.listing.visibleRev?.(), ending, reason: undefined }
     const key = callerKey(principal)
     checkRoom(key, services)
     watches.add(watched)
@@ -95,9 +87,9 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
   }
 
   const follow = async (watch: number, watched: Watched, query: ListQuery): Promise<void> => {
-    const { operation, listing, ending } = watched
+    const { lists, listing, ending } = watched
     const signal = AbortSignal.any([ending.signal, closed.signal])
-    const source = await openWatch(services, { lists: listsFor(services, operation), listing, query, signal })
+    const source = await openWatch(services, { lists, listing, query, signal })
     let batch: string[] = []
     let chars = 0
     let isDue: Promise<void> | undefined
@@ -145,9 +137,8 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
     const now = await caller()
     for (const watched of watches) {
       const { operation, namespace, listing, sawRev } = watched
-      const isAllowed = now && mayCall(services.roles.roleOf(now, namespace || undefined), operation.allow)
-      if (!isAllowed) watched.reason = now ? forbidden(operation, namespace) : unauthorized()
-      else if (listing.visibleRev?.() !== sawRev) watched.reason = changed()
+      watched.reason = denied(operation, now, namespace, services)
+      if (listing.visibleRev?.() !== sawRev) watched.reason ??= changed()
       if (watched.reason) watched.ending.abort()
     }
   }, recheckMs).unref()
@@ -158,45 +149,11 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, t
       void fail(-1, error)
     }
   })
-  services.sight?.lost.addEventListener('abort', () => socket.destroy(), { once: true, signal: closed.signal })
+  services.staleness?.lost.addEventListener('abort', () => socket.destroy(), { once: true, signal: closed.signal })
   socket.once('close', () => {
     clearInterval(recheck)
     closed.abort()
   })
-}
-
-function find(path: string, principal: Principal, services: Services) {
-  for (const { operation, names, form } of lists) {
-    const match = form.exec(path)
-    if (!match) continue
-    const params = Object.fromEntries(names.map((name, index) => [name, decoded(match[index + 1] as string)]))
-    const namespace =
-      params.namespace === undefined ? '' : realNamespace(params.namespace, services.settings.compat.namespaceAliases)
-    if (!mayCall(services.roles.roleOf(principal, namespace || undefined), operation.allow))
-      throw forbidden(operation, namespace)
-    if (namespace !== '' && !services.collections.namespaces.get('', namespace)) throw missingNamespace(namespace)
-    const call = {
-      params: namespace === '' ? params : { ...params, namespace },
-      query: undefined,
-      body: undefined,
-      principal,
-      now: services.clock.now(),
-      requestKey: undefined,
-      signal: undefined,
-      caller: undefined,
-      upload: undefined,
-    } as Call<Operation>
-    return { operation, namespace, call }
-  }
-  throw new ApiError('NotFound', 'path not found: there is no such list', { hint: 'see /api/v1/swagger' })
-}
-
-function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part)
-  } catch {
-    throw new ApiError('BadRequest', 'the path cannot be decoded', { hint: 'encode it as a URL' })
-  }
 }
 
 const selectors = ['resourceVersion', 'labelSelector', 'fieldSelector'] as const

@@ -1,14 +1,15 @@
 // A list that goes on: one JSON object a line, from a revision or from what is there now. A client that reads too
 // slowly is cut off and resumes from the last version it saw.
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
-import type { ListQuery } from '../../api/operation.ts'
+import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { Test } from '../../rules/selectors.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { type Change, changeRev, compareRevs, type Entry, isFault, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
-import type { Listing } from '../handlers.ts'
-import type { Services } from '../services.ts'
+import { type StreamServices, stream } from '../transfer/streams.ts'
 import { type Told, withTouched } from './derived-changes.ts'
+import type { Listing } from './listing.ts'
 import type { Lists } from './lists.ts'
 
 export interface WatchRequest {
@@ -18,9 +19,27 @@ export interface WatchRequest {
   readonly signal: AbortSignal
 }
 
+interface WatchAnswer extends Omit<WatchRequest, 'signal'> {
+  readonly operation: Operation
+}
+
+/** The answer to `watch=true`: it lasts as long as its caller may see the list. */
+export function streamChanges(
+  { operation, ...watched }: WatchAnswer,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  services: StreamServices,
+): Promise<FastifyReply> {
+  const { visibleRev } = watched.listing
+  const sawRev = visibleRev?.()
+  const open = (signal: AbortSignal) => openWatch(services, { ...watched, signal })
+  const isOver = (): boolean => visibleRev?.() !== sawRev
+  return stream({ operation, type: 'application/x-ndjson', open, isOver }, request, reply, services)
+}
+
 /** Throws Expired, before a byte is sent, when the asked-for past is gone. */
 export async function openWatch(
-  { horizon }: Pick<Services, 'horizon'>,
+  { horizon }: { readonly horizon?: Horizon | undefined },
   request: WatchRequest,
 ): Promise<AsyncIterable<string>> {
   const { lists, listing, query, signal } = request

@@ -6,7 +6,7 @@ import { diskSize, roughSize } from '../../rules/sizes.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
-import { type Listing, listing } from '../handlers.ts'
+import { type Listing, listing } from '../lists/listing.ts'
 import type { Fleet } from './fleet.ts'
 
 type Records = Pick<Collections, 'nodes' | 'images' | 'vms'>

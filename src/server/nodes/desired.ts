@@ -3,13 +3,22 @@
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import { machineOf } from '../../api/vms/vm-shape.ts'
+import type { Secrets } from '../../auth/secrets.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { VmCapture, VmRecord } from '../../store/records/fleet-records.ts'
 import { isDeleted, isFailedDeployment } from '../../store/records/vms.ts'
 import { changeRev, zeroRev } from '../../store/store.ts'
-import type { Services } from '../services.ts'
 import { desiredCache } from './cache.ts'
+import type { Fleet } from './fleet.ts'
 
-type Needed = Pick<Services, 'collections' | 'secrets' | 'fleet' | 'growth' | 'log'>
+export interface DesiredServices {
+  readonly collections: Collections
+  readonly secrets: Secrets
+  readonly fleet: Fleet
+  readonly growth: Growth
+  readonly log: Log
+}
 
 /** Credentials for growing a file system: on their way to an agent, and nowhere else. */
 export type Growth = Map<string, { readonly generation: number; readonly user: string; readonly password: string }>
@@ -20,7 +29,7 @@ export interface VmSecret {
 }
 
 /** Follows the records; returns how to stop. */
-export function sendDesired(services: Needed): () => void {
+export function sendDesired(services: DesiredServices): () => void {
   const { collections, fleet } = services
   return collections.vms.view.subscribe((changes) => {
     for (const change of changes) {
@@ -57,7 +66,7 @@ const desiredCapture = (capture: VmCapture): DesiredCapture => ({
 
 /** Everything that a node should have, and what must stay there though it cannot be said what it is. */
 export function desiredFor(
-  services: Needed,
+  services: DesiredServices,
   node: string,
   /** How far the records are that this is made from; what the view says where nobody knows better. */
   rev?: string,
@@ -82,14 +91,14 @@ export function desiredFor(
   return { vms, kept, store, cache }
 }
 
-function tell(services: Needed, record: VmRecord, revision: string): void {
+function tell(services: DesiredServices, record: VmRecord, revision: string): void {
   if (!record.place || !services.fleet.isOpen(record.place.node)) return
   const desired = tryDesired(services, record, revision)
   if (desired) services.fleet.sendVm(record.place.node, desired)
 }
 
 /** A secret that does not open is told loudly, and keeps no other VM from its node. */
-function tryDesired(services: Needed, record: VmRecord, revision = zeroRev): DesiredVm | undefined {
+function tryDesired(services: DesiredServices, record: VmRecord, revision = zeroRev): DesiredVm | undefined {
   try {
     return desiredOf(services, record, revision)
   } catch (error) {
@@ -100,7 +109,7 @@ function tryDesired(services: Needed, record: VmRecord, revision = zeroRev): Des
 }
 
 function desiredOf(
-  { collections, secrets, growth }: Needed,
+  { collections, secrets, growth }: DesiredServices,
   record: VmRecord,
   revision: string,
 ): DesiredVm | undefined {

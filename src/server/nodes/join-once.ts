@@ -3,17 +3,17 @@
 import { createHash } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import type { JoinGrant } from '../../auth/node-keys.ts'
-import { timestamp } from '../../platform/clock.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { UsedRecord } from '../../store/records/server-records.ts'
 import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
-import type { Services } from '../services.ts'
 
 export const badJoinToken = (what: string): ApiError =>
   new ApiError('Unauthorized', `Unauthorized: the join token ${what}`, { hint: 'svc3 node join-token makes a new one' })
 
 /** Returns what to call when the node is there. Refuses who comes second. */
 export async function joinOnce(
-  { collections, clock }: Pick<Services, 'collections' | 'clock'>,
+  { collections, clock }: { readonly collections: Pick<Collections, 'used' | 'nodes'>; readonly clock: Clock },
   { onceId, expiresAt }: JoinGrant,
   { name, publicKey }: { readonly name: string; readonly publicKey: string },
 ): Promise<() => Promise<void>> {

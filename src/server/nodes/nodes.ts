@@ -1,21 +1,42 @@
 // What serves nodes and those who wait for their VMs, put together once: streams, presence, tunnels, waits.
-import { timestamp } from '../../platform/clock.ts'
+
+import type { Secrets } from '../../auth/secrets.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import type { VmRecord } from '../../store/records/fleet-records.ts'
 import { markNode } from '../../store/records/node-states.ts'
 import type { Store } from '../../store/store.ts'
+import type { Peers } from '../cluster/server-calls.ts'
 import { ImageUses } from '../images/uses.ts'
-import type { Peers, Services } from '../services.ts'
 import { sendCaches } from './cache.ts'
-import { sendDesired } from './desired.ts'
+import { type Growth, sendDesired } from './desired.ts'
 import { Fleet } from './fleet.ts'
-import { createFarNodes, noFarNodes } from './node-relay.ts'
-import { ownPresence, SharedPresence } from './presence.ts'
+import { createFarNodes, type FarNodes, noFarNodes } from './node-relay.ts'
+import { ownPresence, type Presence, SharedPresence } from './presence.ts'
 import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
 
-export type FleetServices = Pick<
-  Services,
-  'fleet' | 'presence' | 'farNodes' | 'tunnels' | 'growth' | 'waits' | 'imageUses' | 'isoUses'
->
+export interface FleetServices {
+  /** The agents that are connected to this server. */
+  readonly fleet: Fleet
+  /** Those that are connected to any. */
+  readonly presence: Presence
+  readonly farNodes: FarNodes
+  readonly tunnels: Tunnels
+  readonly growth: Growth
+  /** For those who wait for a VM. */
+  readonly waits: Waits<VmRecord>
+  readonly imageUses: ImageUses
+  readonly isoUses: ImageUses
+}
+
+interface FleetInput {
+  readonly collections: Collections
+  readonly secrets: Secrets
+  readonly clock: Clock
+  readonly log: Log
+}
 
 /** Where other servers work on the same records. */
 export interface Shared {
@@ -23,14 +44,11 @@ export interface Shared {
   readonly store: Pick<Store, 'watch'>
 }
 
-export function createFleetServices(
-  services: Pick<Services, 'collections' | 'secrets' | 'clock' | 'log'>,
-  shared?: Shared,
-): FleetServices & AsyncDisposable {
+export function createFleetServices(services: FleetInput, shared?: Shared): FleetServices & AsyncDisposable {
   const { collections, clock, log } = services
   const { vms, nodes } = collections
   const fleet = new Fleet()
-  const growth: Services['growth'] = new Map()
+  const growth: Growth = new Map()
   const waits = new Waits(vms.view)
   const imageUses = new ImageUses(vms.view, ({ shape }) => shape.image)
   const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)

@@ -1,11 +1,11 @@
 // Connections to VMs through the service. A node is never dialled: its agent is told over its stream to come, and its
 // WebSocket and the caller's are joined here. A tunnel has a name that cannot be guessed and one use.
 import { randomBytes } from 'node:crypto'
-import type { Duplex, Readable } from 'node:stream'
-import { pipeline } from 'node:stream'
+import { type Duplex, pipeline, type Readable } from 'node:stream'
 import { ApiError, notFound } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
+import type { Accept } from '../transfer/upgrades.ts'
 import type { FarNodes } from './node-relay.ts'
 
 type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
@@ -14,14 +14,6 @@ const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
 /** An agent that is there answers at once. */
 const answerMs = 10_000
 const maxWaiting = 1_000
-
-/** What to do with a connection once it is open, or when it never will be. */
-export interface Accept {
-  /** The stream is of messages: text as strings, bytes as buffers. */
-  readonly isFramed?: true
-  take(stream: Duplex): void
-  drop(): void
-}
 
 const mute: ReadonlySet<VmRecord['observed']['power']> = new Set(['pending', 'stopped', 'failed'])
 

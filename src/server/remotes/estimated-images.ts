@@ -2,8 +2,7 @@
 // minute: a form asks again with every field that changes.
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError } from '../../api/errors.ts'
-import type { Services } from '../services.ts'
-import { findCredentials, referenceOf } from './registries.ts'
+import { findCredentials, type RegistryServices, referenceOf } from './registries.ts'
 import { findRegistryImage, type RegistryImage } from './registry-images.ts'
 
 export interface AskedImage {
@@ -20,7 +19,7 @@ const rememberedMs = 60_000
 const mostRemembered = 200
 
 /** Throws what a deployment would be refused with. */
-export function createEstimatedImages(services: Services): (asked: AskedImage) => Promise<Estimated> {
+export function createEstimatedImages(services: RegistryServices): (asked: AskedImage) => Promise<Estimated> {
   const known = new Map<string, { readonly found: RegistryImage; readonly untilMs: number }>()
 
   return async ({ namespace, image, architecture }) => {

@@ -6,7 +6,7 @@ import { isImageName } from '../../rules/image-names.ts'
 import { largestDiskBytes } from '../../rules/sizes.ts'
 import { downloadTo } from './download.ts'
 import { getFrom, type Place, RemoteError, reasonOf } from './http.ts'
-import type { RemoteItem, RemoteSource } from './remotes.ts'
+import type { RemoteItem, RemoteSource } from './source.ts'
 
 const Index = t.Object({
   version: t.Literal(1),

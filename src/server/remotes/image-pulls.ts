@@ -12,21 +12,39 @@ import { WrongContentError } from '../../images/content.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
 import { DiskFullError, temporaryName } from '../../images/temporary-files.ts'
 import { RegistryError } from '../../oci/errors.ts'
-import { timestamp } from '../../platform/clock.ts'
+import { type Clock, timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
+import type { Log } from '../../platform/log.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { diskSize } from '../../rules/sizes.ts'
 import type { ImageRecord, PullRecord, RegistryPull, RemotePull } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'
-import { Answer } from '../handlers.ts'
+import { Answer } from '../http/answer.ts'
 import type { ImportOptions } from '../images/contents.ts'
 import { type Intake, takeIn } from '../images/intake.ts'
-import { imageKinds, type Kind } from '../images/kinds.ts'
+import { imageKinds, type Kind, type KindServices } from '../images/kinds.ts'
 import type { NewImage } from '../images/store.ts'
-import type { Services } from '../services.ts'
+import type { Uploads } from '../transfer/uploads.ts'
 import { RemoteError } from './http.ts'
+import type { RegistryServices } from './registries.ts'
 import { isFromRegistry, registryPullOf, takeFrom, takeFromRegistry } from './registry-pulls.ts'
-import type { RemoteItem, RemoteKind } from './remotes.ts'
+import type { Remotes } from './remotes.ts'
+import type { RemoteItem, RemoteKind } from './source.ts'
+
+export interface OfferServices {
+  /** Where images and ISOs can be pulled from. */
+  readonly remotes: Remotes
+  /** Aborted when requests under way have to end. */
+  readonly ending: AbortSignal
+}
+export type BeginPullServices = OfferServices & RegistryServices
+export interface PullServices extends KindServices, Omit<BeginPullServices, 'collections'> {
+  readonly uploads: Uploads
+  /** Files that come in pieces and outlive a restart. */
+  readonly partialFolder: string
+  readonly clock: Clock
+  readonly log: Log
+}
 
 export interface PullRequest {
   readonly kind: RemoteKind
@@ -40,7 +58,7 @@ export interface PullRequest {
   readonly requestKey: string | undefined
 }
 
-export async function listOffers(services: Services, kind: RemoteKind): Promise<t.Static<typeof RemoteItems>> {
+export async function listOffers(services: OfferServices, kind: RemoteKind): Promise<t.Static<typeof RemoteItems>> {
   const { offers, unavailable } = await services.remotes.offers(kind, services.ending)
   const [first] = unavailable
   if (first && offers.length === 0)
@@ -53,7 +71,11 @@ export async function listOffers(services: Services, kind: RemoteKind): Promise<
 }
 
 /** Records the pull. The controller sees it at once. */
-export async function beginPull(services: Services, { store }: Kind, request: PullRequest): Promise<Answer<Image>> {
+export async function beginPull(
+  services: BeginPullServices,
+  { store }: Kind,
+  request: PullRequest,
+): Promise<Answer<Image>> {
   const { kind, wanted, namespace, principal, now, requestKey } = request
   if (request.name !== undefined) store.refuse(store.nameProblems(request.name), request.name, requestKey)
   const isReference = kind === 'image' && isFromRegistry(services, wanted)
@@ -69,7 +91,7 @@ export async function beginPull(services: Services, { store }: Kind, request: Pu
   return new Answer(202, store.shown(entry), isRepeated)
 }
 
-async function remotePullOf({ remotes, ending }: Services, kind: RemoteKind, wanted: string): Promise<NewImage> {
+async function remotePullOf({ remotes, ending }: OfferServices, kind: RemoteKind, wanted: string): Promise<NewImage> {
   const { remote, item } = await remotes.find(kind, wanted, ending)
   const { firmware, os } = item
   return {
@@ -113,7 +135,7 @@ export interface ImagePulls {
   clean(wanted: readonly { readonly kind: RemoteKind; readonly entry: Entry<ImageRecord> }[]): Promise<void>
 }
 
-export function createPulls(services: Services): ImagePulls {
+export function createPulls(services: PullServices): ImagePulls {
   const { uploads, clock, log, remotes, partialFolder } = services
   const kinds = imageKinds(services)
 

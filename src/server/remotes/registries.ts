@@ -3,15 +3,24 @@
 import fs from 'node:fs/promises'
 import { ApiError, invalid } from '../../api/errors.ts'
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
+import type { Secrets } from '../../auth/secrets.ts'
 import { RegistryError } from '../../oci/errors.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { credentialFor, type ImageReference, noCredentials, parseImageReference } from '../../rules/image-reference.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import type { Collections, RegistryCredentialRecord } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Services } from '../services.ts'
+import type { Settings } from '../settings.ts'
 
 type Stored = Pick<Collections, 'registryCredentials'>
+
+export interface RegistryServices {
+  readonly collections: Stored
+  readonly secrets: Secrets
+  readonly settings: Pick<Settings, 'registries'>
+  /** Aborted when requests under way have to end. */
+  readonly ending: AbortSignal
+}
 
 /** What references are wanted for: which form they may have, and which field of which records they are. */
 const uses = {
@@ -53,7 +62,7 @@ export function requireCredentials(
 
 /** The same for somebody who waits: the command in the answer is the one that works with this registry. */
 export async function requirePushCredentials(
-  services: Pick<Services, 'collections' | 'secrets' | 'settings' | 'ending'>,
+  services: RegistryServices,
   namespace: string,
   reference: ImageReference,
 ): Promise<void> {
@@ -71,7 +80,7 @@ const once: RetryPolicy = { attempts: 1, firstDelayMs: 0, maxDelayMs: 0, maxRetr
 
 /** Whether it answers, and not in TLS. One that cannot be reached, or must not be, is taken for one that does. */
 async function speaksPlainHttp(
-  services: Pick<Services, 'secrets' | 'settings' | 'ending'>,
+  services: Pick<RegistryServices, 'secrets' | 'settings' | 'ending'>,
   reference: ImageReference,
 ): Promise<boolean> {
   let registry: Registry | undefined
@@ -88,7 +97,7 @@ async function speaksPlainHttp(
 
 /** With the password: for the program that is about to use it, and for nobody else. */
 export async function loginFor(
-  services: Pick<Services, 'secrets' | 'settings'>,
+  services: Pick<RegistryServices, 'secrets' | 'settings'>,
   reference: ImageReference,
   stored: Entry<RegistryCredentialRecord> | undefined,
 ): Promise<RegistryLogin> {

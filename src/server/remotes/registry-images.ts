@@ -8,8 +8,7 @@ import { openRegistry } from '../../oci/registry/registry.ts'
 import { type ImageReference, noCredentials } from '../../rules/image-reference.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
-import type { Services } from '../services.ts'
-import { findCredentials, loginFor } from './registries.ts'
+import { findCredentials, loginFor, type RegistryServices } from './registries.ts'
 
 export interface RegistryImage {
   /** `host/repository@sha256:…`: always the same. */
@@ -35,7 +34,7 @@ export interface Looking {
 }
 
 export async function findRegistryImage(
-  services: Services,
+  services: RegistryServices,
   reference: ImageReference,
   { namespace, architecture, waitMs = patienceMs }: Looking,
 ): Promise<RegistryImage> {

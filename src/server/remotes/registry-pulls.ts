@@ -1,5 +1,7 @@
 // Pulls from registries into the image store of the cluster: beside those from remotes, and like them written down in the
 // record, done in the background, and gone on with after a restart. What has come stays in the store.
+
+import type { ContentStore } from '../../images/content.ts'
 import { putManifest, readManifest } from '../../images/stored-manifests.ts'
 import { copy } from '../../oci/copy.ts'
 import { type ImageLimits, imageDestination } from '../../oci/image-target.ts'
@@ -11,19 +13,19 @@ import { isImageReference } from '../../rules/image-reference.ts'
 import type { RegistryPull } from '../../store/records/fleet-records.ts'
 import { type Imported, type ImportOptions, storedBytes } from '../images/contents.ts'
 import type { NewImage } from '../images/store.ts'
-import type { Services } from '../services.ts'
-import { findCredentials, loginFor, referenceOf } from './registries.ts'
+import { findCredentials, loginFor, type RegistryServices, referenceOf } from './registries.ts'
 import { findRegistryImage } from './registry-images.ts'
+import type { Remotes } from './remotes.ts'
 
 /** `remote/name` is an offer of a remote, where there is one of that name. */
-export function isFromRegistry({ remotes }: Pick<Services, 'remotes'>, wanted: string): boolean {
+export function isFromRegistry({ remotes }: { readonly remotes: Remotes }, wanted: string): boolean {
   const [first = '', ...rest] = wanted.split('/')
   const isHost = /^[a-z0-9[]/i.test(first)
   return isImageReference(wanted) && isHost && !(rest.length === 1 && remotes.source(first) !== undefined)
 }
 
 /** What the record of a pull says; the name is the last part of the repository, unless somebody chose another. */
-export async function registryPullOf(services: Services, wanted: string, namespace: string): Promise<NewImage> {
+export async function registryPullOf(services: RegistryServices, wanted: string, namespace: string): Promise<NewImage> {
   const reference = referenceOf(wanted, 'pull')
   const {
     pinned,
@@ -49,7 +51,7 @@ export async function registryPullOf(services: Services, wanted: string, namespa
 
 /** The caller holds the collector back. */
 export async function takeFromRegistry(
-  services: Services,
+  services: RegistryServices & { readonly content: ContentStore },
   { reference: text, namespace }: RegistryPull,
   options: ImportOptions,
 ): Promise<Imported> {
@@ -66,7 +68,7 @@ export async function takeFromRegistry(
 export async function takeFrom(
   source: Source,
   digest: string,
-  { content: store }: Pick<Services, 'content'>,
+  { content: store }: { readonly content: ContentStore },
   { architecture, signal, progress }: ImportOptions,
 ): Promise<Imported> {
   const limits: ImageLimits = { architecture }

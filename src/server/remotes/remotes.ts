@@ -2,48 +2,12 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import tls from 'node:tls'
-import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, notFound } from '../../api/errors.ts'
-import type { Source } from '../../oci/target.ts'
-import type { Firmware, GuestSystem, Imported } from '../images/contents.ts'
-import type { Progress } from '../images/intake.ts'
 import { type Settings, SettingsError } from '../settings.ts'
 import { openFolder } from './folder.ts'
 import { type Place, RemoteError } from './http.ts'
 import { openRepository } from './repository.ts'
-
-export type RemoteKind = 'image' | 'iso'
-
-export interface RemoteItem {
-  readonly kind: RemoteKind
-  readonly name: string
-  readonly type: Architecture
-  /** Of what is fetched. */
-  readonly bytes: number
-  /** Of what is fetched, 64 digits: the same to the end, or the pull fails. */
-  readonly sha256: string
-  readonly description?: string
-  readonly firmware?: Firmware
-  readonly os?: GuestSystem
-}
-
-export interface FetchWork {
-  /** A place of its own on the disk, which is still there after a restart. */
-  readonly file: string
-  readonly signal: AbortSignal
-  progress(progress: Progress): void
-  /** Makes content of the file. */
-  take(): Promise<Imported>
-  /** Makes content of an image in a registry, by the digest of its manifest there. */
-  takeFrom(source: Source, digest: string): Promise<Imported>
-}
-
-/** One kind of remote. MUST throw RemoteError for what is the remote's fault, and stop when the signal aborts. */
-export interface RemoteSource {
-  list(signal: AbortSignal): Promise<readonly RemoteItem[]>
-  /** MUST go on where an earlier call was cut off, and return content that is exactly what the item says. */
-  fetch(item: RemoteItem, work: FetchWork): Promise<Imported>
-}
+import type { RemoteItem, RemoteKind, RemoteSource } from './source.ts'
 
 /** The beginning of its address → what a remote is. */
 const sources: Readonly<Record<string, (place: Place) => RemoteSource>> = {

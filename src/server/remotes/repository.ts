@@ -5,7 +5,7 @@ import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { type Place, RemoteError } from './http.ts'
-import type { RemoteItem, RemoteSource } from './remotes.ts'
+import type { RemoteItem, RemoteSource } from './source.ts'
 
 const listMs = 15_000
 const mostTags = 200

@@ -1,8 +1,9 @@
 // Every handler of every noun. A noun or an operation that is missing here does not compile.
 import type { Cause } from '../../api/errors.ts'
 import type { OperationId } from '../../api/index.ts'
-import type { Handlers } from '../handlers.ts'
-import type { Services } from '../services.ts'
+import type { MultiplexServices } from '../lists/multiplex.ts'
+import type { Handlers } from '../operations/handlers.ts'
+import { type InvokeServices, Operations } from '../operations/invoke.ts'
 import { checkConfig, checkDeployment } from '../vms/deployment-problems.ts'
 import { namespaces } from './access/namespaces.ts'
 import { checkCredential, registryCredentials } from './access/registry-credentials.ts'
@@ -32,40 +33,51 @@ import { terminals } from './vms/terminals.ts'
 import { vmConfigs } from './vms/vm-configs.ts'
 import { vms } from './vms/vms.ts'
 
-export const handlers = (services: Services): Handlers => {
-  const table: Handlers = tableOf(services, () => table)
-  return table
-}
+const nouns = [
+  vms,
+  terminals,
+  estimates,
+  vmConfigs,
+  pushJobs,
+  images,
+  imageCache,
+  isos,
+  remoteImages,
+  remoteIsos,
+  uploads,
+  nodes,
+  registryCredentials,
+  namespaces,
+  serviceAccounts,
+  roleBindings,
+  events,
+  certificates,
+  legacyUsage,
+  charts,
+  tokens,
+  service,
+  agent,
+  captures,
+  nodeKey,
+  servers,
+] as const
 
-const tableOf = (services: Services, table: () => Handlers): Handlers => ({
-  ...vms(services),
-  ...terminals(services),
-  ...estimates(services),
-  ...vmConfigs(services),
-  ...pushJobs(services),
-  ...images(services),
-  ...imageCache(services),
-  ...isos(services),
-  ...remoteImages(services),
-  ...remoteIsos(services),
-  ...uploads(services),
-  ...nodes(services),
-  ...registryCredentials(services),
-  ...namespaces(services),
-  ...serviceAccounts(services),
-  ...roleBindings(services),
-  ...events(services),
-  ...certificates(services),
-  ...legacyUsage(services),
-  ...watches(services, table),
-  ...charts(services),
-  ...tokens(services),
-  ...service(services),
-  ...agent(services),
-  ...captures(services),
-  ...nodeKey(services),
-  ...servers(services),
-})
+type Noun = (typeof nouns)[number]
+type AllOf<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never
+
+/** What all handlers together work with. */
+export type HandlerServices = AllOf<Parameters<Noun>[0]> & MultiplexServices & InvokeServices
+
+export function createOperations(services: HandlerServices): Operations {
+  const table: Handlers = {
+    ...(Object.assign({}, ...nouns.map((noun) => noun(services))) as AllOf<ReturnType<Noun>>),
+    ...watches(services, () => operations),
+  }
+  const operations = new Operations(services, table)
+  return operations
+}
 
 /**
  * Rules that are told together with what a schema finds, so that one answer names all faulty fields. They get the fields

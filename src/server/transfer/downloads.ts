@@ -5,8 +5,12 @@ import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
-import type { Services } from '../services.ts'
-import { streamBytes } from './streams.ts'
+import { type StreamServices, streamBytes } from './streams.ts'
+
+export interface DownloadServices extends StreamServices {
+  /** Aborted when requests under way have to end. */
+  readonly ending: AbortSignal
+}
 
 /** What a handler hands out. */
 export interface Download {
@@ -50,7 +54,7 @@ export async function sendDownload(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  services: Services,
+  services: DownloadServices,
   handler: () => unknown,
 ): Promise<FastifyReply> {
   const download = (await handler()) as Download
@@ -125,7 +129,7 @@ async function sign(
   download: Download,
   { start, end }: Range,
   reply: FastifyReply,
-  { ending }: Services,
+  { ending }: DownloadServices,
 ): Promise<FastifyReply> {
   signing += 1
   reply.raw.once('close', () => {

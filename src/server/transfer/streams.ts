@@ -2,43 +2,32 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
-import type { ListQuery, Operation } from '../../api/operation.ts'
+import type { Operation } from '../../api/operation.ts'
 import { callerKey } from '../../auth/principal.ts'
-import { mayStill } from '../gate/authenticate.ts'
-import type { ByteStream, Listing } from '../handlers.ts'
+import { type GateServices, mayStill } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
-import type { Lists } from '../lists/lists.ts'
-import { openWatch } from '../lists/watches.ts'
-import type { Services } from '../services.ts'
+import type { Metrics } from '../http/metrics.ts'
+import type { Settings } from '../settings.ts'
 
-export interface Stream {
-  readonly operation: Operation
-  readonly lists: Lists
-  readonly listing: Listing<unknown>
-  readonly query: ListQuery
+export type ByteStream = Readable | AsyncIterable<string>
+
+export interface StreamServices extends GateServices {
+  readonly metrics: Pick<Metrics, 'watches'>
+  readonly settings: Pick<Settings, 'console' | 'compat' | 'limits'>
+  readonly stopping: AbortSignal
+  /** Whether this server sees what the others do; only where there may be others. */
+  readonly staleness?: { readonly lost: AbortSignal } | undefined
 }
 
 /** A token that ended, or a role that was taken away, ends the streams opened with it within this time. */
 export const recheckMs = 2_000
-
-export async function streamChanges(
-  { operation, lists, listing, query }: Stream,
-  request: FastifyRequest,
-  reply: FastifyReply,
-  services: Services,
-): Promise<FastifyReply> {
-  const sawRev = listing.visibleRev?.()
-  const open = (signal: AbortSignal) => openWatch(services, { lists, listing, query, signal })
-  const isOver = (): boolean => listing.visibleRev?.() !== sawRev
-  return stream({ operation, type: 'application/x-ndjson', open, isOver }, request, reply, services)
-}
 
 /** What a handler hands out as it comes. */
 export function streamBytes(
   operation: Operation,
   request: FastifyRequest,
   reply: FastifyReply,
-  services: Services,
+  services: StreamServices,
   handler: (signal: AbortSignal) => unknown,
 ): Promise<FastifyReply> {
   const open = async (signal: AbortSignal): Promise<ByteStream> => (await handler(signal)) as ByteStream
@@ -46,7 +35,7 @@ export function streamBytes(
   return stream({ operation, type, open, isOver: () => false }, request, reply, services)
 }
 
-interface Source {
+export interface StreamSource {
   readonly operation: Operation
   readonly type: string
   /** MUST throw before the first byte what the caller should be told. */
@@ -54,11 +43,11 @@ interface Source {
   isOver(): boolean
 }
 
-async function stream(
-  { operation, type, open, isOver }: Source,
+export async function stream(
+  { operation, type, open, isOver }: StreamSource,
   request: FastifyRequest,
   reply: FastifyReply,
-  services: Services,
+  services: StreamServices,
 ): Promise<FastifyReply> {
   refuseWhenStopping(services.stopping)
   const caller = admit(operation, request, services)
@@ -73,7 +62,7 @@ async function stream(
   const bytes =
     source instanceof Readable ? source : Readable.from(source, { objectMode: false, highWaterMark: 65_536 })
   closed.signal.addEventListener('abort', () => bytes.destroy(), { once: true })
-  for (const end of [services.stopping, services.sight?.lost])
+  for (const end of [services.stopping, services.staleness?.lost])
     end?.addEventListener('abort', () => closed.abort(), { once: true, signal: closed.signal })
   bytes.once('close', () => {
     closed.abort()
@@ -84,13 +73,13 @@ async function stream(
 }
 
 /** Agents keep one stream each, as many as there are nodes; what servers pass on was counted where it came in. */
-export function admit(operation: Operation, request: FastifyRequest, services: Services): string {
+export function admit(operation: Operation, request: FastifyRequest, services: StreamServices): string {
   const caller = request.principal ? callerKey(request.principal) : request.ip
   if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)
   return caller
 }
 
-export function checkRoom(caller: string, { metrics, settings }: Services): void {
+export function checkRoom(caller: string, { metrics, settings }: Pick<StreamServices, 'metrics' | 'settings'>): void {
   const { watches } = metrics
   const { limits } = settings
   const isFull = watches.open >= limits.watches || watches.openOf(caller) >= limits.watchesPerCaller

@@ -8,9 +8,15 @@ import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { lostBy } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
-import type { Accept } from '../nodes/tunnels.ts'
-import type { Services } from '../services.ts'
-import { admit, recheckMs } from './streams.ts'
+import { admit, recheckMs, type StreamServices } from './streams.ts'
+
+/** What to do with a connection once it is open, or when it never will be. */
+export interface Accept {
+  /** The stream is of messages: text as strings, bytes as buffers. */
+  readonly isFramed?: true
+  take(stream: Duplex): void
+  drop(): void
+}
 
 interface Offer {
   readonly socket: Duplex
@@ -58,7 +64,7 @@ export async function upgrade(
   request: FastifyRequest,
   reply: FastifyReply,
   handler: () => Accept | Promise<Accept>,
-  services: Services,
+  services: StreamServices,
 ): Promise<void> {
   const offer = offers.get(request.raw)
   // Before anything is dialled: what cannot become a WebSocket is refused as every other bad request is.
@@ -113,7 +119,7 @@ function streamOf(socket: WebSocket, isFramed: boolean): Duplex {
 interface Watched {
   readonly operation: Operation
   readonly request: FastifyRequest
-  readonly services: Services
+  readonly services: StreamServices
   readonly caller: string
 }
 

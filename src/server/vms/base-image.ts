@@ -1,10 +1,17 @@
 // What a VM's disk is made from, written down in its record: an image's name may stand for something else tomorrow.
 import { ApiError, notFound } from '../../api/errors.ts'
+import type { ContentStore } from '../../images/content.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import type { ImageRecord, VmRecord } from '../../store/records/fleet-records.ts'
 import { forgetVm } from '../../store/records/vms.ts'
-import type { Entry } from '../../store/store.ts'
+import type { Entry, Store } from '../../store/store.ts'
 import { openImageContents } from '../images/contents.ts'
-import type { Services } from '../services.ts'
+
+export interface BaseImageServices {
+  readonly collections: Collections
+  readonly content: ContentStore
+  readonly store: Store
+}
 
 /** What an image is made of now. */
 export const contentNow = (image: ImageRecord | undefined): Pick<VmRecord, 'imageContent' | 'imageRecipe'> => ({
@@ -23,7 +30,7 @@ export function pinnedAnew(record: VmRecord, image: ImageRecord | undefined): Vm
  * Once a new VM's record is written: the image is looked at again, in the store itself. Whoever commits into it locks it
  * first and then looks for VMs, so one of the two always sees the other. Takes the VM back where it may not be.
  */
-export async function assertStill(services: Services, { key, value }: Entry<VmRecord>): Promise<void> {
+export async function assertStill(services: BaseImageServices, { key, value }: Entry<VmRecord>): Promise<void> {
   const { collections, content, store } = services
   const { shape, uid, imageContent, imageReference } = value
   if (imageReference !== undefined) return

@@ -6,6 +6,7 @@ import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { powerAfter } from '../../rules/vm-actions.ts'
 import { changeCaptured, withoutCapture } from '../../store/records/captures.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import {
   type ImageCapture,
   type ImageRecord,
@@ -15,13 +16,17 @@ import {
 } from '../../store/records/fleet-records.ts'
 import { parentOfSaved } from '../../store/records/image-versions.ts'
 import { changeVm, withDesired } from '../../store/records/vms.ts'
-import type { Entry } from '../../store/store.ts'
+import type { Entry, Store } from '../../store/store.ts'
 import { type Asked, type ImageStore, listed, type Made } from '../images/store.ts'
-import type { Services } from '../services.ts'
 import { assertMay } from './refusals.ts'
 
 const gib = 2 ** 30
 const nothingYet = { percent: 0, bytes: 0 }
+
+export interface CaptureServices {
+  readonly collections: Collections
+  readonly store: Store
+}
 
 export interface Saving {
   readonly vm: Entry<VmRecord>
@@ -30,7 +35,7 @@ export interface Saving {
   readonly asked: Asked
 }
 
-export async function saveVm(services: Services, images: ImageStore, saving: Saving): Promise<Made> {
+export async function saveVm(services: CaptureServices, images: ImageStore, saving: Saving): Promise<Made> {
   const { vm, imageName: image, description = '', asked } = saving
   const { name, shape, observed, desired } = vm.value
   images.refuse(images.nameProblems(image, 'imageName'), image, asked.requestKey)
@@ -73,7 +78,7 @@ export interface Committing {
   readonly requestKey: string | undefined
 }
 
-export async function commitVm(services: Services, images: ImageStore, committing: Committing): Promise<Made> {
+export async function commitVm(services: CaptureServices, images: ImageStore, committing: Committing): Promise<Made> {
   const { vm, description, requestKey } = committing
   const { shape } = vm.value
   const isAgain = isRepeated(vm.value, requestKey)
@@ -130,7 +135,7 @@ const captureOf = (
 
 /** Of two that commit into one image, one does; nothing that is being made is committed to. */
 async function lock(
-  { collections }: Services,
+  { collections }: Pick<CaptureServices, 'collections'>,
   images: ImageStore,
   { vm, now, requestKey }: Committing,
 ): Promise<{ entry: Entry<ImageRecord>; capture: ImageCapture }> {
@@ -151,7 +156,7 @@ async function lock(
  * Intel: no other VM may use the image. Asked of the store itself, after the lock: a deployment that wrote its record
  * before is in this list, and one that writes it later sees the lock.
  */
-async function assertAlone({ store, collections }: Services, { uid, shape }: VmRecord): Promise<void> {
+async function assertAlone({ store, collections }: CaptureServices, { uid, shape }: VmRecord): Promise<void> {
   const { entries } = await store.list(collections.vms.prefix)
   const others = entries
     .map(({ value }) => value as unknown as VmRecord)
@@ -167,7 +172,7 @@ async function assertAlone({ store, collections }: Services, { uid, shape }: VmR
 
 /** The node is told with the next generation. */
 export async function attach(
-  { collections }: Services,
+  { collections }: Pick<CaptureServices, 'collections'>,
   { key, value: { uid, name } }: Entry<VmRecord>,
   capture: VmCapture,
   requestKey: string | undefined,

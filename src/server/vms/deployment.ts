@@ -11,6 +11,7 @@ import { isImageReference } from '../../rules/image-reference.ts'
 import { defaultNamespace, nameSuffix } from '../../rules/names.ts'
 import { takesVms } from '../../rules/ownership.ts'
 import { parseReservedPorts } from '../../rules/ports.ts'
+import type { Collections } from '../../store/records/collections.ts'
 import {
   type ImageRecord,
   isDeployable,
@@ -20,13 +21,13 @@ import {
 import { removeVm } from '../../store/records/vms.ts'
 import { type Entry, ignoreLost, isFault, StoreError } from '../../store/store.ts'
 import { createInside } from '../gate/namespace.ts'
-import { endsOf, throwIfEnded } from '../http/drain.ts'
 import type { VmSecret } from '../nodes/desired.ts'
-import { referenceOf } from '../remotes/registries.ts'
+import type { Waits } from '../nodes/waits.ts'
+import { type RegistryServices, referenceOf } from '../remotes/registries.ts'
 import { findRegistryImage } from '../remotes/registry-images.ts'
-import type { Services } from '../services.ts'
-import { assertStill, contentNow } from './base-image.ts'
+import { assertStill, type BaseImageServices, contentNow } from './base-image.ts'
 import { deploymentProblems } from './deployment-problems.ts'
+import { type InterruptionServices, interruptionsOf, throwIfInterrupted } from './interruption.ts'
 import { metadataOf } from './metadata.ts'
 import { shapeOf, shapeProblems } from './shape.ts'
 
@@ -34,6 +35,15 @@ const kind = 'vms'
 /** Also by the controller that ends what nobody waits for any more. */
 const tooLate = 'its deployment took too long'
 const defaultTimeoutMinutes = 10
+
+interface Records {
+  readonly collections: Collections
+}
+export type DeployServices = BaseImageServices & Omit<RegistryServices, 'collections'>
+export interface AwaitServices extends InterruptionServices, Records {
+  /** For those who wait for a VM. */
+  readonly waits: Waits<VmRecord>
+}
 
 export interface Request {
   readonly namespace: string
@@ -50,7 +60,7 @@ export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
 
 /** What a request comes to, before anything is written; refuses what can be seen to be wrong. */
 export function planVm(
-  services: Services,
+  services: Records,
   request: Request,
 ): { record: Omit<VmRecord, 'name' | 'uid'>; secret: VmSecret | undefined } {
   const { namespace, body } = request
@@ -67,7 +77,7 @@ export function planVm(
 }
 
 /** Writes the record, or refuses. The same request again (by its key) finds its own record. */
-export async function createVm(services: Services, request: Request): Promise<Entry<VmRecord>> {
+export async function createVm(services: DeployServices, request: Request): Promise<Entry<VmRecord>> {
   const { namespace, body, requestKey } = request
   const { record, secret } = planVm(services, request)
   const earlier = services.collections.vms.get(namespace, nameFor(body, requestKey, 1))
@@ -98,7 +108,11 @@ const asWritten = (error: unknown): never => {
 }
 
 /** Secrets first: a VM that is there has what it needs. A secret without its VM is swept by a controller. */
-async function write(services: Services, record: VmRecord, secret: VmSecret | undefined): Promise<Entry<VmRecord>> {
+async function write(
+  services: DeployServices,
+  record: VmRecord,
+  secret: VmSecret | undefined,
+): Promise<Entry<VmRecord>> {
   const { collections, secrets } = services
   const { uid, name, namespace, createdAt } = record
   if (secret) {
@@ -117,7 +131,7 @@ async function write(services: Services, record: VmRecord, secret: VmSecret | un
 }
 
 function checkedShape(
-  { collections }: Services,
+  { collections }: Records,
   namespace: string,
   body: VmDeployment,
 ): { readonly shape: VmShape; readonly os: ImageRecord['os'] } {
@@ -146,11 +160,8 @@ function checkedShape(
 }
 
 /** Clients make configurations in the default namespace, whatever namespace they deploy into. */
-const configFor = (
-  configs: Services['collections']['vmConfigs'],
-  namespace: string,
-  name: string,
-): VmConfigRecord | undefined => (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
+const configFor = (configs: Collections['vmConfigs'], namespace: string, name: string): VmConfigRecord | undefined =>
+  (configs.get(namespace, name) ?? configs.get(defaultNamespace, name))?.value
 
 function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image' | 'iso'): void {
   if (isDeployable(record)) return
@@ -163,7 +174,7 @@ function assertReady(record: ImageRecord, kind: 'images' | 'isos', word: 'image'
 
 /** What the names stand for now, whatever becomes of them later. */
 async function contentOf(
-  services: Services,
+  services: DeployServices,
   namespace: string,
   { image, iso, architecture }: VmShape,
 ): Promise<Pick<VmRecord, 'imageContent' | 'imageRecipe' | 'imageReference' | 'isoContent' | 'os'>> {
@@ -184,7 +195,7 @@ export interface NamedImage {
 }
 
 /** Images of registries are for arm64 (docs/spec.md R35); whether there is one, the registry is asked later. */
-export function findImage(images: Services['collections']['images'], name: string): NamedImage {
+export function findImage(images: Collections['images'], name: string): NamedImage {
   if (isImageReference(name)) return { name: referenceOf(name, 'pull').text, architecture: 'arm64', record: undefined }
   const record = images.get('', name)?.value
   if (record) return { name: record.name, architecture: record.architecture, record }
@@ -239,7 +250,7 @@ export const exists = (name: string, namespace: string): ApiError =>
 
 /** Waits until the VM runs. One that fails or is late is gone, with everything it had, when this throws. */
 export async function awaitDeployment(
-  services: Services,
+  services: AwaitServices,
   created: Entry<VmRecord>,
   timeoutMs: number,
   hurry?: AbortSignal,
@@ -263,11 +274,11 @@ export async function awaitDeployment(
         if (unfit !== undefined) throw fitsNowhere(name, unfit)
         return undefined
       },
-      AbortSignal.any([late, ...endsOf(services), ...(hurry ? [hurry] : [])]),
+      AbortSignal.any([late, ...interruptionsOf(services), ...(hurry ? [hurry] : [])]),
     )
     if (running) return running
   } catch (error) {
-    throwIfEnded(services, name)
+    throwIfInterrupted(services, name)
     if (!late.aborted && hurry?.aborted !== true && unfit === undefined) throw error
     const entry = services.collections.vms.at(key)
     const why = entry && !isGone(entry) ? reasonsOf(entry.value) : ''

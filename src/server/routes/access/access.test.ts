@@ -270,7 +270,7 @@ describe('role bindings', () => {
 
 describe('an open watch', () => {
   const open = async (path: string, token: string): Promise<Response> => {
-    const response = await fetch(`${service.services.apiUrl}${path}?watch=true`, {
+    const response = await fetch(`${service.apiUrl}${path}?watch=true`, {
       headers: { authorization: `Bearer ${token}` },
     })
     assert.equal(response.status, 200)

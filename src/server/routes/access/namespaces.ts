@@ -3,19 +3,27 @@
 import type * as api from '../../../api/access/namespaces.ts'
 import type { Namespace } from '../../../api/access/namespaces.ts'
 import { ApiError, invalid, success } from '../../../api/errors.ts'
+import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { defaultNamespace, isNamespaceName, realNamespace } from '../../../rules/names.ts'
 import { mayCall } from '../../../rules/permissions.ts'
-import type { NamespaceRecord } from '../../../store/records/collections.ts'
+import type { Collections, NamespaceRecord } from '../../../store/records/collections.ts'
 import { removeNamespace } from '../../../store/records/namespaces.ts'
 import { type Entry, isFault } from '../../../store/store.ts'
 import { missingNamespace } from '../../gate/namespace.ts'
-import { type HandlersOf, listing } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import type { Settings } from '../../settings.ts'
 
 const kind = 'namespaces'
 
-export function namespaces(services: Services): HandlersOf<typeof api> {
+export interface NamespaceServices {
+  readonly collections: Collections
+  readonly roles: Roles
+  readonly settings: Pick<Settings, 'compat'>
+}
+
+export function namespaces(services: NamespaceServices): HandlersOf<typeof api> {
   const { collections, roles, settings } = services
   const shown = ({ value, rev }: Entry<NamespaceRecord>): Namespace => {
     const { name, customPods, createdAt } = value

@@ -5,18 +5,25 @@ import type { RegistryCredential, RegistryCredentialInput } from '../../../api/a
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { SealError } from '../../../auth/seal.ts'
+import type { Secrets } from '../../../auth/secrets.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseRegistryServer } from '../../../rules/registry-server.ts'
 import { hasExpired } from '../../../rules/retention.ts'
-import type { RegistryCredentialRecord } from '../../../store/records/collections.ts'
+import type { Collections, RegistryCredentialRecord } from '../../../store/records/collections.ts'
 import type { Entry } from '../../../store/store.ts'
 import { changeInside } from '../../gate/namespace.ts'
-import { Answer, type HandlersOf, listing } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { Answer } from '../../http/answer.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'registrycredentials'
 
-export function registryCredentials(services: Services): HandlersOf<typeof api> {
+export interface CredentialServices {
+  readonly collections: Collections
+  readonly secrets: Secrets
+}
+
+export function registryCredentials(services: CredentialServices): HandlersOf<typeof api> {
   const { collections, secrets } = services
   const credentials = collections.registryCredentials
 

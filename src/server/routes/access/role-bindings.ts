@@ -4,16 +4,23 @@ import type * as api from '../../../api/access/role-bindings.ts'
 import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.ts'
 import { type ApiError, type Cause, invalid, notFound } from '../../../api/errors.ts'
 import { defaultNamespace, devRole, isServiceAccountName, isUserName, realNamespace } from '../../../rules/names.ts'
-import type { RoleBindingRecord } from '../../../store/records/collections.ts'
+import type { Collections, RoleBindingRecord } from '../../../store/records/collections.ts'
 import { changeInside } from '../../gate/namespace.ts'
-import { Answer, type HandlersOf, listing } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { Answer } from '../../http/answer.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import type { Settings } from '../../settings.ts'
 
 const kind = 'rolebindings'
 const empty: RoleBindingRecord = { users: [], serviceAccounts: [], excludedUsers: [] }
 type ServiceAccounts = RoleBindingRecord['serviceAccounts']
 
-export function roleBindings(services: Services): HandlersOf<typeof api> {
+export interface RoleBindingServices {
+  readonly collections: Collections
+  readonly settings: Pick<Settings, 'compat'>
+}
+
+export function roleBindings(services: RoleBindingServices): HandlersOf<typeof api> {
   const { collections, settings } = services
   const bindings = collections.roleBindings
   const aliases = settings.compat.namespaceAliases

@@ -3,20 +3,25 @@ import { randomUUID } from 'node:crypto'
 import type * as api from '../../../api/access/service-accounts.ts'
 import type { ServiceAccount } from '../../../api/access/service-accounts.ts'
 import { ApiError, invalid, notFound, success } from '../../../api/errors.ts'
-import { serviceAccountTokenSeconds } from '../../../auth/tokens.ts'
+import { serviceAccountTokenSeconds, type Tokens } from '../../../auth/tokens.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isServiceAccountName } from '../../../rules/names.ts'
-import type { ServiceAccountRecord } from '../../../store/records/collections.ts'
+import type { Collections, ServiceAccountRecord } from '../../../store/records/collections.ts'
 import { type Entry, isFault } from '../../../store/store.ts'
 import { createInside } from '../../gate/namespace.ts'
-import { type HandlersOf, listing } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'serviceaccounts'
 const longestSeconds = 100 * serviceAccountTokenSeconds
 
-export function serviceAccounts(services: Services): HandlersOf<typeof api> {
+export interface ServiceAccountServices {
+  readonly collections: Collections
+  readonly tokens: Tokens
+}
+
+export function serviceAccounts(services: ServiceAccountServices): HandlersOf<typeof api> {
   const { collections, tokens } = services
   const accounts = collections.serviceAccounts
   const shown = ({ value, rev }: Entry<ServiceAccountRecord>): ServiceAccount => {

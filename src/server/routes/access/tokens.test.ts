@@ -3,8 +3,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { ApiError } from '../../../api/errors.ts'
 import { createLog } from '../../../platform/log.ts'
-import type { Services } from '../../services.ts'
-import { tokens } from './tokens.ts'
+import { type TokenServices, tokens } from './tokens.ts'
 
 it('why a login was refused is logged, without the token', async () => {
   const lines: string[] = []
@@ -20,7 +19,7 @@ it('why a login was refused is logged, without the token', async () => {
       },
     },
     log: createLog('warn', (line) => lines.push(line)),
-  } as unknown as Services
+  } as unknown as TokenServices
   const { exchangeToken } = tokens(services)
   const call = { body: { idToken: 'id-secret', accessToken: 'access-secret' }, now: new Date() }
   await assert.rejects(async () => exchangeToken(call as Parameters<typeof exchangeToken>[0]), refused)

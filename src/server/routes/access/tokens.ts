@@ -2,11 +2,19 @@
 
 import type * as api from '../../../api/access/tokens.ts'
 import { ApiError } from '../../../api/errors.ts'
+import type { Identity } from '../../../auth/login/oidc.ts'
+import type { Tokens } from '../../../auth/tokens.ts'
 import { timestamp } from '../../../platform/clock.ts'
-import type { HandlersOf } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import type { Log } from '../../../platform/log.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
-export function tokens({ identity, tokens: issuer, log }: Services): HandlersOf<typeof api> {
+export interface TokenServices {
+  readonly identity: Identity
+  readonly tokens: Tokens
+  readonly log: Log
+}
+
+export function tokens({ identity, tokens: issuer, log }: TokenServices): HandlersOf<typeof api> {
   return {
     async exchangeToken({ body, now }) {
       const user = await identity.verify(body.idToken, body.accessToken).catch((error: unknown) => {

@@ -7,19 +7,19 @@ import { displayName } from '../../../auth/principal.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
 import { roughSize } from '../../../rules/sizes.ts'
+import type { Collections } from '../../../store/records/collections.ts'
 import { cacheKeyOf, type ImageRecord, type NodeCache, type NodeRecord } from '../../../store/records/fleet-records.ts'
 import { changeNode } from '../../../store/records/vms.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
+import { Answer } from '../../http/answer.ts'
 import { type Cacheable, cachedImage, copyOn, listedCaches, noCache, pulledOn, vmsOn } from '../../nodes/cache.ts'
-import type { Services } from '../../services.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
 /** More would make the records of nodes large, and no node holds so many. */
 const mostPins = 100
 
 type Verdict = Omit<NodeResult, 'node'> & { readonly cache?: NodeCache }
 
-export function imageCache(services: Services): HandlersOf<typeof api> {
-  const { collections } = services
+export function imageCache({ collections }: { readonly collections: Collections }): HandlersOf<typeof api> {
   const { images, nodes } = collections
 
   /** Of one in a registry there is no more than what nodes have of it. */

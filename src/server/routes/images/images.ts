@@ -4,15 +4,15 @@ import type { CopyInput } from '../../../api/images/image-operations.ts'
 import type * as api from '../../../api/images/images.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { diskSizeRule, parseDiskSize } from '../../../rules/sizes.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
+import { Answer } from '../../http/answer.ts'
 import { openImageContents } from '../../images/contents.ts'
-import { openImages } from '../../images/store.ts'
-import { problemsOf, receiveImage } from '../../images/uploads.ts'
-import type { Services } from '../../services.ts'
+import { type ImageServices, openImages } from '../../images/store.ts'
+import { problemsOf, receiveImage, type UploadServices } from '../../images/uploads.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
 const noun = 'images'
 
-export function images(services: Services): HandlersOf<typeof api> {
+export function images(services: ImageServices & UploadServices): HandlersOf<typeof api> {
   const { content } = services
   const contents = openImageContents(content)
   const store = openImages(services)

@@ -1,16 +1,17 @@
 // ISOs: copied, uploaded, described, downloaded, deleted. They belong to the cluster.
 import type * as api from '../../../api/images/isos.ts'
 import { displayName } from '../../../auth/principal.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
+import { Answer } from '../../http/answer.ts'
 import { openImageContents } from '../../images/contents.ts'
+import type { KindServices } from '../../images/kinds.ts'
 import { ImageStore } from '../../images/store.ts'
-import { receiveImage } from '../../images/uploads.ts'
-import type { Services } from '../../services.ts'
+import { receiveImage, type UploadServices } from '../../images/uploads.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 import { newName } from './images.ts'
 
 const noun = 'isos'
 
-export function isos(services: Services): HandlersOf<typeof api> {
+export function isos(services: KindServices & UploadServices): HandlersOf<typeof api> {
   const { collections, isoUses, content } = services
   const contents = openImageContents(content)
   const parts = { noun, word: 'ISO', command: 'iso', collection: collections.isos, uses: isoUses } as const

@@ -1,11 +1,10 @@
 // images of remotes: what there is, and pulling it.
 import type * as api from '../../../api/images/remote-images.ts'
-import type { HandlersOf } from '../../handlers.ts'
-import { imageKinds } from '../../images/kinds.ts'
-import { beginPull, listOffers } from '../../remotes/image-pulls.ts'
-import type { Services } from '../../services.ts'
+import { imageKinds, type KindServices } from '../../images/kinds.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import { type BeginPullServices, beginPull, listOffers } from '../../remotes/image-pulls.ts'
 
-export function remoteImages(services: Services): HandlersOf<typeof api> {
+export function remoteImages(services: KindServices & BeginPullServices): HandlersOf<typeof api> {
   const kinds = imageKinds(services)
 
   return {

@@ -10,18 +10,22 @@ import { timestamp } from '../../../platform/clock.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { expiryOf } from '../../../rules/retention.ts'
 import { isReady } from '../../../store/records/fleet-records.ts'
-import { leavePlace, takePlace } from '../../cluster/forward-request.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
+import { type ForwardServices, leavePlace, takePlace } from '../../cluster/forward-request.ts'
+import { Answer } from '../../http/answer.ts'
 import { refusalOf, takeIn } from '../../images/intake.ts'
-import { imageKinds } from '../../images/kinds.ts'
-import { problemsOf } from '../../images/uploads.ts'
-import type { Services } from '../../services.ts'
+import { imageKinds, type KindServices } from '../../images/kinds.ts'
+import { problemsOf, type UploadServices } from '../../images/uploads.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 import { type PartialUpload, PartialUploads } from '../../transfer/partial-uploads.ts'
 import { diskFull } from '../../transfer/uploads.ts'
 
 const noun = 'uploads'
 
-export function uploads(services: Services): HandlersOf<typeof api> {
+export type ResumableUploadServices = KindServices &
+  UploadServices &
+  ForwardServices & { readonly partialUploads: PartialUploads }
+
+export function uploads(services: ResumableUploadServices): HandlersOf<typeof api> {
   const { partialUploads, ending, uploads: temporary } = services
   const kinds = imageKinds(services)
   /** One end at a time for each. */

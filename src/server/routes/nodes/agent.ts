@@ -5,27 +5,47 @@ import type * as api from '../../../api/nodes/agent.ts'
 import type { VmReport } from '../../../api/nodes/agent.ts'
 import type { NodeReport } from '../../../api/nodes/node-report.ts'
 import { openServerTunnel } from '../../../api/nodes/servers.ts'
-import { parseNodeKey } from '../../../auth/node-keys.ts'
+import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'
+import type { Tokens } from '../../../auth/tokens.ts'
+import type { ContentStore } from '../../../images/content.ts'
 import { digestPattern } from '../../../images/format.ts'
-import { timestamp } from '../../../platform/clock.ts'
+import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { isNodeName } from '../../../rules/names.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { changeNode, changeVm, forgetVm, isFailedDeployment, release } from '../../../store/records/vms.ts'
 import { ignoreLost, isFault } from '../../../store/store.ts'
+import type { Peers } from '../../cluster/server-calls.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
+import { Answer } from '../../http/answer.ts'
+import type { NodeAuthority } from '../../nodes/authority.ts'
 import { settledCache } from '../../nodes/cache.ts'
-import { desiredFor } from '../../nodes/desired.ts'
+import { type DesiredServices, desiredFor } from '../../nodes/desired.ts'
 import { heartbeatSeconds } from '../../nodes/fleet.ts'
 import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
+import type { FarNodes } from '../../nodes/node-relay.ts'
+import type { PeerTickets } from '../../nodes/peer-tickets.ts'
+import type { Presence } from '../../nodes/presence.ts'
 import { mergeReport } from '../../nodes/reports.ts'
-import { splice } from '../../nodes/tunnels.ts'
-import type { Services } from '../../services.ts'
+import { splice, type Tunnels } from '../../nodes/tunnels.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Download } from '../../transfer/downloads.ts'
 
 const kind = 'nodes'
 
-export function agent(services: Services): HandlersOf<typeof api> {
+export interface AgentServices extends DesiredServices {
+  readonly content: ContentStore
+  readonly farNodes: FarNodes
+  readonly presence: Presence
+  readonly peers?: Peers | undefined
+  readonly nodeKeys: NodeKeys
+  readonly nodeAuthority: NodeAuthority
+  readonly peerTickets: PeerTickets
+  readonly tokens: Tokens
+  readonly tunnels: Tunnels
+  readonly clock: Clock
+}
+
+export function agent(services: AgentServices): HandlersOf<typeof api> {
   const {
     collections,
     content,

@@ -8,9 +8,10 @@ import { BadManifestError, chunksOf } from '../../../images/manifest.ts'
 import { eachAtOnce } from '../../../images/pack/parallel.ts'
 import { readManifest } from '../../../images/stored-manifests.ts'
 import { DiskFullError } from '../../../images/temporary-files.ts'
-import { timestamp } from '../../../platform/clock.ts'
+import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../../store/records/captures.ts'
+import type { Collections } from '../../../store/records/collections.ts'
 import type {
   CaptureForImage,
   CaptureForPush,
@@ -21,17 +22,31 @@ import type {
 import { versionsOf, vmName, withVersion } from '../../../store/records/image-versions.ts'
 import { changePushJob, sent } from '../../../store/records/push-jobs.ts'
 import type { Entry } from '../../../store/store.ts'
-import type { HandlersOf } from '../../handlers.ts'
 import { storedBytes } from '../../images/contents.ts'
-import { findCredentials, loginFor, referenceOf, requireCredentials } from '../../remotes/registries.ts'
-import type { Services } from '../../services.ts'
+import type { Deliveries } from '../../nodes/deliveries.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import {
+  findCredentials,
+  loginFor,
+  type RegistryServices,
+  referenceOf,
+  requireCredentials,
+} from '../../remotes/registries.ts'
 
 const kind = 'captures'
 const touchesAtOnce = 16
 /** Agents ask about so many at once, and are told of so many. */
 const mostTold = 5_000
 
-export function captures(services: Services): HandlersOf<typeof api> {
+export interface NodeCaptureServices extends RegistryServices {
+  readonly collections: Collections
+  readonly content: ContentStore
+  /** What nodes are sending. */
+  readonly deliveries: Deliveries
+  readonly clock: Clock
+}
+
+export function captures(services: NodeCaptureServices): HandlersOf<typeof api> {
   const { collections, content, deliveries, clock } = services
   const { pushJobs } = collections
 

@@ -2,14 +2,20 @@
 // the hour.
 import { ApiError, invalid } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/node-key.ts'
-import { parseNodeKey } from '../../../auth/node-keys.ts'
+import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'
+import type { Collections } from '../../../store/records/collections.ts'
 import { changeNode } from '../../../store/records/vms.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { Answer } from '../../http/answer.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'nodes'
 
-export function nodeKey({ collections, nodeKeys }: Services): HandlersOf<typeof api> {
+export interface NodeKeyServices {
+  readonly collections: Collections
+  readonly nodeKeys: NodeKeys
+}
+
+export function nodeKey({ collections, nodeKeys }: NodeKeyServices): HandlersOf<typeof api> {
   return {
     async replaceNodeKey({ body: { name, at, publicKey, signature } }) {
       if (!parseNodeKey(publicKey))

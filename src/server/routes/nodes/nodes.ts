@@ -2,23 +2,37 @@
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/nodes.ts'
 import type { Node } from '../../../api/nodes/nodes.ts'
+import type { NodeKeys } from '../../../auth/node-keys.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { encodeJoinString } from '../../../rules/join-string.ts'
 import { isTag, realNamespace } from '../../../rules/names.ts'
 import { nodeMemory } from '../../../rules/sizes.ts'
+import type { Collections } from '../../../store/records/collections.ts'
 import type { NodeRecord } from '../../../store/records/fleet-records.ts'
 import { changeNode, removeVm } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
+import type { Peers } from '../../cluster/server-calls.ts'
 import { checkNamespace } from '../../gate/namespace.ts'
-import { type HandlersOf, listing } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import type { Settings } from '../../settings.ts'
+import type { Certificates } from '../../tls/certificates.ts'
 
 const kind = 'nodes'
 const joinTokenSeconds = 3_600
 const longestJoinSeconds = 30 * 86_400
 
-export function nodes(services: Services): HandlersOf<typeof api> {
+export interface NodeServices {
+  readonly collections: Collections
+  readonly nodeKeys: NodeKeys
+  readonly settings: Pick<Settings, 'compat'>
+  readonly peers?: Peers | undefined
+  readonly certificates: Certificates
+  readonly apiUrl: () => string
+}
+
+export function nodes(services: NodeServices): HandlersOf<typeof api> {
   const { collections, nodeKeys, settings } = services
   const missing = (namespace: string, name: string): ApiError =>
     notFound(kind, name, `svc3 node list -n ${namespace} shows what is there`)
@@ -107,15 +121,15 @@ export function nodes(services: Services): HandlersOf<typeof api> {
       const { token, expiresAt } = await nodeKeys.issueJoinToken(namespace, seconds, once)
       const urls = services.peers?.servers.alive().map(({ apiUrl }) => apiUrl) ?? []
       const pin = await pinOf(services)
-      const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl])], pin, token })
+      const join = encodeJoinString({ urls: [...new Set([...urls, services.apiUrl()])], pin, token })
       return { token, expiresAt: timestamp(expiresAt), join }
     },
   }
 }
 
 /** An authority's certificate gets another key with the next one: what is pinned is what nobody else vouches for. */
-async function pinOf({ apiUrl, certificates }: Services): Promise<string | undefined> {
-  if (!apiUrl.startsWith('https:')) return undefined
+async function pinOf({ apiUrl, certificates }: NodeServices): Promise<string | undefined> {
+  if (!apiUrl().startsWith('https:')) return undefined
   const { selfSigned, publicKeyFingerprint } = (await certificates.current()).facts
   return selfSigned ? publicKeyFingerprint : undefined
 }

@@ -2,17 +2,30 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/servers.ts'
+import type { ContentStore } from '../../../images/content.ts'
 import { digestPattern } from '../../../images/format.ts'
 import { currentRev } from '../../../store/records/caught-up.ts'
-import type { HandlersOf } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import type { Store } from '../../../store/store.ts'
+import type { Growth } from '../../nodes/desired.ts'
+import type { Fleet } from '../../nodes/fleet.ts'
+import type { Tunnels } from '../../nodes/tunnels.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
 /** A resize that nobody carried out by then has been given up. */
 const growthMs = 15 * 60_000
 /** A store that answers at all does so sooner. */
 const storeMs = 1_000
 
-export function servers(services: Services): HandlersOf<typeof api> {
+export interface ServerServices {
+  readonly fleet: Fleet
+  readonly growth: Growth
+  /** What is on the disk of this server. */
+  readonly ownContent: ContentStore
+  readonly store: Store
+  readonly tunnels: Tunnels
+}
+
+export function servers(services: ServerServices): HandlersOf<typeof api> {
   const { fleet, growth, ownContent, store, tunnels } = services
   return {
     tellNode: ({ body: { node, message } }) => ({ isTold: fleet.tell(node, message) }),

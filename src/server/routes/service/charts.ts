@@ -1,8 +1,8 @@
 // Charts of the last day.
 import type * as api from '../../../api/service/charts.ts'
-import type { HandlersOf } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import type { History } from '../../http/history.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
-export function charts({ history }: Services): HandlersOf<typeof api> {
+export function charts({ history }: { readonly history: History }): HandlersOf<typeof api> {
   return { getCharts: ({ query }) => history.charts(query?.minutes) }
 }

@@ -1,11 +1,17 @@
 // Events: what was changed in a namespace. What only administrators may do, only they read about.
 import type * as api from '../../../api/service/events.ts'
-import type { EventRecord } from '../../../store/records/collections.ts'
+import type { Roles } from '../../../auth/roles.ts'
+import type { Collections, EventRecord } from '../../../store/records/collections.ts'
 import type { Entry } from '../../../store/store.ts'
-import { type HandlersOf, listing } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
-export function events({ collections, roles }: Services): HandlersOf<typeof api> {
+export interface EventServices {
+  readonly collections: Pick<Collections, 'events'>
+  readonly roles: Roles
+}
+
+export function events({ collections, roles }: EventServices): HandlersOf<typeof api> {
   const shown = (entry: Entry<EventRecord>) => ({ ...entry.value, resourceVersion: entry.rev })
   return {
     listEvents: ({ params, principal }) =>

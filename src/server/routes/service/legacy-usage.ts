@@ -1,9 +1,15 @@
 // Who calls paths of 2.4.x, as counted by the gateway.
 import type * as api from '../../../api/service/legacy-usage.ts'
-import type { HandlersOf } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import type { LegacyUsage } from '../../legacy/usage.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import type { Settings } from '../../settings.ts'
 
-export function legacyUsage({ legacyUsage: usage, settings }: Services): HandlersOf<typeof api> {
+export interface LegacyUsageServices {
+  readonly legacyUsage: LegacyUsage
+  readonly settings: Pick<Settings, 'legacy'>
+}
+
+export function legacyUsage({ legacyUsage: usage, settings }: LegacyUsageServices): HandlersOf<typeof api> {
   return {
     async getLegacyUsage() {
       await usage.flush()

@@ -1,19 +1,40 @@
 // The service about itself.
 import type * as api from '../../../api/service/service.ts'
-import { viewsOf } from '../../../store/records/collections.ts'
-import { unseeing } from '../../cluster/staleness-guard.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
+import type { Identity } from '../../../auth/login/oidc.ts'
+import { type Collections, viewsOf } from '../../../store/records/collections.ts'
+import type { Store } from '../../../store/store.ts'
+import { type StalenessGuard, staleRefusal } from '../../cluster/staleness-guard.ts'
+import { Answer } from '../../http/answer.ts'
+import type { Metrics } from '../../http/metrics.ts'
 import { openApiDocument } from '../../http/openapi.ts'
-import type { Services } from '../../services.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import type { Certificates } from '../../tls/certificates.ts'
 
 const alive = { status: 'ok', message: 'alive' }
 
-export function service(services: Services): HandlersOf<typeof api> {
+export interface SelfServices {
+  readonly collections: Collections
+  readonly store: Store
+  readonly metrics: Metrics
+  readonly identity: Identity
+  readonly certificates: Certificates
+  readonly staleness?: Pick<StalenessGuard, 'isStale'> | undefined
+  /** Why the registry with the images could not be reached when it was last asked; only where there is one. */
+  readonly imagesProblem?: (() => string | undefined) | undefined
+  readonly version: string
+  /** Aborted when the service begins to stop. */
+  readonly stopping: AbortSignal
+  /** Plain HTTP is served, too: the API is then known by its plain address. */
+  readonly plainHttp: boolean
+  readonly apiUrl: () => string
+}
+
+export function service(services: SelfServices): HandlersOf<typeof api> {
   const document = openApiDocument(services.version)
   return {
     getClusterInfo: async () => ({
-      apiEndpoint: services.apiUrl,
-      apiDomain: URL.canParse(services.apiUrl) ? new URL(services.apiUrl).hostname : '',
+      apiEndpoint: services.apiUrl(),
+      apiDomain: URL.canParse(services.apiUrl()) ? new URL(services.apiUrl()).hostname : '',
       certData: services.plainHttp ? '' : await certificateOf(services),
       appClientId: services.identity.clientId,
       baseOauthEndpoint: services.identity.issuer,
@@ -27,7 +48,7 @@ export function service(services: Services): HandlersOf<typeof api> {
     async getReadiness() {
       if (services.stopping.aborted)
         return new Answer(503, { status: 'stopping', message: 'the service is shutting down' })
-      if (services.sight?.isCutOff) return new Answer(503, { status: 'failing', message: unseeing().message })
+      if (services.staleness?.isStale) return new Answer(503, { status: 'failing', message: staleRefusal().message })
       const health = [await services.store.health(), ...viewsOf(services.collections).map((view) => view.health())]
       const message = health.find(({ ok }) => !ok)?.message
       if (message !== undefined) return new Answer(503, { status: 'failing', message })
@@ -43,5 +64,5 @@ export function service(services: Services): HandlersOf<typeof api> {
   }
 }
 
-const certificateOf = async ({ certificates }: Services): Promise<string> =>
+const certificateOf = async ({ certificates }: SelfServices): Promise<string> =>
   Buffer.from((await certificates.current()).certificate).toString('base64')

@@ -1,15 +1,24 @@
 // Many watches on one connection.
 import type * as api from '../../../api/service/watches.ts'
-import type { Handlers, HandlersOf } from '../../handlers.ts'
-import { serveWatches } from '../../lists/multiplex.ts'
-import type { Services } from '../../services.ts'
+import type { Principal } from '../../../auth/principal.ts'
+import { realNamespace } from '../../../rules/names.ts'
+import { type MultiplexServices, serveWatches, type WatchedList } from '../../lists/multiplex.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import { listAt, type Operations } from '../../operations/invoke.ts'
 
-/** `table` has the handlers of the lists. */
-export function watches(services: Services, table: () => Handlers): HandlersOf<typeof api> {
+/** `operations` has those of the lists. */
+export function watches(services: MultiplexServices, operations: () => Operations): HandlersOf<typeof api> {
+  const open = (path: string, principal: Principal): WatchedList => {
+    const { operation, params } = listAt(path)
+    const named = params.namespace
+    const namespace = named === undefined ? '' : realNamespace(named, services.settings.compat.namespaceAliases)
+    const call = operations().admit(operation, { principal, namespace, params, query: {} })
+    return { operation, namespace, ...operations().list(operation, call) }
+  }
   return {
     watchAll: ({ principal, caller }) => ({
       isFramed: true,
-      take: (socket) => serveWatches(socket, principal, { services, table: table(), caller }),
+      take: (socket) => serveWatches(socket, principal, { services, open, caller }),
       drop: () => undefined,
     }),
   }

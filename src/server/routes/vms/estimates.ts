@@ -2,17 +2,25 @@
 import type * as api from '../../../api/vms/estimates.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'
-import { demandOf, nowhere, place, verdictsOn } from '../../../rules/placement.ts'
+import { type Candidate, demandOf, nowhere, place, verdictsOn } from '../../../rules/placement.ts'
 import { diskSize, gibibytes, roughSize } from '../../../rules/sizes.ts'
+import type { Collections } from '../../../store/records/collections.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
-import { Answer, type HandlersOf } from '../../handlers.ts'
+import { Answer } from '../../http/answer.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 import { createEstimatedImages } from '../../remotes/estimated-images.ts'
-import type { Services } from '../../services.ts'
+import type { RegistryServices } from '../../remotes/registries.ts'
 import { exists, planVm } from '../../vms/deployment.ts'
 
 const shownNodes = 100
 
-export function estimates(services: Services): HandlersOf<typeof api> {
+export interface EstimateServices extends RegistryServices {
+  readonly collections: Collections
+  /** What the nodes of a namespace have free now, as the scheduler sees it. */
+  readonly roomsIn: (namespace: string) => readonly Candidate[]
+}
+
+export function estimates(services: EstimateServices): HandlersOf<typeof api> {
   const inRegistry = createEstimatedImages(services)
 
   /** What is known of the image, for whoever asked and for the placement. */

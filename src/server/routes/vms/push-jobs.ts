@@ -5,7 +5,7 @@ import { ApiError, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/push-jobs.ts'
 import type { PushJob } from '../../../api/vms/push-jobs.ts'
 import { displayName } from '../../../auth/principal.ts'
-import { timestamp } from '../../../platform/clock.ts'
+import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { nameSuffix } from '../../../rules/names.ts'
 import { expiryOf } from '../../../rules/retention.ts'
@@ -13,16 +13,18 @@ import { dropCapture } from '../../../store/records/captures.ts'
 import { changePushJob, nothingYet, type PushJobRecord } from '../../../store/records/push-jobs.ts'
 import { type Entry, ignoreLost, isFault } from '../../../store/store.ts'
 import { createInside } from '../../gate/namespace.ts'
-import { type HandlersOf, listing } from '../../handlers.ts'
-import { referenceOf, requirePushCredentials } from '../../remotes/registries.ts'
-import type { Services } from '../../services.ts'
-import { attach } from '../../vms/captures.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import { type RegistryServices, referenceOf, requirePushCredentials } from '../../remotes/registries.ts'
+import { attach, type CaptureServices } from '../../vms/captures.ts'
 import { assertMay } from '../../vms/refusals.ts'
 
 const kind = 'pushjobs'
 const mostTries = 20
 
-export function pushJobs(services: Services): HandlersOf<typeof api> {
+export type PushServices = CaptureServices & RegistryServices & { readonly clock: Clock }
+
+export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   const { collections, clock } = services
   const jobs = collections.pushJobs
   const existing = (namespace: string, name: string): Entry<PushJobRecord> => {

@@ -2,12 +2,20 @@
 import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/terminals.ts'
 import { displayName } from '../../../auth/principal.ts'
+import type { Log } from '../../../platform/log.ts'
+import type { Collections } from '../../../store/records/collections.ts'
 import type { VmRecord } from '../../../store/records/fleet-records.ts'
-import type { HandlersOf } from '../../handlers.ts'
 import { serveTerminal } from '../../nodes/terminals.ts'
-import type { Services } from '../../services.ts'
+import type { Tunnels } from '../../nodes/tunnels.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 
-export function terminals({ collections, tunnels, log }: Services): HandlersOf<typeof api> {
+export interface TerminalServices {
+  readonly collections: Collections
+  readonly tunnels: Tunnels
+  readonly log: Log
+}
+
+export function terminals({ collections, tunnels, log }: TerminalServices): HandlersOf<typeof api> {
   const existing = (namespace: string, name: string): VmRecord => {
     const entry = collections.vms.get(namespace, name)
     if (!entry) throw notFound('vms', name, `svc3 vm list -n ${namespace} shows what is there`)

@@ -4,20 +4,27 @@ import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig } from '../../../api/vms/vm-configs.ts'
 import { machineOf } from '../../../api/vms/vm-shape.ts'
 import { displayName } from '../../../auth/principal.ts'
+import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { mayDelete } from '../../../rules/ownership.ts'
+import type { Collections } from '../../../store/records/collections.ts'
 import type { VmConfigRecord } from '../../../store/records/fleet-records.ts'
 import { type Entry, ignoreLost, isFault } from '../../../store/store.ts'
 import { createInside } from '../../gate/namespace.ts'
-import { type HandlersOf, listing } from '../../handlers.ts'
-import type { Services } from '../../services.ts'
+import { listing } from '../../lists/listing.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 import { findImage } from '../../vms/deployment.ts'
 import { configNameProblems } from '../../vms/deployment-problems.ts'
 import { shapeOf, shapeProblems } from '../../vms/shape.ts'
 
 const kind = 'vmconfigs'
 
-export function vmConfigs(services: Services): HandlersOf<typeof api> {
+export interface VmConfigServices {
+  readonly collections: Collections
+  readonly roles: Roles
+}
+
+export function vmConfigs(services: VmConfigServices): HandlersOf<typeof api> {
   const { collections, roles } = services
   const existing = (namespace: string, name: string): Entry<VmConfigRecord> => {
     const entry = collections.vmConfigs.get(namespace, name)

@@ -2,6 +2,7 @@
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'
+import type { Roles } from '../../../auth/roles.ts'
 import { timestamp } from '../../../platform/clock.ts'
 import { parseTtl } from '../../../rules/durations.ts'
 import { mayDelete } from '../../../rules/ownership.ts'
@@ -9,13 +10,23 @@ import { powerAfter, type VmAction } from '../../../rules/vm-actions.ts'
 import type { VmCapture, VmDesired, VmRecord } from '../../../store/records/fleet-records.ts'
 import { changeVm, forgetVm, isDeleted, removeVm, withDesired } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
-import { Answer, type HandlersOf, listing } from '../../handlers.ts'
-import { endsOf, throwIfEnded } from '../../http/drain.ts'
-import { openImages } from '../../images/store.ts'
-import type { Services } from '../../services.ts'
+import { Answer } from '../../http/answer.ts'
+import { type ImageServices, openImages } from '../../images/store.ts'
+import { listing } from '../../lists/listing.ts'
+import type { Growth } from '../../nodes/desired.ts'
+import type { FarNodes } from '../../nodes/node-relay.ts'
+import type { Tunnels } from '../../nodes/tunnels.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
 import { pinnedAnew } from '../../vms/base-image.ts'
 import { commitVm, saveVm } from '../../vms/captures.ts'
-import { awaitDeployment, createVm, timeoutMsOf } from '../../vms/deployment.ts'
+import {
+  type AwaitServices,
+  awaitDeployment,
+  createVm,
+  type DeployServices,
+  timeoutMsOf,
+} from '../../vms/deployment.ts'
+import { interruptionsOf, throwIfInterrupted } from '../../vms/interruption.ts'
 import { assertMay } from '../../vms/refusals.ts'
 import { shownVm } from '../../vms/shown-vm.ts'
 import { checkSize, resizeNote } from '../../vms/sizes.ts'
@@ -25,7 +36,14 @@ const kind = 'vms'
 const patienceMs = 10 * 60_000
 const deletePatienceMs = 60_000
 
-export function vms(services: Services): HandlersOf<typeof api> {
+export interface VmServices extends ImageServices, AwaitServices, Omit<DeployServices, 'collections'> {
+  readonly farNodes: FarNodes
+  readonly roles: Roles
+  readonly growth: Growth
+  readonly tunnels: Tunnels
+}
+
+export function vms(services: VmServices): HandlersOf<typeof api> {
   const { collections, farNodes, waits, roles, growth, tunnels } = services
   const images = openImages(services)
   const existing = (namespace: string, name: string): Entry<VmRecord> => {
@@ -66,7 +84,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
       return entry.value.observed.generation >= desired.generation ? entry : undefined
     }
     try {
-      const entry = await waits.until(key, look, AbortSignal.any([late, ...endsOf(services)]))
+      const entry = await waits.until(key, look, AbortSignal.any([late, ...interruptionsOf(services)]))
       const { problem } = entry.value.observed
       if (problem === undefined) return entry
       throw new ApiError('InternalError', `${action} of vm "${name}" failed: ${problem}`, {
@@ -75,7 +93,7 @@ export function vms(services: Services): HandlersOf<typeof api> {
         hint: 'svc3 vm logs and svc3 vm list show more',
       })
     } catch (error) {
-      throwIfEnded(services, name)
+      throwIfInterrupted(services, name)
       if (!late.aborted) throw error
       throw new ApiError('Timeout', `${action} of vm "${name}" is still under way`, {
         kind,
@@ -92,9 +110,13 @@ export function vms(services: Services): HandlersOf<typeof api> {
     const isGone = (left: Entry<VmRecord> | undefined): true | undefined =>
       left?.value.uid === value.uid ? undefined : true
     try {
-      await waits.until(key, isGone, AbortSignal.any([AbortSignal.timeout(deletePatienceMs), ...endsOf(services)]))
+      await waits.until(
+        key,
+        isGone,
+        AbortSignal.any([AbortSignal.timeout(deletePatienceMs), ...interruptionsOf(services)]),
+      )
     } catch {
-      throwIfEnded(services, value.name)
+      throwIfInterrupted(services, value.name)
       const saving = collections.vms.at(key)?.value.captures?.map(destinationOf) ?? []
       if (saving.length > 0) throw waitsForCaptures(value.name, saving)
       const where = value.place ? `node "${value.place.node}"` : 'its node'

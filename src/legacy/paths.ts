@@ -1,5 +1,5 @@
 // Which paths are those of 2.4.x.
-import { legacyRows } from '../../legacy/map.ts'
+import { legacyRows } from './map.ts'
 
 const roots: ReadonlySet<string> = new Set(
   legacyRows.flatMap(({ calls }) => calls.map(({ path }) => path.split(/[/?]/)[1] ?? '')),

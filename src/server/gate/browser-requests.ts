@@ -4,7 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { BrowserSession, BrowserSessions } from '../../auth/login/browser-sessions.ts'
-import type { Services } from '../services.ts'
+import type { Settings } from '../settings.ts'
 
 /** Set by our page on every request that changes something. */
 export const consoleHeader = 'x-svc3-console'
@@ -12,14 +12,18 @@ const sessionCookie = 'svc3_console'
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const ownSites: ReadonlySet<unknown> = new Set([undefined, 'same-origin', 'none'])
 
-type Place = Pick<Services, 'settings' | 'apiUrl' | 'plainHttp'>
+/** Where browsers find this service. */
+export interface ConsolePlace {
+  readonly settings: Pick<Settings, 'console'>
+  readonly apiUrl: () => string
+}
 
 /** Whether the browser reaches us over TLS, if need be through a proxy that ends it. */
-export const isSecure = (request: FastifyRequest, { apiUrl }: Pick<Services, 'apiUrl'>): boolean =>
-  request.protocol === 'https' || (apiUrl.startsWith('https:') && new URL(apiUrl).host === request.host)
+export const isSecure = (request: FastifyRequest, { apiUrl }: Pick<ConsolePlace, 'apiUrl'>): boolean =>
+  request.protocol === 'https' || (apiUrl().startsWith('https:') && new URL(apiUrl()).host === request.host)
 
 /** Browsers refuse a cookie of such a name from anywhere but the host itself, over TLS. */
-function nameFor(request: FastifyRequest, services: Place): string {
+function nameFor(request: FastifyRequest, services: ConsolePlace): string {
   if (!isSecure(request, services)) return sessionCookie
   return services.settings.console.pathPrefix === '' ? `__Host-${sessionCookie}` : `__Secure-${sessionCookie}`
 }
@@ -48,14 +52,14 @@ export function cookieText(name: string, value: string, secure: boolean, options
 }
 
 /** What `Set-Cookie` says when a session begins, or, without an id, ends. */
-export function sessionCookieText(request: FastifyRequest, services: Place, id?: string): string {
+export function sessionCookieText(request: FastifyRequest, services: ConsolePlace, id?: string): string {
   const path = `${services.settings.console.pathPrefix}/`
   const options = { sameSite: 'Strict', path, ...(id === undefined && { maxAgeSeconds: 0 }) } as const
   return cookieText(nameFor(request, services), id ?? '', isSecure(request, services), options)
 }
 
 /** What the session cookie holds; undefined also for what cannot be one. */
-export function sessionIdOf(request: FastifyRequest, services: Place): string | undefined {
+export function sessionIdOf(request: FastifyRequest, services: ConsolePlace): string | undefined {
   // Most callers are programs.
   if (request.headers.cookie === undefined) return undefined
   const id = cookieOf(request, nameFor(request, services))
@@ -63,17 +67,17 @@ export function sessionIdOf(request: FastifyRequest, services: Place): string | 
 }
 
 /** Our own page, by the host that the request names; that host is where the cookie belongs. */
-function isOwnOrigin(origin: string, request: FastifyRequest, { apiUrl }: Pick<Services, 'apiUrl'>): boolean {
+function isOwnOrigin(origin: string, request: FastifyRequest, { apiUrl }: Pick<ConsolePlace, 'apiUrl'>): boolean {
   if (!URL.canParse(origin)) return false
   const from = new URL(origin)
-  if (URL.canParse(apiUrl) && from.origin === new URL(apiUrl).origin) return true
+  if (URL.canParse(apiUrl()) && from.origin === new URL(apiUrl()).origin) return true
   // What reaches us in clear may have come to a proxy over TLS; the other way round it is another page.
   const isAtLeastOurs = from.protocol === 'https:' || (from.protocol === 'http:' && request.protocol === 'http')
   return from.host === request.host && isAtLeastOurs
 }
 
 /** Undefined: our own page sent it, as far as a browser can tell. */
-export function foreignRequest(request: FastifyRequest, services: Pick<Services, 'apiUrl'>): ApiError | undefined {
+export function foreignRequest(request: FastifyRequest, services: Pick<ConsolePlace, 'apiUrl'>): ApiError | undefined {
   const { headers, method } = request
   const isUpgrade = headers.upgrade !== undefined
   const isOwn =
@@ -90,7 +94,7 @@ export function foreignRequest(request: FastifyRequest, services: Pick<Services,
 /** The session of a request, or why it may not use it; undefined without one. */
 export function sessionOf(
   request: FastifyRequest,
-  services: Place & { readonly browserSessions: Pick<BrowserSessions, 'find'> },
+  services: ConsolePlace & { readonly browserSessions: Pick<BrowserSessions, 'find'> },
 ): BrowserSession | ApiError | undefined {
   const id = sessionIdOf(request, services)
   const session = id === undefined ? undefined : services.browserSessions.find(id)

@@ -1,0 +1,163 @@
+// Puts one server together from its store, keys, settings and folders: everything that answers requests, not yet listening
+// and without controllers. The control plane and the tests build their servers here.
+import path from 'node:path'
+import { createAccounts } from '../auth/accounts.ts'
+import { createBrowserSessions } from '../auth/login/browser-sessions.ts'
+import { createNodeKeys } from '../auth/node-keys.ts'
+import { createRoles } from '../auth/roles.ts'
+import type { Secrets } from '../auth/secrets.ts'
+import { loadSigningKeys } from '../auth/signing-keys.ts'
+import { createTokens, type Tokens } from '../auth/tokens.ts'
+import { roomsNow } from '../controllers/rooms.ts'
+import type { ContentStore } from '../images/content.ts'
+import type { Clock } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
+import { createApp } from '../server/app.ts'
+import type { Peers } from '../server/cluster/server-calls.ts'
+import { StalenessGuard } from '../server/cluster/staleness-guard.ts'
+import { createLimits } from '../server/gate/limits.ts'
+import { beginEra, ensureDefaultNamespace } from '../server/gate/namespace.ts'
+import { createHistory } from '../server/http/history.ts'
+import type { Metrics } from '../server/http/metrics.ts'
+import { LegacyUsage } from '../server/legacy/usage.ts'
+import { NodeAuthority } from '../server/nodes/authority.ts'
+import { Deliveries } from '../server/nodes/deliveries.ts'
+import { createFleetServices } from '../server/nodes/nodes.ts'
+import { createPeerTickets } from '../server/nodes/peer-tickets.ts'
+import { openPartialFolder } from '../server/remotes/image-pulls.ts'
+import { Remotes } from '../server/remotes/remotes.ts'
+import type { Settings } from '../server/settings.ts'
+import { Certificates } from '../server/tls/certificates.ts'
+import { PartialUploads } from '../server/transfer/partial-uploads.ts'
+import { Uploads } from '../server/transfer/uploads.ts'
+import { Horizon } from '../store/horizon.ts'
+import { type Collections, viewsOf } from '../store/records/collections.ts'
+import type { Store } from '../store/store.ts'
+import type { IdentityPart } from './identity.ts'
+import { usageNotKept } from './upkeep.ts'
+
+export interface ServerInput {
+  readonly store: Store
+  readonly collections: Collections
+  readonly secrets: Secrets
+  readonly settings: Settings
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  readonly version: string
+  /** Uploads, parts of pulls, and files that the settings name are below it. */
+  readonly dataFolder: string
+  /** Where the built console is, if it is built. */
+  readonly consoleFolder: string
+  /** Hosts that a certificate of our own is good for. */
+  readonly names: readonly string[]
+  /** Plain HTTP is served, too: the API is then known by its plain address. */
+  readonly plainHttp: boolean
+  /** Images and ISOs on the disk of this server, or in the registry of the cluster. */
+  readonly ownContent: ContentStore
+  /** The same with what other places have; left out: there are none. */
+  readonly contentAmong?: (peers: Peers | undefined) => ContentStore
+  /** Why the registry with the images could not be reached when it was last asked; only where there is one. */
+  readonly imagesProblem?: (() => string | undefined) | undefined
+  /** Who vouches for people. `apiUrl` is known once the server listens. */
+  identity(apiUrl: () => string): Promise<IdentityPart>
+  /** Finds the other servers, where the store is shared. */
+  readonly join?:
+    | ((own: { readonly tokens: Tokens; readonly certificates: Certificates }) => Promise<Peers>)
+    | undefined
+  /** Before the first new try of a remote; only tests are in a hurry. */
+  readonly remoteDelayMs?: number
+}
+
+export type Server = Awaited<ReturnType<typeof assembleServer>>
+
+export async function assembleServer(input: ServerInput) {
+  const { store, collections, secrets, settings, clock, log, dataFolder, ownContent } = input
+  await using cleanup = new AsyncDisposableStack()
+  await ensureDefaultNamespace({ collections, clock })
+  const signingKeys = cleanup.use(await loadSigningKeys(collections.signingKeys, secrets, clock, keyNotOpened))
+  const address = { apiUrl: '' }
+  const apiUrl = (): string => address.apiUrl
+  const identity = await input.identity(apiUrl)
+  const { isCurrent } = createAccounts(collections, identity.isCurrentUser)
+  const tokens = createTokens(signingKeys, clock, isCurrent)
+  const certificates = new Certificates({ collections, secrets, clock, log, names: input.names })
+  if (!input.plainHttp) await certificates.current()
+
+  const peers = await input.join?.({ tokens, certificates })
+  if (!peers) await beginEra({ collections, clock })
+  cleanup.defer(async () => {
+    await peers?.servers.stop()
+    peers?.calls.close()
+  })
+  const fleet = cleanup.use(createFleetServices({ collections, secrets, clock, log }, peers && { peers, store }))
+  const horizon = new Horizon(store, viewsOf(collections))
+  const staleness = peers && new StalenessGuard({ ...peers, horizon, log })
+  cleanup.defer(async () => void (await staleness?.stop()))
+  const history = createHistory({ collections, clock })
+  cleanup.defer(() => history.stop())
+  const legacyUsage = new LegacyUsage(collections, clock)
+  // After the last request, before the store closes.
+  cleanup.defer(() => legacyUsage.flush().catch(usageNotKept(log)))
+  const partialFolder = await openPartialFolder(path.join(dataFolder, 'partial'))
+  const stopping = new AbortController()
+  const ending = new AbortController()
+  const services = {
+    store,
+    collections,
+    secrets,
+    settings,
+    clock,
+    log,
+    metrics: input.metrics,
+    version: input.version,
+    consoleFolder: input.consoleFolder,
+    plainHttp: input.plainHttp,
+    imagesProblem: input.imagesProblem,
+    apiUrl,
+    ...identity,
+    ...fleet,
+    tokens,
+    browserSessions: createBrowserSessions({ collections, secrets, tokens, isCurrent, clock }),
+    roles: createRoles(collections),
+    limits: createLimits(settings),
+    certificates,
+    nodeKeys: createNodeKeys(signingKeys, clock),
+    nodeAuthority: new NodeAuthority({ collections, secrets, clock, log }),
+    requestSecret: () => signingKeys.derive('requests'),
+    peerTickets: createPeerTickets(() => signingKeys.derive('peers'), clock),
+    roomsIn: roomsNow(collections.nodes, fleet.presence),
+    peers,
+    staleness,
+    horizon: peers && horizon,
+    content: input.contentAmong?.(peers) ?? ownContent,
+    ownContent,
+    uploads: await Uploads.open(path.join(dataFolder, 'uploads')),
+    partialFolder,
+    partialUploads: new PartialUploads(partialFolder, clock),
+    deliveries: new Deliveries(),
+    remotes: await Remotes.open(settings.remotes, dataFolder, input.remoteDelayMs),
+    history,
+    legacyUsage,
+    stopping: stopping.signal,
+    ending: ending.signal,
+  }
+  const app = createApp(services)
+  cleanup.defer(() => app.close())
+  const running = cleanup.move()
+  return Object.assign(services, {
+    app,
+    signingKeys,
+    /** Where clients reach the API; set once it listens. */
+    address,
+    /** Withdraws readiness and ends streams. */
+    stop: () => stopping.abort(),
+    /** Ends requests under way: later than `stop`, where other servers go on with the work. */
+    abort: () => ending.abort(),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  })
+
+  function keyNotOpened(name: string, error: unknown): void {
+    log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
+  }
+}

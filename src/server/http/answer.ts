@@ -1,0 +1,13 @@
+// An answer of a handler with another status than the operation's first.
+export class Answer<T> {
+  readonly status: number
+  readonly value: T
+  /** Nothing had to be done: there is no event. */
+  readonly isUnchanged: boolean
+
+  constructor(status: number, value: T, isUnchanged = false) {
+    this.status = status
+    this.value = value
+    this.isUnchanged = isUnchanged
+  }
+}

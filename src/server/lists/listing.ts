@@ -1,0 +1,36 @@
+// What a list shows. Filters, paging, ETag and watch are the same for all lists and live in lists.ts and watches.ts.
+import type { Collection } from '../../store/collection.ts'
+import type { Entry } from '../../store/store.ts'
+import type { Beside } from './derived-changes.ts'
+
+export interface Listing<I> {
+  readonly collection: Collection<never>
+  readonly scope: string
+  readonly item: (entry: Entry<never>) => I
+  /** When set: only these are shown to this caller. */
+  visible?(item: I): boolean
+  /** `visible` depends on the path and the items alone, not on the caller: the list's revision stands for what is shown. */
+  readonly isCutByPath?: boolean
+  /** What `visible` depends on besides the items: when this changes, a watch ends and the caller lists again. */
+  readonly visibleRev?: () => string
+  /** Items tell more than their records do: they are made anew for every answer. */
+  readonly isDerived?: boolean
+  /** When items change without their records: a watch tells those, too. */
+  readonly beside?: Beside
+}
+
+export function listing<T, I>(
+  collection: Collection<T>,
+  scope: string,
+  item: (entry: Entry<T>) => I,
+  visible?: (item: I) => boolean,
+  visibleRev?: () => string,
+): Listing<I> {
+  return {
+    collection,
+    scope,
+    item,
+    ...(visible && { visible }),
+    ...(visibleRev && { visibleRev }),
+  } as unknown as Listing<I>
+}

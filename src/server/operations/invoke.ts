@@ -1,0 +1,169 @@
+// How an operation of the table is called, by whichever door: an HTTP route, the gateway for 2.4.x clients, or a watch on a
+// shared connection. The same permission, namespace, schemas, expected version, handler and event for all of them.
+import { ApiError } from '../../api/errors.ts'
+import { allOperations } from '../../api/index.ts'
+import { type Operation, paramNames } from '../../api/operation.ts'
+import type { Principal } from '../../auth/principal.ts'
+import type { Clock } from '../../platform/clock.ts'
+import type { Log } from '../../platform/log.ts'
+import type { Collections } from '../../store/records/collections.ts'
+import { recordChange } from '../gate/audit.ts'
+import { type DeniedServices, denied } from '../gate/authenticate.ts'
+import { type VersionServices, versionGuard } from '../gate/expected-version.ts'
+import { missingNamespace } from '../gate/namespace.ts'
+import { Answer } from '../http/answer.ts'
+import { validatorCompiler } from '../http/validate.ts'
+import { madeList } from '../lists/computed-lists.ts'
+import type { Listing } from '../lists/listing.ts'
+import { Lists } from '../lists/lists.ts'
+import type { Call, Handlers } from './handlers.ts'
+
+export interface InvokeServices extends DeniedServices, VersionServices {
+  readonly collections: Collections
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What somebody asks of an operation. */
+export interface Asked {
+  readonly principal: Principal | undefined
+  /** By its real name; empty outside of any. */
+  readonly namespace: string
+  readonly params: Readonly<Record<string, string>>
+  readonly query?: unknown
+  readonly body?: unknown
+}
+
+export interface Outcome {
+  readonly status: number
+  readonly value: unknown
+}
+
+type AnyHandler = (call: Call<Operation>) => unknown
+export type ListOperation = Operation & { item: NonNullable<Operation['item']> }
+
+export class Operations {
+  readonly #services: InvokeServices
+  readonly #known: ReadonlyMap<string, ReturnType<typeof prepared>>
+
+  constructor(services: InvokeServices, table: Handlers) {
+    this.#services = services
+    this.#known = new Map(allOperations.map((operation) => [operation.id, prepared(operation, table, services)]))
+  }
+
+  /** The call as a handler takes it. Throws when the caller may not, the namespace is missing, or a schema does not fit. */
+  admit(operation: Operation, { principal, namespace, params, query, body }: Asked): Call<Operation> {
+    const { hasNamespace, checkBody, checkQuery } = this.#of(operation)
+    const refusal = denied(operation, principal, namespace, this.#services)
+    if (refusal) throw refusal
+    if (operation.body) check(checkBody, withoutUnset(body), 'body')
+    if (operation.query) check(checkQuery, query, 'querystring')
+    if (hasNamespace && !this.#services.collections.namespaces.get('', namespace)) throw missingNamespace(namespace)
+    return {
+      params: hasNamespace ? { ...params, namespace } : params,
+      query: query as undefined,
+      body: body as undefined,
+      principal: principal as Call<Operation>['principal'],
+      now: this.#services.clock.now(),
+      requestKey: undefined,
+      signal: undefined,
+      caller: undefined,
+      upload: undefined,
+    }
+  }
+
+  /** For operations whose answer goes on: lists, streams, downloads, connections. They change nothing. */
+  open(operation: Operation, call: Call<Operation>): unknown {
+    return this.#of(operation).handler(call)
+  }
+
+  /** A list, with what renders and filters it. */
+  list(operation: ListOperation, call: Call<Operation>): { readonly listing: Listing<unknown>; readonly lists: Lists } {
+    const known = this.#of(operation)
+    known.lists ??= new Lists(operation)
+    return { listing: known.handler(call) as Listing<unknown>, lists: known.lists }
+  }
+
+  /** Everything else: the change is made only while the record is as expected, and becomes an event. */
+  async invoke(operation: Operation, call: Call<Operation>, requestId: string): Promise<Outcome> {
+    const { handler, guarded, made } = this.#of(operation)
+    made?.check(call.query)
+    const result = await guarded(call.params, call.body, async () => handler(call))
+    const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
+    if (!(result instanceof Answer && result.isUnchanged)) await this.#record(operation, call, requestId, value)
+    return { status, value: made ? made.page(value, call.query) : value }
+  }
+
+  /** A change that is made gets its answer, whatever becomes of the event: the log then has what the events lack. */
+  async #record(operation: Operation, call: Call<Operation>, requestId: string, answer: unknown): Promise<void> {
+    try {
+      await recordChange(this.#services, { operation, requestId, ...call, answer })
+    } catch (error) {
+      const fields = { requestId, operation: operation.id, actor: call.principal?.name ?? '' }
+      this.#services.log.error('a change could not be recorded as an event', fields, error)
+    }
+  }
+
+  #of({ id }: Operation): ReturnType<typeof prepared> {
+    const known = this.#known.get(id)
+    if (!known) throw new Error(`there is no operation ${id}`)
+    return known
+  }
+}
+
+function prepared(operation: Operation, table: Handlers, services: InvokeServices) {
+  const { id, method, path, body = {}, query = {} } = operation
+  return {
+    handler: table[id as keyof Handlers] as unknown as AnyHandler,
+    hasNamespace: path.includes('{namespace}'),
+    checkBody: validatorCompiler({ schema: body, method, url: path, httpPart: 'body' }),
+    checkQuery: validatorCompiler({ schema: query, method, url: path, httpPart: 'querystring' }),
+    guarded: versionGuard(operation, services),
+    made: madeList(operation),
+    lists: undefined as Lists | undefined,
+  }
+}
+
+type Validate = ReturnType<typeof validatorCompiler>
+
+/** Throws as the framework does. */
+function check(validate: Validate, value: unknown, validationContext: string): void {
+  if (validate(value) === true) return
+  const { errors: validation } = validate as { errors?: unknown }
+  throw Object.assign(new Error(`the ${validationContext} is not valid`), { validation, validationContext })
+}
+
+/** A field that is null is a field left out. */
+function withoutUnset(body: unknown): unknown {
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    for (const [name, value] of Object.entries(body))
+      if (value === null || value === undefined) delete (body as Record<string, unknown>)[name]
+  return body
+}
+
+const lists = allOperations
+  .filter((operation): operation is ListOperation => operation.item !== undefined)
+  .map((operation) => ({
+    operation,
+    names: paramNames(operation.path),
+    form: new RegExp(`^${operation.path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '([^/]+)')}$`),
+  }))
+
+/** The list that a path names, with the parameters in it. */
+export function listAt(path: string): { operation: ListOperation; params: Record<string, string> } {
+  for (const { operation, names, form } of lists) {
+    const match = form.exec(path)
+    if (!match) continue
+    const params = names.map((name, index) => [name, decoded(match[index + 1] as string)])
+    return { operation, params: Object.fromEntries(params) }
+  }
+  throw new ApiError('NotFound', 'path not found: there is no such list', { hint: 'see /api/v1/swagger' })
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    throw new ApiError('BadRequest', 'the path cannot be decoded', { hint: 'encode it as a URL' })
+  }
+}

@@ -1,0 +1,26 @@
+// What ends waiting for a VM on this server, while the VM itself goes on.
+import { ApiError } from '../../api/errors.ts'
+import { staleRefusal } from '../cluster/staleness-guard.ts'
+
+export interface InterruptionServices {
+  /** Aborted when requests under way have to end. */
+  readonly ending: AbortSignal
+  /** Whether this server sees what the others do; only where there may be others. */
+  readonly staleness?: { readonly lost: AbortSignal; readonly isStale: boolean } | undefined
+}
+
+export const interruptionsOf = ({ ending, staleness }: InterruptionServices): AbortSignal[] =>
+  staleness ? [ending, staleness.lost] : [ending]
+
+export function throwIfInterrupted({ ending, staleness }: InterruptionServices, name: string): void {
+  if (ending.aborted) throw restarting(name)
+  if (staleness?.isStale) throw staleRefusal(`vm "${name}" goes on meanwhile`)
+}
+
+const restarting = (name: string): ApiError =>
+  new ApiError('ServiceUnavailable', `the service is restarting; vm "${name}" goes on meanwhile`, {
+    kind: 'vms',
+    name,
+    retryAfterSeconds: 2,
+    hint: 'ask again: svc3 vm list',
+  })
