@@ -23,13 +23,13 @@ const refused = (work: () => unknown, text: RegExp): void =>
   assert.throws(work, (error) => error instanceof SealError && text.test(error.message))
 
 describe('seal', () => {
-  it('opens to the same text, with a nonce of its own each time', () => {
+  it('a sealed secret opens to the same text, with a nonce of its own each time', () => {
     for (const secret of ['x', 'pässwörd 🔑', 'x'.repeat(20_000)])
       assert.equal(unseal(ring, seal(ring, secret, binding), binding), secret)
     assert.notEqual(seal(ring, 'x', binding), seal(ring, 'x', binding))
   })
 
-  it('does not open under another key of the record, with other fields, or with a changed byte', () => {
+  it('a sealed secret does not open under another key of the record, with other fields, or with a changed byte', () => {
     const sealed = seal(ring, 'secret', binding)
     refused(
       () => unseal(ring, sealed, { ...binding, key: '/things/ns/b' }),
@@ -46,7 +46,7 @@ describe('seal', () => {
     refused(() => unseal(ring, sealed.slice(0, 40), binding), /altered/)
   })
 
-  it('names the key that is missing', () => {
+  it('a sealed secret names the key that is missing', () => {
     const other = makeKeyring([randomBytes(32)])
     refused(
       () => unseal(other, seal(ring, 'x', binding), binding),
@@ -54,12 +54,12 @@ describe('seal', () => {
     )
   })
 
-  it('does not care in which order a record was built', () => {
+  it('a sealed secret does not care in which order a record was built', () => {
     const sealed = seal(ring, 'x', binding)
     assert.equal(unseal(ring, sealed, { key: binding.key, fields: { flag: true, name: 'a' } }), 'x')
   })
 
-  it('goes on through a rotation', () => {
+  it('a sealed secret goes on through a rotation', () => {
     const sealed = seal(ring, 'x', binding)
     const both = withNewKey(ring)
     assert.equal(unseal(both, sealed, binding), 'x')
@@ -68,8 +68,8 @@ describe('seal', () => {
   })
 })
 
-describe('the key ring', () => {
-  it('is text: base64 keys, the active one first', () => {
+describe('key ring', () => {
+  it('the key ring is text: base64 keys, the active one first', () => {
     const both = withNewKey(ring)
     const read = parseKeyring(formatKeyring(both), 'test')
     assert.equal(read.active.id, both.active.id)
@@ -79,7 +79,7 @@ describe('the key ring', () => {
     assert.throws(() => parseKeyring(`!!${formatKeyring(ring)}`, 'it'), KeyringError)
   })
 
-  it('is made at the first start, 0600, and never again', async () => {
+  it('the key ring is made at the first start, 0600, and never again', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
     const found = takeKeySource(folder, {})
     const first = await loadKeyring(found, true)
@@ -92,7 +92,7 @@ describe('the key ring', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('comes from a variable, which is taken out of the environment, or from a credential', async () => {
+  it('the key ring comes from a variable, which is taken out of the environment, or from a credential', async () => {
     const environment = { SVC3_MASTER_KEY: formatKeyring(ring) }
     const found = takeKeySource('/nowhere', environment)
     assert.deepEqual(environment, {})
@@ -107,7 +107,7 @@ describe('the key ring', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('that is there and cannot be read is not replaced by another one, though nothing was sealed yet', async () => {
+  it('a key ring that is there and cannot be read is not replaced by another one, though nothing was sealed yet', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-'))
     const places = {
       'master.key': () => takeKeySource(folder, {}),

@@ -28,7 +28,7 @@ type Records = readonly Entry<SigningKeyRecord>[]
 
 /**
  * In the order in which they sign. `before` are those that are known: of a record that does not open (it is sealed under a
- * master key that this server does not have yet) the key stays as it was, and `failed` is told. Without it, it throws.
+ * master key that this server does not have yet) the key stays as it was, and `failed` is called. Without it, it throws.
  */
 export function openKeys(
   records: Records,

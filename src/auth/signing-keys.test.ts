@@ -46,13 +46,13 @@ const kids = (): string[] =>
   collections.signingKeys.list().flatMap(({ value }) => (value.use === 'derive' ? [] : value.kid))
 
 describe('signing keys', () => {
-  it('are the same on servers that start at once', () => {
+  it('signing keys are the same on servers that start at once', () => {
     assert.equal(keysOf(a).active.kid, keysOf(b).active.kid)
     assert.deepEqual(keysOf(a).derive('x'), keysOf(b).derive('x'))
     assert.equal(kids().length, 1)
   })
 
-  it('are published a minute before they sign, and known elsewhere without a restart', async () => {
+  it('signing keys are published a minute before they sign, and known elsewhere without a restart', async () => {
     const before = keysOf(a).active.kid
     const old = await tokensOf(a).issue(user)
     const { kid } = await keysOf(a).rotate()
@@ -65,7 +65,7 @@ describe('signing keys', () => {
     assert.deepEqual(await tokensOf(b).verify(old.token), user)
   })
 
-  it('stay until the last of their tokens has ended, and then go', async () => {
+  it('signing keys stay until the last of their tokens has ended, and then go', async () => {
     const derived = keysOf(a).derive('x')
     const { token } = await tokensOf(a).issue(bot, (60 * dayMs) / 1_000)
     const first = keysOf(a).active.kid
@@ -85,7 +85,7 @@ describe('signing keys', () => {
     again[Symbol.dispose]()
   })
 
-  it('of short tokens go after a day; of tokens without an end, never', async () => {
+  it('signing keys of short tokens go after a day; of tokens without an end, never', async () => {
     await tokensOf(a).issue(user)
     const first = keysOf(a).active.kid
     await keysOf(a).rotate()
@@ -104,7 +104,7 @@ describe('signing keys', () => {
     assert.deepEqual(await tokensOf(a).verify(token), bot)
   })
 
-  it('are made anew every 90 days', async () => {
+  it('signing keys are made anew every 90 days', async () => {
     clock.nowMs += 89 * dayMs
     await keysOf(a).tend()
     assert.equal(kids().length, 1)
@@ -114,7 +114,7 @@ describe('signing keys', () => {
     assert.equal(kids().length, 2)
   })
 
-  it('that are revoked end their tokens everywhere at once, also those that were seen before', async () => {
+  it('signing keys that are revoked end their tokens everywhere at once, also those that were seen before', async () => {
     const { token } = await tokensOf(a).issue(bot, null)
     for (const server of [a, b]) assert.deepEqual(await tokensOf(server).verify(token), bot)
     const { revoked } = await keysOf(a).rotate({ isRevoking: true })
@@ -126,7 +126,7 @@ describe('signing keys', () => {
     }
   })
 
-  it('do not tell what other secrets follow from, and revoking gives those anew on every server', async () => {
+  it('signing keys do not tell what other secrets follow from, and revoking gives those anew on every server', async () => {
     const follows = (pem: string): Buffer =>
       Buffer.from(hkdfSync('sha256', createPrivateKey(pem).export({ type: 'pkcs8', format: 'der' }), '', 'svc3 x', 32))
     const before = keysOf(a).derive('x')
@@ -150,7 +150,7 @@ describe('signing keys', () => {
     again[Symbol.dispose]()
   })
 
-  it('sealed under a master key that is not here yet are told, and those that are known go on', async () => {
+  it('signing keys sealed under a master key that is not here yet are reported, and those that are known go on', async () => {
     const failed: string[] = []
     const other = await loadSigningKeys(collections.signingKeys, new Secrets(secrets.ring), clock, (key) =>
       failed.push(key),

@@ -31,8 +31,8 @@ function unsigned(claims: object = {}, header: object = {}): SignJWT {
     .setJti('1')
 }
 
-describe('a token', () => {
-  it('is good for an hour, judged with a minute of patience', async () => {
+describe('token', () => {
+  it('a token is good for an hour, judged with a minute of patience', async () => {
     const { token, expiresAt } = await service.services.tokens.issue(admin)
     assert.equal(expiresAt?.getTime(), service.clock.nowMs + userTokenSeconds * 1_000)
     assert.deepEqual(await verify(token), admin)
@@ -42,7 +42,7 @@ describe('a token', () => {
     assert.equal(await verify(token), undefined)
   })
 
-  it('does not live on in the cache', async () => {
+  it('a token does not live on in the cache', async () => {
     const { token } = await service.services.tokens.issue(admin)
     await verify(token)
     assert.deepEqual(service.services.tokens.known(token), admin)
@@ -51,7 +51,7 @@ describe('a token', () => {
     assert.equal(await verify(token), undefined)
   })
 
-  it('is good after a restart, because the keys are in the store', async () => {
+  it('a token is good after a restart, because the keys are in the store', async () => {
     const { token } = await service.services.tokens.issue(admin)
     const again = await loadSigningKeys(
       service.services.collections.signingKeys,
@@ -61,12 +61,12 @@ describe('a token', () => {
     assert.deepEqual(await createTokens(again, service.clock, () => true).verify(token), admin)
   })
 
-  it('is the control of the forgeries below', async () => {
+  it('a token that is made as the forgeries are, with nothing forged, is good', async () => {
     assert.deepEqual(await verify(await unsigned().sign(keys.active.privateKey)), admin)
   })
 })
 
-describe('a forged token is refused', () => {
+describe('forged tokens', () => {
   const stranger = generateKeyPairSync('ed25519')
   const forgeries: Readonly<Record<string, () => Promise<string> | string>> = {
     'with alg none': () =>
@@ -121,7 +121,7 @@ describe('a forged token is refused', () => {
     'of odd bytes': () => 'é.ü.\u0000',
   }
   for (const [name, forge] of Object.entries(forgeries)) {
-    it(name, async () => {
+    it(`a forged token is refused: ${name}`, async () => {
       const token = await forge()
       assert.equal(await verify(token), undefined)
       if (!/^[\x21-\x7e]+$/.test(token)) return

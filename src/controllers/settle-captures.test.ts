@@ -43,8 +43,8 @@ const mark = (isReady: boolean) =>
   }))
 const captures = () => service.services.collections.vms.get('svc-default', 'demo')?.value.captures?.length
 
-describe('a node that does not answer', () => {
-  it('is named by the images that wait for it, with the way to give them up, until it is back', async () => {
+describe('nodes that do not answer', () => {
+  it('a node that does not answer is named by the images that wait for it, with the way to give them up, until it is back', async () => {
     await post('vms', { name: 'demo', image: 'base', cpu: 1 })
     await post('vms/demo/save', { imageName: 'saved' })
     await post('vms/demo/commit', {})
@@ -70,7 +70,7 @@ describe('a node that does not answer', () => {
     assert.deepEqual([image('saved')?.state, image('base')?.state, captures()], ['Updating', 'Updating', 2])
   })
 
-  it('for an hour fails what waited for it; a commit leaves the image as it was', async () => {
+  it('a node that does not answer for an hour fails what waited for it; a commit leaves the image as it was', async () => {
     await mark(false)
     service.clock.nowMs += (lostNodeSeconds + 1) * 1_000
     assert.equal(await settleOnce(service.services, false), 0, 'a server that just started waits for it')

@@ -26,8 +26,8 @@ const callOf = ({ call: { method, path: place } }: Finding): string => `${method
 const files = fs.readdirSync(folder).filter((file) => file !== 'labels.tsv')
 const labels = read('labels.tsv').trim().split('\n')
 
-describe('the scan', () => {
-  it('has precision and recall of at least 0.95 on the labelled set', async (test) => {
+describe('legacy scan', () => {
+  it('the legacy scan has precision and recall of at least 0.95 on the labelled set', async (test) => {
     const found: string[] = []
     let lines = 0
     for (const file of files) {
@@ -49,12 +49,12 @@ describe('the scan', () => {
   })
 })
 
-describe('the scan of what people write', () => {
+describe('legacy scan of scripts', () => {
   for (const [file, what] of [
     ['notes.md', 'has the method of a request that is written down'],
     ['variables.sh', 'counts an address in a variable once, where it is called'],
   ] as const)
-    it(what, async () => {
+    it(`the legacy scan ${what}`, async () => {
       const found = (await findingsIn(file, read(file))).map((each) => `${file}\t${each.line}\t${callOf(each)}`)
       assert.deepEqual(
         found,
@@ -63,8 +63,8 @@ describe('the scan of what people write', () => {
     })
 })
 
-describe('the scan of a log', () => {
-  it('counts every call, however the bytes come, in memory that does not grow', async (test) => {
+describe('legacy scan of logs', () => {
+  it('the legacy scan of a log counts every call, however the bytes come, in memory that does not grow', async (test) => {
     const { block, calls, lines } = legacyLog(2 ** 21)
     async function* bytes(): AsyncGenerator<Uint8Array> {
       for (let round = 0; round < 16; round++)
@@ -86,13 +86,13 @@ describe('the scan of a log', () => {
     assert.ok(grownMb < 150, `${grownMb} MB`)
   })
 
-  it('knows on which line a call stands first', async () => {
+  it('the legacy scan of a log knows on which line a call stands first', async () => {
     const text = `${'x\n'.repeat(5_000)}1.1.1.1 - - [x] "GET /resources/vm/list HTTP/1.1" 200 1\n`
     const [finding] = await logFindings(bytesOf(text, 777))
     assert.deepEqual([finding?.line, finding?.text], [5_001, 'GET /resources/vm/list'])
   })
 
-  it('takes generic paths only beside calls that are surely legacy, or with a base address', async () => {
+  it('the legacy scan of a log takes generic paths only beside calls that are surely legacy, or with a base address', async () => {
     const text = '1.1.1.1 - - [x] "GET /orka/users HTTP/1.1" 200 1\n1.1.1.1 - - [x] "GET /users HTTP/1.1" 200 1\n'
     assert.deepEqual(await logFindings(bytesOf(text)), [])
     const found = await logFindings(bytesOf(text), { baseUrl: 'http://host/orka' })
@@ -103,7 +103,7 @@ describe('the scan of a log', () => {
     assert.equal((await logFindings(bytesOf(`${text}"GET /resources/ports HTTP/1.1"\n`))).length, 2)
   })
 
-  it('lives through text that is no log', async () => {
+  it('the legacy scan of a log lives through text that is no log', async () => {
     const noise = Buffer.from(Array.from({ length: 100_000 }, (_, index) => (index * 7_919) % 256))
     async function* bytes(): AsyncGenerator<Uint8Array> {
       yield noise

@@ -19,12 +19,12 @@ const cases: readonly { env: Record<string, string>; ends: 'SIGKILL' | number }[
 
 describe('failpoint', () => {
   for (const { env, ends } of cases)
-    it(`${JSON.stringify(env)} ends with ${ends}`, () => {
+    it(`a fail point by ${JSON.stringify(env)} ends with ${ends}`, () => {
       const { status, signal } = spawnSync(process.execPath, ['--input-type=module', '-e', code], { env })
       assert.equal(signal ?? status, ends)
     })
 
-  it('ends it where a file says, once that is there', () => {
+  it('a fail point ends the process where a file says, once that is there', () => {
     const file = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-failpoint-')), 'named')
     const env = { SVC3_TEST: '1', SVC3_FAILPOINT: `@${file}` }
     const write = `failpoint('here'); (await import('node:fs')).writeFileSync(${JSON.stringify(file)}, 'here'); failpoint('here')`

@@ -10,7 +10,7 @@ import { LockedError, withLockFile } from './lock-file.ts'
 const here = new URL('../../test/support/processes/lock-taker.ts', import.meta.url)
 
 describe('withLockFile', () => {
-  it('lets one of several processes in at a time', async () => {
+  it('withLockFile lets one of several processes in at a time', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-lock-'))
     const takers = Array.from({ length: 3 }, () =>
       fork(here, [path.join(folder, 'lock'), path.join(folder, 'inside'), '300']),
@@ -34,7 +34,7 @@ describe('withLockFile', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('takes over the lock of a process that died, and says who has a living one', async () => {
+  it('withLockFile takes over the lock of a process that died, and says who has a living one', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-lock-'))
     const file = path.join(folder, 'lock')
     await fs.writeFile(file, '999999999 dead')

@@ -19,7 +19,7 @@ export interface LoopOptions {
 export function startLoop({ everyMs, isFirstLater = false, run, failed }: LoopOptions): Loop {
   const stopping = new AbortController()
   let waiting = new AbortController()
-  /** Told while a run was under way: it may have looked already. */
+  /** Triggered while a run was under way, which may have looked already. */
   let isNudged = false
 
   const pause = async (): Promise<void> => {

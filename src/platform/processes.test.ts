@@ -7,7 +7,7 @@ import { exec } from './exec.ts'
 import { argumentsOf, findByArgument, hostBootId, isAlive, kill, startTimeOf, waitForEnd } from './processes.ts'
 
 describe('processes', () => {
-  it('are known by pid and start time', async () => {
+  it('processes are known by pid and start time', async () => {
     const startTime = await startTimeOf(process.pid)
     assert.ok(startTime)
     assert.equal(await isAlive({ pid: process.pid, startTime }), true)
@@ -15,7 +15,7 @@ describe('processes', () => {
     for (const pid of [0, -1, Number.NaN, 999_999_999]) assert.equal(await startTimeOf(pid), undefined)
   })
 
-  it('are found by what stands in their arguments, ended, and waited for', async () => {
+  it('processes are found by what stands in their arguments, ended, and waited for', async () => {
     const mark = `svc3-mark-${Math.random().toString(36).slice(2)}`
     const child = spawn('/bin/sh', ['-c', 'read line', mark], { stdio: ['pipe', 'ignore', 'ignore'] })
     const pid = child.pid ?? 0
@@ -30,7 +30,7 @@ describe('processes', () => {
     assert.deepEqual(await argumentsOf(pid), [])
   })
 
-  it('are not alive as zombies', async () => {
+  it('processes are not alive as zombies', async () => {
     // The parent never waits for its child: it has become another program.
     const parent = spawn('/bin/sh', ['-c', 'sleep 0.3 & echo $!; exec sleep 30'], {
       stdio: ['ignore', 'pipe', 'ignore'],
@@ -41,12 +41,12 @@ describe('processes', () => {
     parent.kill('SIGKILL')
   })
 
-  it('belong to a boot of the host', async () => {
+  it('processes belong to a boot of the host', async () => {
     assert.match(await hostBootId(), /\S{8,}/)
     assert.equal(await hostBootId(), await hostBootId())
   })
 
-  it('belong to a start of their container, which is like a boot', async () => {
+  it('processes belong to a start of their container, which is like a boot', async () => {
     const module = path.join(import.meta.dirname, 'processes.ts')
     const script = `import(${JSON.stringify(module)}).then(async (it) => console.log(await it.hostBootId()))`
     const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']

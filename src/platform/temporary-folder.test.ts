@@ -24,7 +24,7 @@ async function maker(folder: string): Promise<ReturnType<typeof spawn>> {
 }
 
 describe('removeStale', () => {
-  it('removes the folder of a killed process, and only that', async (t) => {
+  it('removeStale removes the folder of a killed process, and only that', async (t) => {
     const folder = await place(t)
     await fs.mkdir(path.join(folder, 'other.1-1.abcdef'))
     await using own = await makeTemporary(folder, 'own')
@@ -37,14 +37,14 @@ describe('removeStale', () => {
     assert.deepEqual((await fs.readdir(folder)).sort(), [path.basename(own.path), 'other.1-1.abcdef'].sort())
   })
 
-  it('takes a pid that came again for another process', async (t) => {
+  it('removeStale takes a pid that came again for another process', async (t) => {
     const folder = await place(t)
     await fs.mkdir(path.join(folder, `.thing.${process.pid}-1.abcdef`))
     await removeStale(folder)
     assert.deepEqual(await fs.readdir(folder), [])
   })
 
-  it('has nothing to do where there is no folder', () => removeStale('/nowhere/at/all'))
+  it('removeStale has nothing to do where there is no folder', () => removeStale('/nowhere/at/all'))
 })
 
 describe('become', () => {
@@ -54,7 +54,7 @@ describe('become', () => {
     await temporary.become(path.join(folder, 'result'), { replace })
   }
 
-  it('leaves the first result, or replaces it when asked, and nothing else', async (t) => {
+  it('become leaves the first result, or replaces it when asked, and nothing else', async (t) => {
     const folder = await place(t)
     const result = (): Promise<string> => fs.readFile(path.join(folder, 'result/text'), 'utf8')
     await make(folder, 'first', false)

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { createUndo } from './undo.ts'
 
 describe('undo', () => {
-  it('takes back the last step first, and goes on when one cannot be taken back', async () => {
+  it('undo takes back the last step first, and goes on when one cannot be taken back', async () => {
     const undo = createUndo()
     const done: string[] = []
     const broken = new Error('stuck')
@@ -17,7 +17,7 @@ describe('undo', () => {
     assert.equal(done.length, 2)
   })
 
-  it('takes nothing back after the point of no return', async () => {
+  it('undo takes nothing back after the point of no return', async () => {
     const undo = createUndo()
     undo.push(() => Promise.reject(new Error('must not be called')))
     undo.clear()

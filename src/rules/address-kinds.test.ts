@@ -15,11 +15,11 @@ const cases: Readonly<Record<AddressKind, readonly string[]>> = {
   ],
 } // biome-ignore format: lists to read
 
-describe('the kind of an address', () => {
+describe('kind of an address', () => {
   for (const [kind, addresses] of Object.entries(cases))
     for (const address of addresses) it(`"${address}" is ${kind}`, () => assert.equal(addressKind(address), kind))
 
-  it('decides what may be connected to', () => {
+  it('the kind of an address decides what may be connected to', () => {
     const strict = { allowPrivate: false, allowLoopback: false }
     assert.ok(isAllowedAddress('1.1.1.1', strict))
     assert.ok(!isAllowedAddress('10.0.0.1', strict))
@@ -30,7 +30,7 @@ describe('the kind of an address', () => {
     assert.ok(!isAllowedAddress('169.254.169.254', { allowPrivate: true, allowLoopback: true }))
   })
 
-  it('lets somebody lead on to the outside, and to where they are themselves', () => {
+  it('the kind of an address lets somebody lead on to the outside, and to where they are themselves', () => {
     assert.ok(mayLeadTo('public', new Set(['private'])))
     assert.ok(mayLeadTo('private', new Set(['private'])))
     assert.ok(!mayLeadTo('private', new Set(['public'])))

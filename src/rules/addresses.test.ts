@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { networkOf } from './addresses.ts'
 
-describe('the network of an address', () => {
+describe('network of an address', () => {
   const cases: Readonly<Record<string, string>> = {
     '192.0.2.7': '192.0.2.7',
     '::ffff:192.0.2.7': '192.0.2.7',
@@ -23,5 +23,5 @@ describe('the network of an address', () => {
     '': '',
   }
   for (const [address, network] of Object.entries(cases))
-    it(`of "${address}" is "${network}"`, () => assert.equal(networkOf(address), network))
+    it(`the network of "${address}" is "${network}"`, () => assert.equal(networkOf(address), network))
 })

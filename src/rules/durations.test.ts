@@ -14,6 +14,6 @@ describe('parseDuration', () => {
   ]
   for (const [text, seconds] of good) it(`${text} is ${seconds} s`, () => assert.equal(parseDuration(text), seconds))
   for (const text of ['', '10', 'h', '-1h', '1 h', '1h-30m', '1y', '1e3s', 'forever']) {
-    it(`${JSON.stringify(text)} is none`, () => assert.equal(parseDuration(text), undefined))
+    it(`parseDuration: ${JSON.stringify(text)} is none`, () => assert.equal(parseDuration(text), undefined))
   }
 })

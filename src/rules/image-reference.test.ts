@@ -39,9 +39,9 @@ const bad: readonly (readonly [string, RegExp])[] = [
   [`ghcr.io/team/image@${digest}`, /has a digest, which only the pushed content can say/],
 ]
 
-describe('an image reference', () => {
+describe('image references', () => {
   for (const [text, normal, target] of good) {
-    it(`${text} is ${normal}`, () => {
+    it(`image reference ${text} is ${normal}`, () => {
       const parsed = parseImageReference(text, 'push')
       assert.ok(parsed.ok, JSON.stringify(parsed))
       assert.equal(parsed.reference.text, normal)
@@ -51,7 +51,7 @@ describe('an image reference', () => {
   }
 
   for (const [text, problem] of bad) {
-    it(`${JSON.stringify(text.slice(0, 40))} is refused for pushes`, () => {
+    it(`image reference ${JSON.stringify(text.slice(0, 40))} is refused for pushes`, () => {
       const parsed = parseImageReference(text, 'push')
       assert.ok(!parsed.ok)
       assert.match(parsed.problem, problem)
@@ -59,7 +59,7 @@ describe('an image reference', () => {
     })
   }
 
-  it('may have a digest for pulls, with a tag or without', () => {
+  it('an image reference may have a digest for pulls, with a tag or without', () => {
     const alone = parseImageReference(`ghcr.io/team/image@${digest}`, 'pull')
     assert.ok(alone.ok)
     assert.equal(alone.reference.tag, undefined)
@@ -73,7 +73,7 @@ describe('an image reference', () => {
     assert.ok(parseImageReference('localhost:5000/image', 'pull').ok)
   })
 
-  it('never repeats a password', () => {
+  it('an image reference never repeats a password', () => {
     for (const text of [
       'https://user:canary@ghcr.io/team/image',
       'user:canary@ghcr.io/team/image',
@@ -85,7 +85,7 @@ describe('an image reference', () => {
     }
   })
 
-  it('is judged whatever it is', () => {
+  it('an image reference is judged whatever it is', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 200, unit: 'grapheme' }), (text) => {
         const parsed = parseImageReference(text, 'pull')
@@ -114,16 +114,16 @@ describe('credentials for a reference', () => {
     'both.example:80': 'https://both.example:80',
   }
   for (const [registry, server] of Object.entries(cases))
-    it(`of ${registry} are those of ${server ?? 'nobody'}`, () =>
+    it(`credentials for a reference of ${registry} are those of ${server ?? 'nobody'}`, () =>
       assert.equal(credentialFor({ registry }, stored)?.server, server))
 
-  describe('on Docker Hub', () => {
+  describe('Docker Hub', () => {
     const hosts = ['docker.io', 'index.docker.io', 'registry-1.docker.io']
     const at = (host: string, scheme = 'https') => ({ server: `${scheme}://${host}`, allowInsecure: scheme === 'http' })
     const found = (registry: string, stored: ReturnType<typeof at>[]) => credentialFor({ registry }, stored)?.server
 
     for (const registry of hosts)
-      it(`are found for ${registry} under each of its names, its own first`, () => {
+      it(`credentials on Docker Hub are found for ${registry} under each of its names, its own first`, () => {
         for (const host of hosts) assert.equal(found(registry, [at('ghcr.io'), at(host)]), `https://${host}`)
         assert.equal(found(`${registry}:443`, [at('docker.io')]), 'https://docker.io')
         assert.equal(
@@ -135,7 +135,7 @@ describe('credentials for a reference', () => {
         )
       })
 
-    it("are nobody else's, nor sent in plain text for another name than it was allowed for", () => {
+    it("credentials on Docker Hub are nobody else's, nor sent in plain text for another name than it was allowed for", () => {
       for (const registry of ['ghcr.io', 'hub.docker.io', 'docker.io.example', 'docker.io:444'])
         assert.equal(
           found(
@@ -151,7 +151,7 @@ describe('credentials for a reference', () => {
     })
   })
 
-  it('are asked for by name, host and command', () => {
+  it('credentials for a reference are asked for by name, host and command', () => {
     const parsed = parseImageReference('localhost:5000/team/image', 'push')
     assert.ok(parsed.ok)
     assert.deepEqual(serversOf(parsed.reference), ['https://localhost:5000', 'http://localhost:5000'])

@@ -127,7 +127,7 @@ export function credentialFor<T extends StoredServer>(
   return undefined
 }
 
-/** What a push without credentials is told (409). `isPlain`: the registry is known to speak http only. */
+/** The refusal of a push without credentials (409). `isPlain`: the registry is known to speak http only. */
 export function noCredentials(
   reference: ImageReference,
   namespace: string,

@@ -9,7 +9,7 @@ const whole = {
   token: 'eyJhbGciOiJFZERTQSJ9.e30.c2ln',
 }
 
-it('comes out as it went in, and needs no quotes in a shell', () => {
+it('a join string comes out as it went in, and needs no quotes in a shell', () => {
   const text = encodeJoinString(whole)
   assert.match(text, /^[\w-]+$/)
   assert.deepEqual(decodeJoinString(text), whole)
@@ -17,7 +17,7 @@ it('comes out as it went in, and needs no quotes in a shell', () => {
   assert.deepEqual(decodeJoinString(encodeJoinString(unpinned)), unpinned)
 })
 
-it('is refused when it was cut off, or is something else', () => {
+it('a join string is refused when it was cut off, or is something else', () => {
   const text = encodeJoinString(whole)
   for (let length = 0; length < text.length - 1; length += 7)
     assert.equal(decodeJoinString(text.slice(0, length)), undefined)

@@ -37,19 +37,19 @@ const chosen = (asked: Partial<Demand>, nodes: readonly Candidate[]): string => 
 }
 
 describe('placement', () => {
-  it('gives automatic memory: the cores’ share of 80 % of the node’s', () => {
+  it('placement gives automatic memory: the cores’ share of 80 % of the node’s', () => {
     const found = place(demand, [node('a')])
     assert.ok(found.ok)
     assert.equal(found.allocation.memoryMiB, Math.floor((16_384 * 0.8 * 3) / 8))
   })
 
-  it('balances, or packs where asked', () => {
+  it('placement balances, or packs where asked', () => {
     const nodes = [node('idle'), node('busy', { freeCpu: 4, vms: 1 })]
     assert.equal(chosen({}, nodes), 'idle')
     assert.equal(chosen({ scheduler: 'most-allocated' }, nodes), 'busy')
   })
 
-  it('prefers the tag, then the image, then room', () => {
+  it('placement prefers the tag, then the image, then room', () => {
     const nodes = [
       node('idle'),
       node('has-image', { images: ['sonoma'], freeCpu: 4 }),
@@ -60,7 +60,7 @@ describe('placement', () => {
     assert.equal(chosen({ tag: 'other' }, nodes), 'has-image')
   })
 
-  it('says of every node why it cannot', () => {
+  it('placement says of every node why it cannot', () => {
     const cases: readonly (readonly [Partial<Candidate>, Partial<Demand>, RegExp])[] = [
       [{ architecture: 'arm64' }, {}, /is arm64, and the image is amd64/],
       [{ unfit: 'is cordoned' }, {}, /is cordoned/],
@@ -75,7 +75,7 @@ describe('placement', () => {
     for (const [change, asked, reason] of cases) assert.match(chosen(asked, [node('a', change)]), reason)
   })
 
-  it('brings macOS only where it runs, and no more of it than a host may have', () => {
+  it('placement brings macOS only where it runs, and no more of it than a host may have', () => {
     const noMacos = 'it is no Mac; see docs/hosts-macos.md'
     const mac = { architecture: 'arm64', maxMacosVms: 2, vms: 2, macosVms: 2 } as const
     const limit = /runs 2 VMs with macOS, which is its limit: Apple allows no more on a host/
@@ -104,14 +104,14 @@ describe('placement', () => {
     assert.deepEqual([chosen({ os: 'macos' }, nodes), chosen({ os: 'linux' }, nodes)], ['set-up', 'qemu'])
   })
 
-  it('hears only the node that was asked for', () => {
+  it('placement hears only the node that was asked for', () => {
     const nodes = [node('a', { freeCpu: 1 }), node('b')]
     assert.equal(chosen({ node: 'a' }, nodes), 'a has 1 of 8 cores free, and 3 are asked for')
     assert.equal(chosen({ node: 'b' }, nodes), 'b')
     assert.equal(chosen({ node: 'c' }, nodes), '')
   })
 
-  it('keeps away from forbidden and taken ports, and from those reserved for the same VM', () => {
+  it('placement keeps away from forbidden and taken ports, and from those reserved for the same VM', () => {
     const taken = new Set([8_822, 5_900])
     const found = place({ ...demand, reservedPorts: [reserved(8_823), reserved(5_999)] }, [
       node('a', { isPortTaken: (port) => taken.has(port) }),
@@ -120,7 +120,7 @@ describe('placement', () => {
     assert.deepEqual([found.allocation.ssh, found.allocation.vnc, found.allocation.screenshare], [8_824, 6_000, 5_901])
   })
 
-  it('never places where it does not fit, and always where it does', () => {
+  it('placement never places where it does not fit, and always where it does', () => {
     const arbitraryNode = fc.record({ freeCpu: fc.integer({ min: 0, max: 8 }), vms: fc.integer({ min: 0, max: 3 }) })
     fc.assert(
       fc.property(fc.array(arbitraryNode, { maxLength: 5 }), fc.integer({ min: 1, max: 8 }), (all, cpu) => {

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { freePort, parseReservedPorts } from './ports.ts'
 
 describe('reserved ports', () => {
-  it('are pairs, each of them perhaps udp', () => {
+  it('reserved ports are pairs, each of them perhaps udp', () => {
     const { ports, causes } = parseReservedPorts('8080:80, 5353:53/udp,5353:53')
     assert.deepEqual(causes, [])
     assert.deepEqual(ports, [
@@ -14,7 +14,7 @@ describe('reserved ports', () => {
     ])
   })
 
-  it('are refused one by one', () => {
+  it('reserved ports are refused one by one', () => {
     for (const [text, problem] of [
       ['80', /not of the form/],
       ['22:22', /cannot be reserved/],
@@ -34,8 +34,8 @@ describe('reserved ports', () => {
   })
 })
 
-describe('a free port', () => {
-  it('begins where its kind does, and never is one of the host’s own', () => {
+describe('free port', () => {
+  it('a free port begins where its kind does, and never is one of the host’s own', () => {
     assert.equal(
       freePort('ssh', () => false),
       8_822,

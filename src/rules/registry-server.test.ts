@@ -55,7 +55,7 @@ const refused: readonly (readonly [string, RegExp])[] = [
 
 describe('parseRegistryServer', () => {
   for (const [text, server] of normal) {
-    it(`takes ${text} as ${server}`, () => {
+    it(`parseRegistryServer takes ${text} as ${server}`, () => {
       const parsed = parseRegistryServer(text)
       assert.ok(parsed.ok)
       assert.equal(parsed.server, server)
@@ -63,7 +63,7 @@ describe('parseRegistryServer', () => {
   }
 
   for (const [text, problem] of refused) {
-    it(`refuses ${JSON.stringify(text).slice(0, 40)}`, () => {
+    it(`parseRegistryServer refuses ${JSON.stringify(text).slice(0, 40)}`, () => {
       const parsed = parseRegistryServer(text)
       assert.ok(!parsed.ok)
       assert.match(parsed.problem, problem)
@@ -71,12 +71,12 @@ describe('parseRegistryServer', () => {
     })
   }
 
-  it('never repeats user info', () => {
+  it('parseRegistryServer never repeats user info', () => {
     const parsed = parseRegistryServer('https://me:hunter2@ghcr.io')
     assert.ok(!JSON.stringify(parsed).includes('hunter2'))
   })
 
-  it('is stable: the normal form of a normal form is itself, and no text throws', () => {
+  it('parseRegistryServer is stable: the normal form of a normal form is itself, and no text throws', () => {
     const near = fc.oneof(
       fc.string(),
       fc.webUrl(),

@@ -46,7 +46,7 @@ const fields: readonly (readonly [string, boolean])[] = [
 
 describe('selectors', () => {
   for (const [text, expected] of labels)
-    it(`label ${text} → ${expected}`, () => assert.equal(judge(parseLabelSelector(text)), expected))
+    it(`selectors: label ${text} → ${expected}`, () => assert.equal(judge(parseLabelSelector(text)), expected))
   const text = { type: 'string' }
   const known = {
     properties: {
@@ -59,17 +59,17 @@ describe('selectors', () => {
     },
   }
   for (const [text, expected] of fields)
-    it(`field ${text} → ${expected}`, () => assert.equal(judge(parseFieldSelector(text, known)), expected))
+    it(`selectors: field ${text} → ${expected}`, () => assert.equal(judge(parseFieldSelector(text, known)), expected))
 
   for (const text of ['=x', 'a=b=c', 'a in b', 'a>3', 'a in (b', '(a)']) {
-    it(`refuses ${text}`, () => {
+    it(`the selector ${text} is refused`, () => {
       const parsed = parseLabelSelector(text)
       assert.ok(!parsed.ok)
       assert.match(parsed.problem, /is not a condition/)
     })
   }
 
-  it('names the fields there are', () => {
+  it('a selector of an unknown field names the fields there are', () => {
     for (const name of ['ownr', 'status.phase', 'owner.name', 'place.rack']) {
       const parsed = parseFieldSelector(`${name}=x`, known)
       assert.ok(!parsed.ok)

@@ -4,14 +4,14 @@ import { describe, it } from 'node:test'
 import { diskSize, parseDiskSize, roughSize } from './sizes.ts'
 
 describe('sizes of disks', () => {
-  it('are whole numbers with a unit of powers of two', () => {
+  it('sizes of disks are whole numbers with a unit of powers of two', () => {
     assert.equal(parseDiskSize('120G'), 120 * 2 ** 30)
     assert.equal(parseDiskSize('512M'), 512 * 2 ** 20)
     assert.equal(parseDiskSize('1t'), 2 ** 40)
     assert.equal(parseDiskSize('64T'), 64 * 2 ** 40)
   })
 
-  it('are refused when they are none, or too large', () => {
+  it('sizes of disks are refused when they are none, or too large', () => {
     const bad = [
       '',
       '0G',
@@ -32,14 +32,14 @@ describe('sizes of disks', () => {
     for (const text of bad) assert.equal(parseDiskSize(text), undefined, text)
   })
 
-  it('are shown in the unit in which they are whole, and are read again as the same', () => {
+  it('sizes of disks are shown in the unit in which they are whole, and are read again as the same', () => {
     assert.equal(diskSize(2 ** 30), '1G')
     assert.equal(diskSize(1_536 * 2 ** 20), '1536M')
     for (const text of ['120G', '512M', '1T', '64T']) assert.equal(diskSize(parseDiskSize(text) ?? 0), text)
     assert.equal(diskSize(129 * 2 ** 20 + 512), '129M')
   })
 
-  it('are rounded where only the order of magnitude counts', () => {
+  it('sizes of disks are rounded where only the order of magnitude counts', () => {
     assert.deepEqual([0, 999, 1_536, 10 * 2 ** 20, 412 * 2 ** 20, 1_290_000_000].map(roughSize), [
       '0',
       '999',

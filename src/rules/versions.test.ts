@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { versionAdvice, versionsApart } from './versions.ts'
 
-describe('versions of client and server', () => {
+describe('versions', () => {
   const cases = [
     ['3.0.0', '3.0.0', undefined],
     ['3.0.0-alpha.1', '3.4.2', undefined],
@@ -15,10 +15,10 @@ describe('versions of client and server', () => {
     ['3.0.0', '', undefined],
   ] as const
   for (const [client, server, wanted] of cases)
-    it(`${client} and ${server || 'nothing'}: ${wanted ?? 'fit'}`, () =>
+    it(`versions: ${client} and ${server || 'nothing'}: ${wanted ?? 'fit'}`, () =>
       assert.equal(versionsApart(client, server), wanted))
 
-  it('say what to do', () => {
+  it('versions of client and server that do not fit say what to do', () => {
     assert.equal(versionAdvice('3.0.0', '3.0.1'), undefined)
     assert.match(versionAdvice('3.0.0', '4.0.0') ?? '', /version 3\.0\.0 and the server 4\.0\.0: they do not fit; use/)
     assert.match(versionAdvice('3.1.0', '3.0.0') ?? '', /may not know this yet; update the server/)

@@ -35,12 +35,12 @@ describe('actions on VMs', () => {
     }
   }
 
-  it('wait for each other', () => {
+  it('actions on a VM wait for each other', () => {
     const vm = { name: 'x', architecture: 'amd64', powerState: 'running', busyWith: 'resize' } as const
     assert.match(refuseAction('stop', vm)?.message ?? '', /resize is under way/)
   })
 
-  it('lead where they say', () => {
+  it('actions on a VM lead where they say', () => {
     assert.deepEqual(
       actions.map((action) => powerAfter(action)),
       ['running', 'stopped', 'suspended', 'running', 'running', 'running', 'running', 'running', 'running'],

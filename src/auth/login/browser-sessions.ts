@@ -212,7 +212,7 @@ export function createBrowserSessions(input: BrowserSessionsInput): BrowserSessi
             throw error
           },
         )
-        // Another server was quicker, or somebody logged out: look again.
+        // Another server was quicker, or somebody logged out: reload and retry.
         if (!isLost) return find(id)
       }
     },

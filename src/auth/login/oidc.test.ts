@@ -84,8 +84,8 @@ async function refusal(token: string, accessToken?: string): Promise<ApiError> {
   return error
 }
 
-describe('an ID token', () => {
-  it('makes a user: e-mail in lower case, administrator by group', async () => {
+describe('ID token', () => {
+  it('an ID token makes a user: e-mail in lower case, administrator by group', async () => {
     assert.deepEqual(await identity.verify(await sign(good())), { kind: 'user', name: 'ada@example.com', admin: false })
     for (const groups of [['staff', 'platform'], 'root']) {
       const user = await identity.verify(await sign({ ...good(), groups, email_verified: true }))
@@ -95,7 +95,7 @@ describe('an ID token', () => {
       assert.equal((await identity.verify(await sign({ ...good(), groups }))).admin, false, JSON.stringify(groups))
   })
 
-  it('may be a minute off, and may name several audiences when it was made for us', async () => {
+  it('an ID token may be a minute off, and may name several audiences when it was made for us', async () => {
     await identity.verify(await sign({ ...good(), iat: now() + 50, exp: now() - 50 }))
     await identity.verify(await sign({ ...good(), aud: [clientId, 'other'], azp: clientId }))
   })
@@ -148,7 +148,7 @@ describe('an ID token', () => {
     'without subject': () => sign({ ...good(), sub: undefined }),
   }
   for (const [name, make] of Object.entries(forgeries)) {
-    it(`is refused: ${name}`, async () => {
+    it(`an ID token is refused: ${name}`, async () => {
       const { code, message } = await refusal(await make())
       assert.equal(code, 401)
       assert.equal(message, 'Unauthorized: the identity provider’s token is not valid here')
@@ -156,8 +156,8 @@ describe('an ID token', () => {
   }
 })
 
-describe('an ID token that was exchanged', () => {
-  it('is not taken again after ten seconds, not with its signature written otherwise', async () => {
+describe('ID token that was exchanged', () => {
+  it('an ID token that was exchanged is not taken again after ten seconds, not with its signature written otherwise', async () => {
     const token = await sign(good())
     await identity.verify(token)
     // An answer that was lost on the way is asked for again at once.
@@ -174,7 +174,7 @@ describe('an ID token that was exchanged', () => {
     laterMs = 0
   })
 
-  it('may be sent again when the provider was down', async () => {
+  it('an ID token that was exchanged may be sent again when the provider was down', async () => {
     const token = await sign({ ...good(), email: undefined })
     userinfo = () => ({ status: 503 })
     assert.equal((await refusal(token, 'access')).code, 503)
@@ -182,7 +182,7 @@ describe('an ID token that was exchanged', () => {
     assert.equal((await identity.verify(token, 'access')).name, 'ada@example.com')
   })
 
-  it('is remembered until it runs out, and not too many of them', () => {
+  it('an ID token that was exchanged is remembered until it runs out, and not too many of them', () => {
     const used = createUsedTokens(2)
     const seconds = (each: number): number => each * 1_000
     assert.equal(used.take('a.a.x', seconds(100), 0), true)
@@ -201,7 +201,7 @@ describe('userinfo', () => {
   const bare = () => sign({ ...good(), email: undefined })
   const about = { sub: 's', email: 'Grace@Example.com', groups: ['root'] }
 
-  it('tells what the ID token does not, to the holder of the access token', async () => {
+  it('userinfo adds what the ID token lacks, to the holder of the access token', async () => {
     userinfo = (authorization) => (authorization === 'Bearer access' ? { body: about } : { status: 401 })
     assert.deepEqual(await identity.verify(await bare(), 'access'), {
       kind: 'user',
@@ -218,7 +218,7 @@ describe('userinfo', () => {
     assert.equal((await identity.verify(await sign(good()), 'another')).admin, false)
   })
 
-  it('is not asked when the ID token tells all, nor for a token that is not good', async () => {
+  it('userinfo is not asked when the ID token has all, nor for a token that is not good', async () => {
     await identity.verify(await sign({ ...good(), groups: [] }), 'access')
     await refusal(await sign({ ...good(), exp: now() - 100 }), 'access')
     assert.ok(!asked.includes('/userinfo'))
@@ -238,7 +238,7 @@ describe('userinfo', () => {
       ],
     }
   for (const [name, [answer, accessToken, reason]] of Object.entries(refusals)) {
-    it(`is refused: ${name}`, async () => {
+    it(`userinfo is refused: ${name}`, async () => {
       userinfo = () => answer
       const { code, message, cause } = await refusal(await bare(), accessToken)
       assert.deepEqual([code, message], [401, 'Unauthorized: the identity provider’s token is not valid here'])
@@ -246,7 +246,7 @@ describe('userinfo', () => {
     })
   }
 
-  it('that is too long or no JSON counts as an outage', async () => {
+  it('userinfo that is too long or no JSON counts as an outage', async () => {
     for (const body of ['x'.repeat(1_100_000), '<html>', '[]', 'null']) {
       userinfo = () => ({ body })
       assert.equal((await refusal(await bare(), 'access')).code, 503)
@@ -254,8 +254,8 @@ describe('userinfo', () => {
   })
 })
 
-describe('the provider', () => {
-  it('is asked once for many tokens, and not at all for what cannot be good', async () => {
+describe('provider', () => {
+  it('the provider is asked once for many tokens, and not at all for what cannot be good', async () => {
     for (const bad of ['x', new UnsecuredJWT(good()).encode(), await sign({ ...good(), iss: 'https://evil.example' })])
       await refusal(bad)
     assert.deepEqual(asked, [])
@@ -266,7 +266,7 @@ describe('the provider', () => {
     assert.equal(asked.length, 4)
   })
 
-  it('is asked again for a new key, but not more than every half minute', async () => {
+  it('the provider is asked again for a new key, but not more than every half minute', async () => {
     await identity.verify(await sign(good()))
     const fresh = await sign(good(), { kid: 'two' }, others.privateKey)
     for (let index = 0; index < 10; index++) assert.equal((await refusal(fresh)).code, 401)
@@ -278,7 +278,7 @@ describe('the provider', () => {
     assert.equal(asked.length, 4)
   })
 
-  it('may be down for a day when its keys are known; otherwise nobody can log in, and it is said why', async () => {
+  it('the provider may be down for a day when its keys are known; otherwise nobody can log in, and it is said why', async () => {
     broken = true
     const token = await sign(good())
     for (let index = 0; index < 5; index++) {
@@ -298,7 +298,7 @@ describe('the provider', () => {
     assert.equal((await refusal(await sign(good()))).code, 503)
   })
 
-  it('that calls itself by another name is not the one', async () => {
+  it('a provider that calls itself by another name is not the one', async () => {
     const twin = remoteKeys(`${issuer}/twin`)
     await assert.rejects(async () => twin.getKey({ alg: 'ES256' }, { payload: '', signature: '' }), /it calls itself/)
   })

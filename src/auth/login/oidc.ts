@@ -1,5 +1,5 @@
 // Who a user is, by the word of an identity provider: its ID token is checked here and becomes a user of ours. What the
-// token leaves out (with a code, e-mail and groups are usually told at userinfo alone) the provider is asked for.
+// token leaves out (with a code, e-mail and groups are usually at userinfo alone) the provider is asked for.
 // What provider it is does not matter: an organisation's own, or the built-in one (provider/issuer.ts).
 import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
 import { ApiError } from '../../api/errors.ts'

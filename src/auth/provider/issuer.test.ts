@@ -120,8 +120,8 @@ const exchange = (code: string, codeVerifier = verifier) =>
   token({ grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier: codeVerifier })
 const refresh = (refreshToken: string) => token({ grant_type: 'refresh_token', refresh_token: refreshToken })
 
-describe('the built-in provider', () => {
-  it('says who somebody is in an ID token that lives minutes', async () => {
+describe('built-in provider', () => {
+  it('the built-in provider says who somebody is in an ID token that lives minutes', async () => {
     const back = await login()
     assert.equal(back.origin + back.pathname, redirectUri)
     assert.equal(back.searchParams.get('state'), 'a-state')
@@ -133,7 +133,7 @@ describe('the built-in provider', () => {
     assert.ok(Number(claims.exp) - Number(claims.iat) <= 300)
   })
 
-  it('takes a code once: the second use ends what the first brought', async () => {
+  it('the built-in provider takes a code once: the second use ends what the first brought', async () => {
     const code = (await login()).searchParams.get('code') ?? ''
     const first = await exchange(code)
     assert.equal(first.status, 200)
@@ -141,12 +141,12 @@ describe('the built-in provider', () => {
     assert.equal((await refresh(first.body.refresh_token)).body.error, 'invalid_grant')
   })
 
-  it('takes a code only from who asked for it', async () => {
+  it('the built-in provider takes a code only from who asked for it', async () => {
     const code = (await login()).searchParams.get('code') ?? ''
     assert.equal((await exchange(code, randomBytes(32).toString('base64url'))).body.error, 'invalid_grant')
   })
 
-  it('takes a refresh token once, also of two at once: the second use ends the login', async () => {
+  it('the built-in provider takes a refresh token once, also of two at once: the second use ends the login', async () => {
     const { body } = await exchange((await login()).searchParams.get('code') ?? '')
     const both = await Promise.all([refresh(body.refresh_token), refresh(body.refresh_token)])
     assert.equal(both.filter(({ status }) => status === 200).length, 1)
@@ -156,7 +156,7 @@ describe('the built-in provider', () => {
     assert.equal((await refresh(next)).status, 400)
   })
 
-  it('sends nobody elsewhere, and nobody without PKCE', async () => {
+  it('the built-in provider sends nobody elsewhere, and nobody without PKCE', async () => {
     for (const redirect of [
       'https://evil.example/callback',
       'http://127.0.0.1.evil.example/callback',
@@ -185,7 +185,7 @@ describe('the built-in provider', () => {
     assert.match(unknown.headers.get('content-security-policy') ?? '', /default-src 'none'/)
   })
 
-  it('makes its addresses from its own name, whatever a caller claims', async () => {
+  it('the built-in provider makes its addresses from its own name, whatever a caller claims', async () => {
     const headers = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'https', 'x-forwarded-for': '9.9.9.9' }
     const response = await fetch(`${base}/oidc/device/auth`, {
       method: 'POST',
@@ -198,7 +198,7 @@ describe('the built-in provider', () => {
     assert.ok(!about.includes('evil'))
   })
 
-  it('answers nonsense without a fault', async () => {
+  it('the built-in provider answers nonsense without a fault', async () => {
     for (const [method, url] of [
       ['GET', '/oidc/'],
       ['GET', '/oidc/nothing'],
@@ -231,7 +231,7 @@ describe('the built-in provider', () => {
     )
   })
 
-  it('asks for the password again when the client says so, whoever the browser remembers', async () => {
+  it('the built-in provider asks for the password again when the client says so, whoever the browser remembers', async () => {
     const start = await authorize()
     const headers = { cookie: cookiesOf(start).join('; ') }
     const body = new URLSearchParams({ email: 'ada@example.com', password })
@@ -245,7 +245,7 @@ describe('the built-in provider', () => {
     assert.match(asked, /\/oidc\/login\//)
   })
 
-  it('answers at once when more passwords come than it can check, and a right one soon after', async () => {
+  it('the built-in provider answers at once when more passwords come than it can check, and a right one soon after', async () => {
     const start = await authorize()
     const cookie = cookiesOf(start).join('; ')
     const form = new URL(start.headers.get('location') ?? '', base)
@@ -265,7 +265,7 @@ describe('the built-in provider', () => {
     await login()
   })
 
-  it('makes an address wait that guesses codes of devices', async () => {
+  it('the built-in provider makes an address wait that guesses codes of devices', async () => {
     address = '10.1.0.1'
     const page = await fetch(`${base}/oidc/device`)
     const headers = { cookie: cookiesOf(page).join('; ') }
@@ -298,7 +298,7 @@ describe('the built-in provider', () => {
     address = '127.0.0.1'
   })
 
-  it('begins no more logins than it has room for; those who are logged in go on', async () => {
+  it('the built-in provider begins no more logins than it has room for; those who are logged in go on', async () => {
     const { body } = await exchange((await login()).searchParams.get('code') ?? '')
     maxPending = collections.logins.list().filter(({ value }) => value.model !== 'RefreshToken').length
     const device = () =>
@@ -321,7 +321,7 @@ describe('the built-in provider', () => {
     assert.equal((await refresh(body.refresh_token)).status, 200)
   })
 
-  it('keeps nothing that logs anybody in where others can read it, and forgets what has run out', async () => {
+  it('the built-in provider keeps nothing that logs anybody in where others can read it, and forgets what has run out', async () => {
     const code = (await login()).searchParams.get('code') ?? ''
     const { body } = await exchange(code)
     const kept = JSON.stringify(collections.logins.list())

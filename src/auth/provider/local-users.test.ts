@@ -20,7 +20,7 @@ const password = 'correct horse'
 const add = (email: string, admin = false) => users.add(email, { admin, password })
 
 describe('local users', () => {
-  it('are kept in a private file, without their passwords', async () => {
+  it('local users are kept in a private file, without their passwords', async () => {
     await add('Ada@Example.com', true)
     await add('bob@example.com')
     assert.equal(fs.statSync(file()).mode & 0o777, 0o600)
@@ -33,7 +33,7 @@ describe('local users', () => {
     assert.deepEqual(fs.readdirSync(folder), ['users.json'])
   })
 
-  it('are known by e-mail in any case and the right password', async () => {
+  it('local users are known by e-mail in any case and the right password', async () => {
     const ada = await add('ada@example.com')
     assert.equal((await users.verify(' ADA@example.com ', password))?.uid, ada.uid)
     for (const [email, given] of [
@@ -46,7 +46,7 @@ describe('local users', () => {
       assert.equal(await users.verify(email, given), undefined)
   })
 
-  it('take as long to refuse when they do not exist', async () => {
+  it('local users take as long to refuse when they do not exist', async () => {
     await add('ada@example.com')
     // The work that it is, whoever else is at work on this machine: of its threads, too.
     const timed = async (email: string): Promise<number> => {
@@ -63,7 +63,7 @@ describe('local users', () => {
     assert.ok(nowhere > there / 3 && nowhere < there * 3, `${there} ms and ${nowhere} ms of the processor`)
   })
 
-  it('that another process removes, adds or changes are noticed', async () => {
+  it('local users that another process removes, adds or changes are noticed', async () => {
     const ada = await add('ada@example.com')
     const other = new LocalUsers(folder)
     assert.ok(other.isCurrent(accountIdOf(ada)))
@@ -81,7 +81,7 @@ describe('local users', () => {
     assert.ok(!other.isCurrent(accountIdOf(ada)))
   })
 
-  it('are refused with a reason: twice, not there, no address, a short password', async () => {
+  it('local users are refused with a reason: twice, not there, no address, a short password', async () => {
     await add('ada@example.com')
     await assert.rejects(add('ADA@example.com'), /there is a user ada@example.com already/)
     await assert.rejects(users.remove('eve@example.com'), /not found/)
@@ -91,13 +91,13 @@ describe('local users', () => {
     assert.equal(users.list().length, 1)
   })
 
-  it('are all there after many edits at once', async () => {
+  it('local users are all there after many edits at once', async () => {
     const editors = Array.from({ length: 4 }, () => new LocalUsers(folder))
     await Promise.all(editors.map((each, index) => each.add(`u${index}@example.com`, { admin: false, password })))
     assert.equal(users.list().length, 4)
   })
 
-  it('in a broken file are named; a running server keeps those it knew', async () => {
+  it('local users in a broken file are named; a running server keeps those it knew', async () => {
     const ada = await add('ada@example.com')
     for (const text of ['{', '{"users":[{}]}', '[]', 'null']) {
       fs.writeFileSync(file(), text)

@@ -12,8 +12,8 @@ beforeEach(() => {
 const tries = (count: number, email: string, address: string): number[] =>
   Array.from({ length: count }, () => throttle.begin(email, address))
 
-describe('the throttle of wrong passwords', () => {
-  it('lets five go, then doubles the wait up to a quarter of an hour', () => {
+describe('throttle of wrong passwords', () => {
+  it('the throttle of wrong passwords lets five go, then doubles the wait up to a quarter of an hour', () => {
     assert.deepEqual(tries(6, 'a@b.c', '1'), [0, 0, 0, 0, 0, 1])
     const waits: number[] = []
     for (let index = 0; index < 12; index++) {
@@ -25,17 +25,17 @@ describe('the throttle of wrong passwords', () => {
     assert.deepEqual(waits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900])
   })
 
-  it('counts tries that come at once before any of them is judged', () => {
+  it('the throttle of wrong passwords counts tries that come at once before any of them is judged', () => {
     assert.equal(tries(100, 'a@b.c', '1').filter((wait) => wait === 0).length, 5)
   })
 
-  it('slows an address that tries many accounts, and nobody else', () => {
+  it('the throttle of wrong passwords slows an address that tries many accounts, and nobody else', () => {
     for (let index = 0; index < 20; index++) assert.equal(throttle.begin(`u${index}@b.c`, 'evil'), 0)
     assert.equal(throttle.begin('u99@b.c', 'evil'), 1)
     assert.equal(throttle.begin('u99@b.c', 'good'), 0)
   })
 
-  it('forgets an account’s wrong passwords with a right one, but not the address’s', () => {
+  it('the throttle of wrong passwords forgets an account’s wrong passwords with a right one, but not the address’s', () => {
     tries(4, 'a@b.c', 'home')
     throttle.begin('a@b.c', 'home')
     throttle.right('a@b.c', 'home')
@@ -54,13 +54,13 @@ describe('the throttle of wrong passwords', () => {
     }
   })
 
-  it('forgets after an hour', () => {
+  it('the throttle of wrong passwords forgets after an hour', () => {
     tries(6, 'a@b.c', '1')
     nowMs += 3_600_001
     assert.deepEqual(tries(5, 'a@b.c', '1'), [0, 0, 0, 0, 0])
   })
 
-  it('takes an IPv6 network for one address, and IPv4 in IPv6 for IPv4', () => {
+  it('the throttle of wrong passwords takes an IPv6 network for one address, and IPv4 in IPv6 for IPv4', () => {
     for (let index = 0; index < 20; index++)
       assert.equal(throttle.begin(`u${index}@b.c`, `2001:db8:0:1::${index.toString(16)}`), 0)
     assert.equal(throttle.begin('x@b.c', '2001:db8:0:1:ffff::9'), 1)
@@ -70,7 +70,7 @@ describe('the throttle of wrong passwords', () => {
     assert.equal(throttle.begin('y@b.c', '192.0.2.2'), 0)
   })
 
-  it('does not charge an account for tries that were not judged, but the address', () => {
+  it('the throttle of wrong passwords does not charge an account for tries that were not judged, but the address', () => {
     for (let index = 0; index < 20; index++) {
       assert.equal(throttle.begin('a@b.c', 'evil'), 0)
       throttle.unjudged('a@b.c')
@@ -79,7 +79,7 @@ describe('the throttle of wrong passwords', () => {
     assert.deepEqual(tries(5, 'a@b.c', 'home'), [0, 0, 0, 0, 0])
   })
 
-  it('lets an address guess twenty codes, then makes it wait; right ones are free', () => {
+  it('the throttle of wrong passwords lets an address guess twenty codes, then makes it wait; right ones are free', () => {
     const codes = (count: number) => Array.from({ length: count }, () => throttle.beginCode('2001:db8::1'))
     for (let index = 0; index < 50; index++) {
       assert.equal(throttle.beginCode('2001:db8::1'), 0)

@@ -28,7 +28,7 @@ interface Tries {
 export const free = { account: 5, address: 20, code: 20 } as const
 const longestWaitSeconds = 15 * 60
 export const forgetMs = 60 * 60_000
-/** More than this at once are not told apart any better: the longest silent is forgotten. */
+/** More than this at once are not kept: the longest silent is forgotten. */
 const maxEntries = 20_000
 
 /** How long the next try has to wait after so many wrong ones. */

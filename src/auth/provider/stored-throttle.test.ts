@@ -25,7 +25,7 @@ async function twoServers() {
   return { one, other, clock, store, close }
 }
 
-it('counts together what two servers see, and forgives together', async () => {
+it('the throttle of two servers counts together what two servers see, and forgives together', async () => {
   const { one, other, clock, store, close } = await twoServers()
   const waits: number[] = []
   for (let index = 0; index < 6; index++)
@@ -42,14 +42,14 @@ it('counts together what two servers see, and forgives together', async () => {
   await close()
 })
 
-it('lets no more than the free ones through when they come at once, to both', async () => {
+it('the throttle of two servers lets no more than the free ones through when they come at once, to both', async () => {
   const { one, other, close } = await twoServers()
   const tried = Array.from({ length: 20 }, (_, index) => (index % 2 ? one : other).begin('a@b.c', `10.0.${index}.1`))
   assert.equal((await Promise.all(tried)).filter((wait) => wait === 0).length, 5)
   await close()
 })
 
-it('counts codes of devices by the address alone', async () => {
+it('the throttle of two servers counts codes of devices by the address alone', async () => {
   const { one, other, close } = await twoServers()
   for (let index = 0; index < 20; index++) assert.equal(await one.beginCode('10.0.0.9'), 0)
   assert.ok((await other.beginCode('10.0.0.9')) > 0)
