@@ -6,7 +6,7 @@ import { Broken } from './broken.tsx'
 import { Frame } from './frame.tsx'
 import { Login, LoginAgain } from './login.tsx'
 import { Overview } from './pages/service/overview.tsx'
-import { VmList } from './pages/vms/vm-list.tsx'
+import { VmList } from './pages/vms/list.tsx'
 import { texts } from './texts.ts'
 import { Empty } from './ui/notes.tsx'
 import { OpenedDialog } from './ui/open-dialog.tsx'
@@ -22,24 +22,24 @@ const page = <M,>(load: () => Promise<M>, name: keyof M) =>
 const pages: readonly (readonly [path: string, component: PageComponent])[] = [
   ['/', Overview],
   ['/vms', VmList],
-  ['/vms/:namespace/:name', page(() => import('./pages/vms/vm-detail.tsx'), 'VmDetail')],
+  ['/vms/:namespace/:name', page(() => import('./pages/vms/detail.tsx'), 'VmDetail')],
   ['/vms/:namespace/:name/screen', page(() => import('./pages/vms/screen.tsx'), 'Screen')],
   ['/vms/:namespace/:name/terminal', page(() => import('./pages/vms/terminal.tsx'), 'TerminalPage')],
-  ['/images', page(() => import('./pages/images/image-list.tsx'), 'ImageList')],
-  ['/images/:name', page(() => import('./pages/images/image-detail.tsx'), 'ImageDetail')],
-  ['/isos', page(() => import('./pages/images/image-list.tsx'), 'IsoList')],
-  ['/isos/:name', page(() => import('./pages/images/image-detail.tsx'), 'IsoDetail')],
+  ['/images', page(() => import('./pages/images/list.tsx'), 'ImageList')],
+  ['/images/:name', page(() => import('./pages/images/detail.tsx'), 'ImageDetail')],
+  ['/isos', page(() => import('./pages/images/list.tsx'), 'IsoList')],
+  ['/isos/:name', page(() => import('./pages/images/detail.tsx'), 'IsoDetail')],
   ['/pushes', page(() => import('./pages/vms/push-jobs.tsx'), 'PushJobs')],
-  ['/nodes', page(() => import('./pages/nodes/node-list.tsx'), 'NodeList')],
-  ['/nodes/:namespace/:name', page(() => import('./pages/nodes/node-detail.tsx'), 'NodeDetail')],
-  ['/configurations', page(() => import('./pages/vms/vm-configs.tsx'), 'VmConfigs')],
+  ['/nodes', page(() => import('./pages/nodes/list.tsx'), 'NodeList')],
+  ['/nodes/:namespace/:name', page(() => import('./pages/nodes/detail.tsx'), 'NodeDetail')],
+  ['/configurations', page(() => import('./pages/vms/configs.tsx'), 'VmConfigs')],
   ['/events', page(() => import('./pages/service/events.tsx'), 'Events')],
   ['/charts', page(() => import('./pages/service/charts.tsx'), 'Charts')],
-  ['/credentials', page(() => import('./pages/access/registry-credentials.tsx'), 'RegistryCredentials')],
-  ['/namespaces', page(() => import('./pages/access/namespaces.tsx'), 'NamespacesPage')],
-  ['/access', page(() => import('./pages/access/access.tsx'), 'Access')],
+  ['/credentials', page(() => import('./pages/access/credentials.tsx'), 'Credentials')],
+  ['/namespaces', page(() => import('./pages/access/namespaces.tsx'), 'Namespaces')],
+  ['/access', page(() => import('./pages/access/role-bindings.tsx'), 'RoleBindings')],
   ['/accounts', page(() => import('./pages/access/service-accounts.tsx'), 'ServiceAccounts')],
-  ['/legacy', page(() => import('./pages/service/legacy-usage.tsx'), 'LegacyUsagePage')],
+  ['/legacy', page(() => import('./pages/service/legacy-usage.tsx'), 'LegacyUsage')],
 ]
 
 export function App() {

@@ -124,8 +124,15 @@ const Links = ({ links, path }: LinksProps) => (
 
 function NamespaceChoice() {
   const { all, chosen } = useNamespaces()
-  const choices = [{ value: '', label: nav.allNamespaces }, ...all.map((name) => ({ value: name, label: name }))]
-  return <SelectField label={nav.namespace} value={chosen} onValue={choose} choices={choices} />
+  return (
+    <SelectField
+      label={nav.namespace}
+      value={chosen}
+      onValue={choose}
+      labels={{ '': nav.allNamespaces }}
+      choices={all}
+    />
+  )
 }
 
 function Foot() {
@@ -141,7 +148,7 @@ function Foot() {
         label={nav.theme}
         value={theme}
         onValue={(value) => chooseTheme(themes.find((each) => each === value) ?? 'system')}
-        choices={themes.map((value) => ({ value, label: nav.themes[value] }))}
+        labels={nav.themes}
       />
       <div className="account">
         <div className="person" title={person?.name}>

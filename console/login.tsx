@@ -6,7 +6,7 @@ import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { SecretField } from './ui/field.tsx'
-import { ErrorNote } from './ui/notes.tsx'
+import { ErrorNote, Note } from './ui/notes.tsx'
 
 const { login } = texts
 
@@ -21,14 +21,14 @@ export function Login() {
           <h1>{login.title}</h1>
         </div>
         {problem !== undefined && (
-          <div className="note" data-tone="bad" role="alert">
+          <Note tone="bad" role="alert">
             {problem}
-          </div>
+          </Note>
         )}
         {phase === 'unreachable' ? (
-          <div className="note" data-tone="warn" role="status">
+          <Note tone="warn" role="status">
             {login.unreachable}
-          </div>
+          </Note>
         ) : (
           <>
             {hasProvider && (

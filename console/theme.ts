@@ -1,10 +1,11 @@
 // Light, dark, or as the system says. Kept in the browser.
 import { useSyncExternalStore } from 'react'
+import { createListeners } from './api/listeners.ts'
 
 export const themes = ['system', 'light', 'dark'] as const
-export type Theme = (typeof themes)[number]
+type Theme = (typeof themes)[number]
 const key = 'svc3.theme'
-const listeners = new Set<() => void>()
+const listeners = createListeners()
 
 const stored = (): Theme => themes.find((each) => each === localStorage.getItem(key)) ?? 'system'
 
@@ -17,7 +18,7 @@ export function applyTheme(): void {
 export function chooseTheme(theme: Theme): void {
   localStorage.setItem(key, theme)
   applyTheme()
-  for (const listener of listeners) listener()
+  listeners.notify()
 }
 
 const darkSystem = matchMedia('(prefers-color-scheme: dark)')
@@ -35,8 +36,4 @@ export function useIsDark(): boolean {
   return theme === 'system' ? isSystemDark : theme === 'dark'
 }
 
-export const useTheme = (): Theme =>
-  useSyncExternalStore((listener) => {
-    listeners.add(listener)
-    return () => void listeners.delete(listener)
-  }, stored)
+export const useTheme = (): Theme => useSyncExternalStore(listeners.subscribe, stored)

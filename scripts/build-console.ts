@@ -45,7 +45,7 @@ const withoutInlineStyles: Plugin = {
         throw new Error(`xterm has ${from} ${found} times and not ${times}: how does it set styles now?`)
       changed = changed.replaceAll(from, to)
     }
-    const module = JSON.stringify(path.join(root, 'console/pages/service/style-element.ts'))
+    const module = JSON.stringify(path.join(root, 'console/pages/vms/xterm-style.ts'))
     return { code: `import { styleElement } from ${module}\n${changed}`, map: null }
   },
 }

@@ -3,7 +3,7 @@ import { createClient } from '../../src/client/client.ts'
 import { connectionLost, connectionOpened } from './connection.ts'
 import { fetchTransport } from './fetch-transport.ts'
 import { serviceUrl } from './places.ts'
-import { lookAgain } from './session.ts'
+import { checkSession } from './session.ts'
 import { watchingTransport } from './watch-socket.ts'
 
 /** `crypto.randomUUID` is for https and localhost only; consoles in a closed network may have neither. */
@@ -13,7 +13,7 @@ const newKey = (): string =>
 function onClose(): void {
   connectionLost()
   // Perhaps it was the session that ended.
-  void lookAgain()
+  void checkSession()
 }
 
 export const client = createClient({

@@ -1,8 +1,9 @@
 // Whether the live connection is there. Lost only after a moment: a blink is no news.
 import { useSyncExternalStore } from 'react'
+import { createListeners } from './listeners.ts'
 
 type Connection = 'open' | 'lost'
-const listeners = new Set<() => void>()
+const listeners = createListeners()
 let now: Connection = 'open'
 let timer: number | undefined
 const patienceMs = 1_500
@@ -10,7 +11,7 @@ const patienceMs = 1_500
 function set(next: Connection): void {
   if (now === next) return
   now = next
-  for (const listener of listeners) listener()
+  listeners.notify()
 }
 
 export function connectionOpened(): void {
@@ -23,11 +24,4 @@ export function connectionLost(): void {
   timer ??= window.setTimeout(() => set('lost'), patienceMs)
 }
 
-export const useConnection = (): Connection =>
-  useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    () => now,
-  )
+export const useConnection = (): Connection => useSyncExternalStore(listeners.subscribe, () => now)

@@ -1,5 +1,6 @@
 // One list as it is now, kept by the API's watch: filled once, then changed as changes come. Knows nothing of React.
 import type { WatchEvent } from '../../src/client/watch.ts'
+import { createListeners } from './listeners.ts'
 
 export interface Snapshot<T> {
   readonly items: readonly T[]
@@ -9,44 +10,47 @@ export interface Snapshot<T> {
   readonly error: unknown
 }
 
-/** Begins a watch: from what is there, or again after a failure. Resolves when the signal aborts, throws when it ends. */
-export type Follow<T> = (signal: AbortSignal) => AsyncIterable<WatchEvent<T>>
+/** Begins a watch from what is there. Ends when the signal aborts, throws when the watch fails. */
+type Follow<T> = (signal: AbortSignal) => AsyncIterable<WatchEvent<T>>
 
-export interface Surroundings {
+interface Schedule {
   /** Called once for many changes: on the next frame of the screen. */
   readonly soon: (work: () => void) => void
   readonly wait: (milliseconds: number, signal: AbortSignal) => Promise<void>
 }
 
-const againMs = 3_000
+/** Tells the items of one list apart. */
+export const identityOf = (item: unknown): string => {
+  const { namespace, name, server } = item as { namespace?: string; name?: string; server?: string }
+  return `${namespace ?? ''}/${name ?? server ?? ''}`
+}
+
+const retryMs = 3_000
 
 export class LiveList<T> {
   #items = new Map<string, T>()
   /** While it is read anew: what has come so far. What was shown stays until all is there. */
   #next: Map<string, T> | undefined
   #snapshot: Snapshot<T> = { items: [], isLoaded: false, error: undefined }
-  readonly #listeners = new Set<() => void>()
+  readonly #listeners = createListeners()
   #isDue = false
   #stop: AbortController | undefined
   readonly #keyOf: (item: T) => string
   readonly #follow: Follow<T>
-  readonly #surroundings: Surroundings
+  readonly #schedule: Schedule
 
-  constructor(keyOf: (item: T) => string, follow: Follow<T>, surroundings: Surroundings) {
+  constructor(keyOf: (item: T) => string, follow: Follow<T>, schedule: Schedule) {
     this.#keyOf = keyOf
     this.#follow = follow
-    this.#surroundings = surroundings
+    this.#schedule = schedule
   }
 
   snapshot = (): Snapshot<T> => this.#snapshot
 
-  subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener)
-    return () => void this.#listeners.delete(listener)
-  }
+  subscribe = (listener: () => void): (() => void) => this.#listeners.subscribe(listener)
 
   get isUsed(): boolean {
-    return this.#listeners.size > 0
+    return this.#listeners.count() > 0
   }
 
   start(): void {
@@ -72,7 +76,7 @@ export class LiveList<T> {
         if (signal.aborted) return
         this.#publish({ error })
       }
-      await this.#surroundings.wait(againMs, signal).catch(() => undefined)
+      await this.#schedule.wait(retryMs, signal).catch(() => undefined)
     }
   }
 
@@ -97,10 +101,10 @@ export class LiveList<T> {
     this.#snapshot = { items: this.#snapshot.items, ...state }
     if (this.#isDue) return
     this.#isDue = true
-    this.#surroundings.soon(() => {
+    this.#schedule.soon(() => {
       this.#isDue = false
       this.#snapshot = { ...this.#snapshot, items: [...this.#items.values()] }
-      for (const listener of this.#listeners) listener()
+      this.#listeners.notify()
     })
   }
 }

@@ -6,7 +6,7 @@ import type { CallInput, ListOperation } from '../../src/client/client.ts'
 import { watch } from '../../src/client/watch.ts'
 import { type RetryPolicy, wait } from '../../src/rules/retry.ts'
 import { client } from './client.ts'
-import { LiveList, type Snapshot } from './live-list.ts'
+import { identityOf, LiveList, type Snapshot } from './live-list.ts'
 
 const keptMs = 30_000
 /** A page that is open goes on, however long the service is away. */
@@ -21,11 +21,6 @@ const goneTimers = new Map<string, number>()
 
 /** A hidden tab has no frames, and must not fall behind for it. */
 const soon = (work: () => void): void => void (document.hidden ? setTimeout(work, 250) : requestAnimationFrame(work))
-
-const identityOf = (item: unknown): string => {
-  const { namespace, name, server } = item as { namespace?: string; name?: string; server?: string }
-  return `${namespace ?? ''}/${name ?? server ?? ''}`
-}
 
 function listFor(operation: ListOperation, namespace: string): LiveList<unknown> {
   const key = `${operation.id} ${namespace}`

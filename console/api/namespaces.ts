@@ -2,17 +2,18 @@
 import { useSyncExternalStore } from 'react'
 import { listNamespaces } from '../../src/api/access/namespaces.ts'
 import { defaultNamespace, realNamespace } from '../../src/rules/names.ts'
+import { createListeners } from './listeners.ts'
 import { useLiveCluster } from './live.ts'
 
 const key = 'svc3.namespace'
-const listeners = new Set<() => void>()
+const listeners = createListeners()
 
 export function choose(namespace: string): void {
   localStorage.setItem(key, namespace)
-  for (const listener of listeners) listener()
+  listeners.notify()
 }
 
-export interface Namespaces {
+interface Namespaces {
   readonly all: readonly string[]
   /** Empty: all of them. */
   readonly chosen: string
@@ -25,15 +26,9 @@ export interface Namespaces {
 
 export function useNamespaces(): Namespaces {
   const { items, isLoaded } = useLiveCluster(listNamespaces)
-  const wanted = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    () => localStorage.getItem(key) ?? '',
-  )
+  const stored = useSyncExternalStore(listeners.subscribe, () => localStorage.getItem(key) ?? '')
   const all = items.map(({ name }) => name).sort()
-  const chosen = all.includes(realNamespace(wanted)) ? realNamespace(wanted) : ''
+  const chosen = all.includes(realNamespace(stored)) ? realNamespace(stored) : ''
   const main = chosen || (all.includes(defaultNamespace) ? defaultNamespace : (all[0] ?? defaultNamespace))
   return { all, chosen, shown: chosen === '' ? all : [chosen], main, isLoaded }
 }

@@ -4,9 +4,10 @@ import { useSyncExternalStore } from 'react'
 import { ApiError } from '../../src/api/errors.ts'
 import { isObject, parseJson, refusal } from '../../src/client/answer.ts'
 import { sessionHeader } from './fetch-transport.ts'
+import { createListeners } from './listeners.ts'
 import { consoleUrl } from './places.ts'
 
-export interface Person {
+interface Person {
   readonly name: string
   readonly admin: boolean
   readonly kind?: 'user' | 'serviceaccount'
@@ -21,7 +22,7 @@ interface Answer {
   readonly problem?: string
 }
 
-export interface SessionState {
+interface SessionState {
   readonly phase: 'loading' | 'out' | 'in' | 'ended' | 'unreachable'
   /** The last one known: stays while the session has ended, so that the page does, too. */
   readonly person: Person | undefined
@@ -31,29 +32,22 @@ export interface SessionState {
 
 const url = new URL('session', consoleUrl)
 const tabs = new BroadcastChannel(`svc3-session ${consoleUrl.pathname}`)
-const listeners = new Set<() => void>()
-/** Asked for a new word this long before the end of the old one. */
+const listeners = createListeners()
+/** The session is renewed this long before it ends. */
 const earlyMs = 120_000
 const longestTimerMs = 3_600_000
 
 let state: SessionState = { phase: 'loading', person: undefined, hasProvider: false, problem: undefined }
 let timer: number | undefined
-/** An answer that others have overtaken says nothing any more: a look from before a login must not undo it. */
+/** An answer that a newer request has overtaken is dropped: a check from before a login must not undo it. */
 let turn = 0
 
 function set(change: Partial<SessionState>): void {
   state = { ...state, ...change }
-  for (const listener of listeners) listener()
+  listeners.notify()
 }
 
-export const useSession = (): SessionState =>
-  useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    () => state,
-  )
+export const useSession = (): SessionState => useSyncExternalStore(listeners.subscribe, () => state)
 
 async function ask(method: string, body?: unknown, search = ''): Promise<Answer | undefined> {
   const response = await fetch(new URL(search, url), {
@@ -84,13 +78,13 @@ function take(answer: Answer | undefined): void {
     set({ phase: 'in', person: user, hasProvider: login.provider, problem: undefined })
     if (expiresAt) {
       const inMs = Math.min(longestTimerMs, Math.max(5_000, Date.parse(expiresAt) - Date.now() - earlyMs))
-      timer = window.setTimeout(() => void lookAgain(), inMs)
+      timer = window.setTimeout(() => void checkSession(), inMs)
     }
   } else set({ phase: before ? 'ended' : 'out', hasProvider: login.provider, problem })
 }
 
 /** Also when something was refused for want of a session. */
-export async function lookAgain(): Promise<void> {
+export async function checkSession(): Promise<void> {
   turn += 1
   const mine = turn
   try {
@@ -100,7 +94,7 @@ export async function lookAgain(): Promise<void> {
     if (mine !== turn) return
     if (state.phase === 'loading') set({ phase: 'unreachable' })
     clearTimeout(timer)
-    timer = window.setTimeout(() => void lookAgain(), 2_000)
+    timer = window.setTimeout(() => void checkSession(), 2_000)
   }
 }
 
@@ -143,8 +137,8 @@ async function takeTicket(): Promise<void> {
 }
 
 export async function beginSession(): Promise<void> {
-  tabs.addEventListener('message', ({ data }) => (data === 'out' ? location.reload() : void lookAgain()))
-  document.addEventListener('visibilitychange', () => document.hidden || void lookAgain())
-  await lookAgain()
+  tabs.addEventListener('message', ({ data }) => (data === 'out' ? location.reload() : void checkSession()))
+  document.addEventListener('visibilitychange', () => document.hidden || void checkSession())
+  await checkSession()
   await takeTicket()
 }

@@ -8,15 +8,23 @@ import type { Vm } from '../../src/api/vms/vms.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
 import { lineageOf } from './images/lineage.ts'
-import { capacityOf, imagesOf, workOf } from './nodes/fleet.ts'
-import { joinLine } from './nodes/join-line.ts'
+import { capacityOf, joinLine } from './nodes/model.ts'
 import { imagePath, vmPath } from './paths.ts'
-import { formatFor, latestOf } from './service/chart-values.ts'
 import { replacementFor } from './service/legacy-advice.ts'
+import { formatFor, latestOf, workOf } from './service/model.ts'
 import { deploymentOf, emptyForm, faultsOf } from './vms/deploy-form.ts'
-import { keysymOf } from './vms/keysyms.ts'
-import { filterFromQuery, filterVms, noFilter, queryFromFilter } from './vms/vm-filter.ts'
-import { reasonAgainst, reasonAgainstDeleting, reasonAgainstScreen, waitingReasons } from './vms/vm-rules.ts'
+import {
+  filterFromQuery,
+  filterVms,
+  imagesOf,
+  keysymOf,
+  noFilter,
+  queryFromFilter,
+  reasonAgainst,
+  reasonAgainstDeleting,
+  reasonAgainstScreen,
+  waitingReasons,
+} from './vms/model.ts'
 
 const vm: Vm = { ...(operations.getVm.example.response as unknown as Vm), architecture: 'amd64' }
 const image = operations.getImage.example.response as unknown as Image

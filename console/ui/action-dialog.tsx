@@ -2,19 +2,28 @@
 import { type FormEvent, type ReactNode, useState } from 'react'
 import type { Operation, ResponseOf } from '../../src/api/operation.ts'
 import type { RawInput } from '../../src/client/client.ts'
-import { tellError, useAct } from '../api/act.ts'
+import { problemOf, useAction } from '../api/calls.ts'
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
+import { Code } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
-import { TextField } from './field.tsx'
+import { Faults, TextField } from './field.tsx'
+import type { MenuItem } from './menu.tsx'
 import { ErrorNote } from './notes.tsx'
 import { Teach } from './teach.tsx'
 import { say } from './toasts.tsx'
 
 interface Props<O extends Operation> {
-  readonly title: string
-  readonly text?: string | undefined
+  /** What the action is called: on the button, and in the title where that is left out. */
   readonly label: string
+  readonly title?: string
+  readonly text?: string | undefined
+  /** The name of what it is done to. */
+  readonly of?: string
+  /** The name of what it makes. */
+  readonly made?: string
+  /** The name of what it has begun, and the page that shows what becomes of that. */
+  readonly started?: readonly [name: string, path?: string]
   readonly operation: O
   readonly input: RawInput
   readonly isDanger?: boolean
@@ -26,40 +35,35 @@ interface Props<O extends Operation> {
   readonly about?: string | undefined
   readonly size?: 'large'
   readonly onClose: () => void
-  readonly onDone?: (answer: ResponseOf<O>) => void
-  /** What is said when it is done; nothing when `onDone` shows it. */
-  readonly said?: string | undefined
-  /** The page that shows what becomes of it. */
-  readonly saidOf?: string | undefined
-  /** The fields, told what the service says about each. */
-  readonly children?: ReactNode | ((faults: ReadonlyMap<string, string>) => ReactNode)
+  /** In place of closing it. */
+  readonly onDone?: ((answer: ResponseOf<O>) => void) | undefined
+  readonly children?: ReactNode
 }
 
 export function ActionDialog<O extends Operation>(props: Props<O>) {
-  const { title, text, label, operation, input, isDanger, confirm, reason, size, onClose, said, saidOf, children } =
-    props
+  const { label, of, text, operation, input, isDanger, confirm, reason, about, size, onClose, children } = props
+  const { title = of === undefined ? label : `${label}: ${of}`, made = of, started, onDone = onClose } = props
   const [typed, setTyped] = useState('')
-  const [asked, setAsked] = useState(props.about)
-  const act = useAct(operation, (answer) => {
-    if (said !== undefined) say(said, saidOf)
-    if (props.onDone) props.onDone(answer)
-    else onClose()
+  const [asked, setAsked] = useState(about)
+  const action = useAction(operation, (answer) => {
+    if (started) say(texts.common.actionStarted(label, started[0]), started[1])
+    else if (made !== undefined) say(texts.common.actionDone(label, made))
+    onDone(answer)
   })
   const isUnconfirmed = confirm !== undefined && typed !== confirm
   const blocked = isUnconfirmed ? texts.common.typeName(confirm) : reason
-  const error = asked === props.about ? act.error : undefined
-  const faults = error ? tellError(error).fields : new Map<string, string>()
+  const error = asked === about ? action.error : undefined
   const submit = (event: FormEvent): void => {
     event.preventDefault()
-    if (blocked !== undefined || act.isBusy) return
-    setAsked(props.about)
-    void act.run(input)
+    if (blocked !== undefined || action.isBusy) return
+    setAsked(about)
+    action.run(input)
   }
   return (
     <Dialog title={title} {...(size && { size })} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
         {text !== undefined && <p className="muted">{text}</p>}
-        {typeof children === 'function' ? children(faults) : children}
+        <Faults value={problemOf(error).fields}>{children}</Faults>
         {confirm !== undefined && (
           <TextField label={texts.common.typeName(confirm)} value={typed} onValue={setTyped} autoFocus />
         )}
@@ -67,7 +71,7 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
         <Teach operation={operation} input={input} />
         <div className="dialog-foot">
           <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" kind={isDanger ? 'danger' : 'primary'} isBusy={act.isBusy} reason={blocked}>
+          <Button type="submit" kind={isDanger ? 'danger' : 'primary'} isBusy={action.isBusy} reason={blocked}>
             {label}
           </Button>
         </div>
@@ -76,30 +80,51 @@ export function ActionDialog<O extends Operation>(props: Props<O>) {
   )
 }
 
-interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'text' | 'operation' | 'input' | 'onClose'> {
+interface RemoveProps<O extends Operation> extends Pick<Props<O>, 'text' | 'operation' | 'input' | 'children'> {
   readonly name: string
   readonly label?: string
   /** After it is gone: the page that showed it has nothing to show. */
   readonly onDone?: (() => void) | undefined
-  readonly children?: ReactNode
 }
 
 /** What cannot be taken back: the name has to be typed. */
-export function RemoveDialog<O extends Operation>(props: RemoveProps<O>) {
-  const { name, label = texts.actions.delete.label, onClose, onDone, ...rest } = props
-  return (
-    <ActionDialog
-      {...rest}
-      title={`${label}: ${name}`}
-      label={label}
-      isDanger
-      confirm={name}
-      said={texts.actions.done(label, name)}
-      onClose={onClose}
-      onDone={() => {
-        onClose()
-        onDone?.()
-      }}
-    />
-  )
+export function RemoveDialog<O extends Operation>(props: RemoveProps<O> & { readonly onClose: () => void }) {
+  const { name, label = texts.common.delete, onClose, onDone, ...rest } = props
+  const close = (): void => {
+    onClose()
+    onDone?.()
+  }
+  return <ActionDialog {...rest} label={label} of={name} confirm={name} isDanger onClose={onClose} onDone={close} />
 }
+
+/** Removing, as an item of a menu. */
+export const removal = <O extends Operation>(props: RemoveProps<O>, reason?: string): MenuItem => ({
+  label: props.label ?? texts.common.delete,
+  reason,
+  isDanger: true,
+  dialog: (onClose) => <RemoveDialog {...props} onClose={onClose} />,
+})
+
+interface SecretProps {
+  readonly title: string
+  readonly text: string
+  readonly secret: string
+  readonly what: string
+  readonly onClose: () => void
+  /** How long it is good for. */
+  readonly children: ReactNode
+}
+
+/** What an action made and nobody sees again. */
+export const SecretDialog = ({ title, text, secret, what, onClose, children }: SecretProps) => (
+  <Dialog title={title} onClose={onClose}>
+    <p>{text}</p>
+    <Code text={secret} what={what} />
+    <p className="muted">{children}</p>
+    <div className="dialog-foot">
+      <Button kind="primary" onClick={onClose}>
+        {texts.common.done}
+      </Button>
+    </div>
+  </Dialog>
+)

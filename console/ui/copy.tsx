@@ -47,3 +47,11 @@ export function Code({ text, what }: { readonly text: string; readonly what: str
     </div>
   )
 }
+
+/** A value within a line, to copy. */
+export const Copyable = ({ text, what }: { readonly text: string; readonly what: string }) => (
+  <span className="copyable mono">
+    {text}
+    <Copy text={text} what={what} />
+  </span>
+)

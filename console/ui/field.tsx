@@ -1,14 +1,44 @@
-// Fields of forms: label, hint, and what is wrong, tied together for screen readers.
-import { type InputHTMLAttributes, type ReactNode, type SelectHTMLAttributes, useId } from 'react'
+// Forms: what was typed, and fields with label, hint, and what is wrong, tied together for screen readers.
+import { createContext, type InputHTMLAttributes, type ReactNode, useContext, useId, useState } from 'react'
+import { useNamespaces } from '../api/namespaces.ts'
+import { texts } from '../texts.ts'
+
+/** What the service said about fields of the last request, by their names. */
+export const Faults = createContext<ReadonlyMap<string, string>>(new Map())
+
+type Values = Readonly<Record<string, string | boolean>>
+/** `false` at the beginning is a boolean later. */
+type Typed<T extends Values> = { readonly [K in keyof T]: T[K] extends boolean ? boolean : string }
+
+/** The values of a form; `field` ties one of them to the field that shows it. */
+export function useForm<T extends Values>(initial: T) {
+  const [values, setValues] = useState<Typed<T>>(initial as Typed<T>)
+  const change = (part: Partial<Typed<T>>): void => setValues((before) => ({ ...before, ...part }))
+  const field = <K extends keyof T & string>(name: K) => ({
+    field: name,
+    value: values[name],
+    onValue: (value: Typed<T>[K]): void => setValues((before) => ({ ...before, [name]: value })),
+  })
+  return { values, change, field }
+}
+
+/** Only what was filled in: an empty text or a box that is not checked is left to the service. */
+export const filled = (values: Values): Values =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== '' && value !== false))
 
 interface Around {
   readonly label: string
   readonly hint?: string | undefined
   readonly fault?: string | undefined
+  /** Names of the field in the request: what the service says about them is shown here. */
+  readonly field?: string
+  readonly also?: string
 }
 
-function useField({ label, hint, fault }: Around) {
+function useField({ label, hint, field = '', also = '', ...rest }: Around) {
   const id = useId()
+  const faults = useContext(Faults)
+  const fault = rest.fault ?? faults.get(field) ?? faults.get(also)
   const [hintId, faultId] = [`${id}h`, `${id}f`]
   const control = {
     id,
@@ -43,8 +73,8 @@ type InputProps = Around &
     readonly offers?: readonly string[]
   }
 
-export function TextField({ label, hint, fault, value, onValue, offers, ...rest }: InputProps) {
-  const { control, wrap } = useField({ label, hint, fault })
+export function TextField({ label, hint, fault, field, also, value, onValue, offers, ...rest }: InputProps) {
+  const { control, wrap } = useField({ label, hint, fault, ...(field && { field }), ...(also && { also }) })
   const listId = `${control.id}l`
   return wrap(
     <>
@@ -69,14 +99,16 @@ export function TextField({ label, hint, fault, value, onValue, offers, ...rest 
 }
 
 type SecretProps = Around & {
+  /** Given by the form, and never written into the page. */
+  readonly value?: string
   readonly onValue: (value: string) => void
   /** What a password store of the browser may do here. */
   readonly autoComplete?: 'off' | 'new-password'
 }
 
 /** Not controlled: React would write the value into the page as an attribute, where style sheets and extensions read. */
-export function SecretField({ label, hint, fault, onValue, autoComplete = 'off' }: SecretProps) {
-  const { control, wrap } = useField({ label, hint, fault })
+export function SecretField({ onValue, autoComplete = 'off', value: _, ...around }: SecretProps) {
+  const { control, wrap } = useField(around)
   return wrap(
     <input
       {...control}
@@ -90,40 +122,42 @@ export function SecretField({ label, hint, fault, onValue, autoComplete = 'off' 
 
 type AreaProps = Around & { readonly value: string; readonly onValue: (value: string) => void }
 
-export function AreaField({ label, hint, fault, value, onValue }: AreaProps) {
-  const { control, wrap } = useField({ label, hint, fault })
+export function AreaField({ value, onValue, ...around }: AreaProps) {
+  const { control, wrap } = useField(around)
   return wrap(
     <textarea {...control} spellCheck={false} value={value} onChange={(event) => onValue(event.target.value)} />,
   )
 }
 
-export interface Choice {
-  readonly value: string
-  readonly label: string
+type SelectProps = AreaProps & {
+  /** The label of each value. */
+  readonly labels?: Readonly<Record<string, string>>
+  /** Values that are their own labels, after those. */
+  readonly choices?: readonly string[]
 }
 
-type SelectProps = Around &
-  Omit<SelectHTMLAttributes<HTMLSelectElement>, 'onChange' | 'value'> & {
-    readonly value: string
-    readonly onValue: (value: string) => void
-    readonly choices: readonly Choice[]
-  }
-
-export function SelectField({ label, hint, fault, value, onValue, choices, ...rest }: SelectProps) {
-  const { control, wrap } = useField({ label, hint, fault })
+export function SelectField({ value, onValue, labels = {}, choices = [], ...around }: SelectProps) {
+  const { control, wrap } = useField(around)
   return wrap(
-    <select {...rest} {...control} value={value} onChange={(event) => onValue(event.target.value)}>
-      {choices.map((each) => (
-        <option key={each.value} value={each.value}>
-          {each.label}
+    <select {...control} value={value} onChange={(event) => onValue(event.target.value)}>
+      {[...Object.entries(labels), ...choices.map((each) => [each, each] as const)].map(([choice, label]) => (
+        <option key={choice} value={choice}>
+          {label}
         </option>
       ))}
     </select>,
   )
 }
 
+/** One of the namespaces that the person may use. */
+export function NamespaceField({ value, onValue }: Pick<AreaProps, 'value' | 'onValue'>) {
+  const { all } = useNamespaces()
+  return <SelectField label={texts.common.namespace} value={value} onValue={onValue} choices={all} />
+}
+
 interface CheckProps {
   readonly label: string
+  readonly field?: string
   readonly value: boolean
   readonly onValue: (value: boolean) => void
 }
@@ -136,3 +170,20 @@ export function CheckField({ label, value, onValue }: CheckProps) {
     </label>
   )
 }
+
+interface SearchProps {
+  readonly placeholder: string
+  readonly value: string
+  readonly onValue: (value: string) => void
+}
+
+export const SearchField = ({ placeholder, value, onValue }: SearchProps) => (
+  <input
+    type="search"
+    className="input search"
+    aria-label={texts.common.search}
+    placeholder={placeholder}
+    value={value}
+    onChange={(event) => onValue(event.target.value)}
+  />
+)

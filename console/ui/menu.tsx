@@ -1,13 +1,22 @@
 // A button that opens a list of actions, each with the reason where it may not be taken.
 import { type KeyboardEvent, useId, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
+import { texts } from '../texts.ts'
 import { Icon } from './icons.tsx'
+import { type DrawDialog, openDialog } from './open-dialog.tsx'
 
 export interface MenuItem {
   readonly label: string
   readonly reason?: string | undefined
   readonly isDanger?: boolean
-  readonly onChoose: () => void
+  /** What it does: a dialog of its own, or something else. */
+  readonly dialog?: DrawDialog
+  readonly onChoose?: () => void
+}
+
+export const choose = ({ dialog, onChoose }: Pick<MenuItem, 'dialog' | 'onChoose'>): void => {
+  if (dialog) openDialog(dialog)
+  onChoose?.()
 }
 
 interface Props {
@@ -87,7 +96,7 @@ export function Menu({ label, items, size, text }: Props) {
                 list.current?.hidePopover()
                 // Whatever opens now gives the focus back to it.
                 button.current?.focus()
-                item.onChoose()
+                choose(item)
               }}
             >
               <span id={`${id}${index}`}>{item.label}</span>
@@ -99,3 +108,15 @@ export function Menu({ label, items, size, text }: Props) {
     </>
   )
 }
+
+interface ActionsProps {
+  readonly name: string
+  readonly items: readonly MenuItem[]
+  /** Small in the row of a table; otherwise with a word on the button. */
+  readonly size?: 'small' | undefined
+}
+
+/** What can be done to one thing. */
+export const ActionsMenu = ({ name, items, size }: ActionsProps) => (
+  <Menu label={texts.common.actionsOf(name)} items={items} {...(size ? { size } : { text: texts.common.actions })} />
+)

@@ -1,8 +1,9 @@
 // What every page has: a title, its actions, what is shown until its data is there.
 import { type ReactNode, useEffect } from 'react'
+import { Link } from 'wouter'
 import type { Snapshot } from '../api/live-list.ts'
 import { texts } from '../texts.ts'
-import { ErrorNote } from './notes.tsx'
+import { Empty, ErrorNote } from './notes.tsx'
 
 interface Props {
   readonly title: string
@@ -69,18 +70,67 @@ export const Card = ({ title, actions, children }: CardProps) => (
   </section>
 )
 
-export type Fact = readonly [label: string, value: ReactNode]
-
-/** Names and values; those without a value are left out. */
-export const Facts = ({ facts }: { readonly facts: readonly (Fact | undefined)[] }) => (
+/** Values by their names; those that are undefined are left out. */
+export const Facts = ({ facts }: { readonly facts: Readonly<Record<string, ReactNode>> }) => (
   <dl className="facts">
-    {facts.map((fact) =>
-      fact === undefined ? null : (
-        <div key={fact[0]} style={{ display: 'contents' }}>
-          <dt>{fact[0]}</dt>
-          <dd>{fact[1]}</dd>
+    {Object.entries(facts).map(([label, value]) =>
+      value === undefined ? null : (
+        <div key={label} style={{ display: 'contents' }}>
+          <dt>{label}</dt>
+          <dd>{value}</dd>
         </div>
       ),
     )}
   </dl>
+)
+
+interface DetailProps<T> {
+  readonly list: Snapshot<T>
+  readonly name: string
+  /** The page of all of them, and where it is. */
+  readonly up: readonly [label: string, path: string]
+  /** Shown behind it. */
+  readonly namespace?: string
+  readonly gone: { readonly title: string; readonly text?: string }
+  readonly beside: (item: T) => ReactNode
+  readonly actions: (item: T) => ReactNode
+  readonly children: (item: T) => ReactNode
+}
+
+/** The page of one item of a list, as long as it is there. */
+export function DetailPage<T extends { readonly name: string }>(props: DetailProps<T>) {
+  const { list, name, up, namespace, gone, beside, actions, children } = props
+  const item = list.items.find((each) => each.name === name)
+  const above = <Link href={up[1]}>{up[0]}</Link>
+  if (!item)
+    return (
+      <Page title={name} above={above}>
+        {list.isLoaded ? <Empty title={gone.title} text={gone.text ?? texts.common.notFoundText} /> : <Loading />}
+      </Page>
+    )
+  return (
+    <Page
+      title={name}
+      above={
+        <>
+          {above}
+          {namespace !== undefined && <span>{`/ ${namespace}`}</span>}
+        </>
+      }
+      beside={beside(item)}
+      actions={actions(item)}
+    >
+      {children(item)}
+    </Page>
+  )
+}
+
+export const Tags = ({ tags }: { readonly tags: readonly string[] }) => (
+  <span className="line">
+    {tags.map((tag) => (
+      <span key={tag} className="tag">
+        {tag}
+      </span>
+    ))}
+  </span>
 )

@@ -1,16 +1,33 @@
 // Tables of records: sorted by a column, and drawn only where somebody looks, so that ten thousand rows are no more work
 // than thirty.
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
-import { useRowsInSight } from './rows-in-sight.ts'
+import { texts } from '../texts.ts'
+import { Time } from './time.tsx'
+import { useVisibleRows } from './visible-rows.ts'
 
 export interface Column<T> {
   readonly title: string
-  readonly cell: (row: T) => ReactNode
   /** What it is sorted by; a column without it is not sorted. */
   readonly by?: (row: T) => string | number
+  /** What is shown, if not that. */
+  readonly cell?: (row: T) => ReactNode
   /** `number` stands at the right; `wide` leaves on phones, `lesser` already on small windows; `sentence` is wrapped there; `end` has the actions. */
   readonly look?: string
 }
+
+export const timeColumn = <T,>(title: string, at: (row: T) => string, look = 'wide'): Column<T> => ({
+  title,
+  by: at,
+  look,
+  cell: (row) => <Time at={at(row)} />,
+})
+
+/** The actions of a row. */
+export const actionsColumn = <T,>(cell: (row: T) => ReactNode): Column<T> => ({
+  title: texts.common.actions,
+  look: 'end',
+  cell,
+})
 
 interface Props<T> {
   readonly label: string
@@ -99,7 +116,7 @@ type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'keyOf'>
 /** As high as all rows are; each of those in sight stands where it belongs, and moves none of the others. */
 function LongBody<T>({ rows, columns, keyOf }: LongBodyProps<T>) {
   const body = useRef<HTMLTableSectionElement>(null)
-  const [from, to] = useRowsInSight(body, rows.length)
+  const [from, to] = useVisibleRows(body, rows.length)
   return (
     <tbody ref={body} style={{ height: rowsHigh(rows.length) }} {...roles.group}>
       {rows.slice(from, to).map((row, offset) => (
@@ -120,7 +137,7 @@ const drawRow = <T,>({ row, columns, index, isPlaced }: RowProps<T>) => (
   <tr data-row aria-rowindex={index + 2} style={isPlaced ? { top: rowsHigh(index) } : undefined} {...roles.row}>
     {columns.map((column) => (
       <td key={column.title} className={column.look} {...roles.cell}>
-        {column.cell(row)}
+        {column.cell ? column.cell(row) : column.by?.(row)}
       </td>
     ))}
   </tr>

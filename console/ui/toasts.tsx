@@ -1,6 +1,7 @@
 // Short messages that pass. Nothing is only said here: what matters stays on the page.
 import { useEffect, useSyncExternalStore } from 'react'
 import { Link } from 'wouter'
+import { createListeners } from '../api/listeners.ts'
 import { texts } from '../texts.ts'
 import { Button } from './button.tsx'
 import { Icon } from './icons.tsx'
@@ -12,7 +13,7 @@ interface Toast {
   readonly path: string | undefined
 }
 
-const listeners = new Set<() => void>()
+const listeners = createListeners()
 let toasts: readonly Toast[] = []
 let count = 0
 const stayMs = 6_000
@@ -20,7 +21,7 @@ const most = 4
 
 function set(next: readonly Toast[]): void {
   toasts = next.slice(-most)
-  for (const listener of listeners) listener()
+  listeners.notify()
 }
 
 export function say(text: string, path?: string): void {
@@ -30,13 +31,7 @@ export function say(text: string, path?: string): void {
 const drop = (id: number): void => set(toasts.filter((each) => each.id !== id))
 
 export function Toasts() {
-  const shown = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    () => toasts,
-  )
+  const shown = useSyncExternalStore(listeners.subscribe, () => toasts)
   return (
     <div className="toasts" role="status" aria-live="polite">
       {shown.map((toast) => (

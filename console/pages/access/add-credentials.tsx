@@ -1,11 +1,8 @@
 // Credentials for a registry: on their own page, and where a push lacks them.
-import { useState } from 'react'
 import { addRegistryCredential } from '../../../src/api/access/registry-credentials.ts'
-import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
-import { CheckField, SecretField, TextField } from '../../ui/field.tsx'
-
-const words = texts.credentials
+import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
+import { credentialTexts as words } from './texts.ts'
 
 interface Props {
   readonly namespace: string
@@ -14,52 +11,31 @@ interface Props {
   readonly onClose: () => void
 }
 
-export function AddCredentials({ namespace, server: first = 'https://', onClose }: Props) {
-  const [server, setServer] = useState(first)
-  const [username, setUsername] = useState('')
-  const [password, setPassword] = useState('')
-  const [allowInsecure, setInsecure] = useState(false)
-  const [replace, setReplace] = useState(false)
-  const body = { server, username, password, ...(allowInsecure && { allowInsecure }), ...(replace && { replace }) }
+export function AddCredentials({ namespace, server: known, onClose }: Props) {
+  const { values, field } = useForm({
+    server: known ?? 'https://',
+    username: '',
+    password: '',
+    allowInsecure: false,
+    replace: false,
+  })
+  const { server, username, password, ...checks } = values
   return (
     <ActionDialog
-      title={words.add}
       label={words.add}
+      made={server}
       operation={addRegistryCredential}
-      input={{ params: { namespace }, body }}
+      input={{ params: { namespace }, body: { server, username, password, ...filled(checks) } }}
       reason={username === '' ? words.username : password === '' ? words.password : undefined}
-      said={texts.actions.done(words.add, server)}
       onClose={onClose}
     >
-      {(faults) => (
-        <>
-          <TextField
-            label={words.server}
-            hint={words.serverHint}
-            fault={faults.get('server')}
-            value={server}
-            onValue={setServer}
-            autoFocus={first === 'https://'}
-          />
-          <div className="fields">
-            <TextField
-              label={words.username}
-              fault={faults.get('username')}
-              value={username}
-              onValue={setUsername}
-              autoFocus={first !== 'https://'}
-            />
-            <SecretField
-              label={words.password}
-              autoComplete="new-password"
-              fault={faults.get('password')}
-              onValue={setPassword}
-            />
-          </div>
-          <CheckField label={words.allowInsecure} value={allowInsecure} onValue={setInsecure} />
-          <CheckField label={words.replace} value={replace} onValue={setReplace} />
-        </>
-      )}
+      <TextField label={words.server} hint={words.serverHint} {...field('server')} autoFocus={known === undefined} />
+      <div className="fields">
+        <TextField label={words.username} {...field('username')} autoFocus={known !== undefined} />
+        <SecretField label={words.password} autoComplete="new-password" {...field('password')} />
+      </div>
+      <CheckField label={words.allowInsecure} {...field('allowInsecure')} />
+      <CheckField label={words.replace} {...field('replace')} />
     </ActionDialog>
   )
 }

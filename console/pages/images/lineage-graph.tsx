@@ -1,7 +1,7 @@
 // The lineage of an image, drawn: origins at the left, the image in the middle, copies and VMs at the right.
 import { useLocation } from 'wouter'
-import { texts } from '../../texts.ts'
 import type { Lineage, LineageNode } from './lineage.ts'
+import { imageTexts as words } from './texts.ts'
 
 const box = { width: 172, height: 42, gapX: 44, gapY: 12 }
 const shownAfter = 6
@@ -31,8 +31,8 @@ export function LineageGraph({ lineage }: { readonly lineage: Lineage }) {
   const width = (shown.length > 0 ? last + box.width : last - box.gapX) + 2
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard
-    <figure className="lineage" tabIndex={0} aria-label={texts.images.lineageOf(here.name)}>
-      <svg width={width} height={height} role="img" aria-label={texts.images.lineageOf(here.name)}>
+    <figure className="lineage" tabIndex={0} aria-label={words.lineageOf(here.name)}>
+      <svg width={width} height={height} role="img" aria-label={words.lineageOf(here.name)}>
         {chain.slice(1).map(({ x, y, node }) => (
           <path key={node.key} d={`M${x - box.gapX} ${y + box.height / 2}h${box.gapX}`} />
         ))}

@@ -17,7 +17,7 @@ export interface Lineage {
   readonly after: readonly LineageNode[]
 }
 
-export interface LineageWords {
+interface LineageWords {
   readonly sources: Readonly<Record<Image['sourceType'], string>>
   readonly version: (version: number) => string
   readonly copiedTo: string

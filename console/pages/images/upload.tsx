@@ -7,7 +7,7 @@ import { ConnectionError } from '../../../src/client/transport.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
 import { isTransient, wait } from '../../../src/rules/retry.ts'
 import { roughSize } from '../../../src/rules/sizes.ts'
-import { noticeRefusal } from '../../api/act.ts'
+import { noticeRefusal } from '../../api/calls.ts'
 import { client } from '../../api/client.ts'
 import { sessionHeader } from '../../api/fetch-transport.ts'
 import { serviceUrl } from '../../api/places.ts'
@@ -17,13 +17,12 @@ import { texts } from '../../texts.ts'
 import { Bar } from '../../ui/bar.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
-import { SelectField, TextField } from '../../ui/field.tsx'
+import { SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { ErrorNote } from '../../ui/notes.tsx'
 import { Teach } from '../../ui/teach.tsx'
 import { say } from '../../ui/toasts.tsx'
-import { FirmwareField } from './image-dialogs.tsx'
-
-const words = texts.images
+import { FirmwareField } from './create.tsx'
+import { imageTexts as words } from './texts.ts'
 
 interface Props {
   readonly kind: 'image' | 'iso'
@@ -36,13 +35,11 @@ const nameOf = (kind: Props['kind'], file: File): string =>
 
 export function Upload({ kind, namespace, onClose }: Props) {
   const [file, setFile] = useState<File>()
-  const [name, setName] = useState('')
-  const [description, setDescription] = useState('')
-  const [type, setType] = useState('amd64')
-  const [firmware, setFirmware] = useState('')
+  const { values, change, field } = useForm({ name: '', type: 'amd64', firmware: '', description: '' })
+  const { name, type, firmware, description } = values
   const take = (chosen: File): void => {
     setFile(chosen)
-    setName(nameOf(kind, chosen))
+    change({ name: nameOf(kind, chosen) })
   }
   const body = {
     kind,
@@ -73,19 +70,14 @@ export function Upload({ kind, namespace, onClose }: Props) {
       >
         <Drop kind={kind} file={file} onFile={take} isLocked={isRunning} />
         <div className="fields">
-          <TextField label={texts.common.name} value={name} onValue={setName} readOnly={isRunning} />
+          <TextField label={texts.common.name} {...field('name')} readOnly={isRunning} />
           {kind === 'image' && (
             <>
-              <SelectField
-                label={texts.common.type}
-                value={type}
-                onValue={setType}
-                choices={Object.entries(texts.vms.architectures).map(([value, label]) => ({ value, label }))}
-              />
-              <FirmwareField value={firmware} onValue={setFirmware} />
+              <SelectField label={texts.common.type} {...field('type')} labels={texts.common.architectures} />
+              <FirmwareField {...field('firmware')} />
             </>
           )}
-          <TextField label={texts.common.description} value={description} onValue={setDescription} />
+          <TextField label={texts.common.description} {...field('description')} />
         </div>
         {progress && file && <Shown progress={progress} file={file} isRunning={isRunning} />}
         <ErrorNote error={error} />

@@ -1,15 +1,14 @@
 // Charts of the last day, from what the server remembers of itself.
 import { type Charts as ChartsAnswer, getCharts } from '../../../src/api/service/charts.ts'
-import { useAnswer } from '../../api/answer.ts'
-import { texts } from '../../texts.ts'
+import { useAnswer } from '../../api/calls.ts'
 import { useIsDark } from '../../theme.ts'
 import { ErrorNote } from '../../ui/notes.tsx'
 import { Card, Loading, Page } from '../../ui/page.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Chart } from './chart.tsx'
-import { formatFor, latestOf, timesOf } from './chart-values.ts'
+import { formatFor, latestOf, timesOf } from './model.ts'
+import { chartTexts as words } from './texts.ts'
 
-const words = texts.charts
 /** Measured, not recorded: there is a new value every minute. */
 const everyMs = 20_000
 

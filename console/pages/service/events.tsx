@@ -3,15 +3,12 @@ import { useState } from 'react'
 import { type Event, listEvents } from '../../../src/api/service/events.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
-import { texts } from '../../texts.ts'
-import { Empty } from '../../ui/notes.tsx'
-import { Loaded, Page } from '../../ui/page.tsx'
+import { SearchField } from '../../ui/field.tsx'
 import { State } from '../../ui/state.tsx'
-import { type Column, Table } from '../../ui/table.tsx'
-import { TeachPage } from '../../ui/teach.tsx'
+import type { Column } from '../../ui/table.tsx'
+import { TablePage } from '../../ui/table-page.tsx'
 import { Time } from '../../ui/time.tsx'
-
-const words = texts.events
+import { eventTexts as words } from './texts.ts'
 
 const columns: readonly Column<Event>[] = [
   { title: words.columns.when, by: (event) => `${event.at} ${event.name}`, cell: (event) => <Time at={event.at} /> },
@@ -27,7 +24,7 @@ const columns: readonly Column<Event>[] = [
     look: 'wide',
     cell: ({ involved }) => `${involved.kind}/${involved.name}`,
   },
-  { title: words.columns.actor, by: (event) => event.actor, look: 'wide', cell: (event) => event.actor },
+  { title: words.columns.actor, by: (event) => event.actor, look: 'wide' },
   {
     title: words.columns.outcome,
     by: (event) => event.outcome,
@@ -43,27 +40,22 @@ export function Events() {
   const { shown, main } = useNamespaces()
   const list = useLive(listEvents, shown)
   const [search, setSearch] = useState('')
-  const wanted = search.trim().toLowerCase()
-  const visible = wanted === '' ? list.items : list.items.filter((event) => textOf(event).includes(wanted))
+  const text = search.trim().toLowerCase()
   return (
-    <Page
-      title={words.title}
-      actions={<TeachPage operation={listEvents} input={{ params: { namespace: main }, query: { watch: true } }} />}
-    >
-      <p className="muted">{words.text}</p>
-      <Loaded list={list} empty={<Empty title={words.emptyTitle} text={words.emptyText} />}>
+    <TablePage
+      words={words}
+      operation={listEvents}
+      input={{ params: { namespace: main }, query: { watch: true } }}
+      list={list}
+      columns={columns}
+      keyOf={(event) => event.name}
+      sort={[0, true]}
+      filters={
         <search className="filters">
-          <input
-            type="search"
-            className="input search"
-            aria-label={texts.common.search}
-            placeholder={words.searchHint}
-            value={search}
-            onChange={(event) => setSearch(event.target.value)}
-          />
+          <SearchField placeholder={words.searchHint} value={search} onValue={setSearch} />
         </search>
-        <Table label={words.title} columns={columns} rows={visible} keyOf={(event) => event.name} sort={[0, true]} />
-      </Loaded>
-    </Page>
+      }
+      rows={text === '' ? list.items : list.items.filter((event) => textOf(event).includes(text))}
+    />
   )
 }

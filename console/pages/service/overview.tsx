@@ -1,7 +1,7 @@
 // The fleet at a glance: capacity of every node, VMs by true power state, work under way, what happened lately.
 import { Link } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
-import { listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
+import { listNodes } from '../../../src/api/nodes/nodes.ts'
 import { listEvents } from '../../../src/api/service/events.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
 import { listVms, type Vm } from '../../../src/api/vms/vms.ts'
@@ -12,12 +12,14 @@ import { texts } from '../../texts.ts'
 import { Bar } from '../../ui/bar.tsx'
 import { Empty } from '../../ui/notes.tsx'
 import { Card, Loading, Page } from '../../ui/page.tsx'
-import { NodeState } from '../../ui/state.tsx'
-import { capacityOf, workOf } from '../nodes/fleet.ts'
+import { Feed, newestFirst } from '../event-feed.tsx'
+import { NameLink } from '../links.tsx'
+import { Capacity, NodeState } from '../nodes/state.tsx'
+import { nodeTexts } from '../nodes/texts.ts'
 import { nodePath } from '../paths.ts'
-import { Feed, newestFirst } from './event-feed.tsx'
+import { workOf } from './model.ts'
+import { overviewTexts as words } from './texts.ts'
 
-const words = texts.overview
 const latelyShown = 12
 
 const groups = [
@@ -53,25 +55,31 @@ export function Overview() {
       {vms.isLoaded && vms.items.length === 0 && nodes.items.length > 0 && (
         <Empty title={words.startTitle} text={words.startText}>
           <Link className="button" data-kind="primary" href="/vms?deploy">
-            {texts.vms.deploy}
+            {texts.common.deployVm}
           </Link>
         </Empty>
       )}
-      <Card title={words.capacity}>
+      <Card title={nodeTexts.capacity}>
         {!nodes.isLoaded ? (
           <Loading />
         ) : nodes.items.length === 0 ? (
           <Empty title={words.noNodes} text={person?.admin ? words.noNodesText : words.noNodesDev}>
             {person?.admin && (
               <Link className="button" data-kind="primary" href="/nodes?join">
-                {texts.nodes.join}
+                {nodeTexts.join}
               </Link>
             )}
           </Empty>
         ) : (
           <div className="grid-3">
             {nodes.items.map((node) => (
-              <Capacity key={`${node.namespace}/${node.name}`} node={node} />
+              <div key={`${node.namespace}/${node.name}`} className="stack-tight">
+                <div className="spread">
+                  <NameLink name={node.name} path={nodePath(node)} />
+                  <NodeState node={node} />
+                </div>
+                <Capacity node={node} size="small" />
+              </div>
             ))}
           </div>
         )}
@@ -103,29 +111,5 @@ export function Overview() {
         </Card>
       </div>
     </Page>
-  )
-}
-
-function Capacity({ node }: { readonly node: Node }) {
-  const { cores, memory } = capacityOf(node)
-  return (
-    <div className="stack-tight">
-      <div className="spread">
-        <Link className="strong" href={nodePath(node)}>
-          {node.name}
-        </Link>
-        <NodeState node={node} />
-      </div>
-      {[[words.cores, cores] as const, [words.memory, memory] as const].map(([label, { used, whole, text }]) => (
-        <div key={label} className="measure">
-          <div className="spread small">
-            <span className="muted">{label}</span>
-            <span className="tabular">{words.used(text[0], text[1])}</span>
-          </div>
-          <Bar role="meter" label={`${node.name}: ${label}`} value={used} of={whole} text={words.used(...text)} />
-        </div>
-      ))}
-      <span className="small muted">{words.vmsOn(node.vms.length, node.maxVms)}</span>
-    </div>
   )
 }

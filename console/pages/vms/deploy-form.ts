@@ -4,8 +4,9 @@ import type { VmDeployment } from '../../../src/api/vms/vm-deployment.ts'
 import { parseTtl } from '../../../src/rules/durations.ts'
 import { isVmName, vmNameRule } from '../../../src/rules/names.ts'
 import { parseReservedPorts } from '../../../src/rules/ports.ts'
-import { texts } from '../../texts.ts'
+import { deployTexts as words } from './texts.ts'
 
+/** The fields as they are typed. */
 export interface DeployForm {
   readonly name: string
   readonly image: string
@@ -70,7 +71,6 @@ const isNumber = (text: string): boolean => /^\d+(\.\d)?$/.test(text)
 const isWhole = (text: string): boolean => /^\d+$/.test(text)
 
 export function faultsOf(form: DeployForm): Faults {
-  const words = texts.deploy
   const pairFault = (text: string): string | undefined => {
     const { wrong } = parsePairs(text)
     return wrong === undefined ? undefined : words.pairRule(wrong)

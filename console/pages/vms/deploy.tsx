@@ -1,29 +1,40 @@
-// The form that deploys a VM: one field has to be filled in, the rest has defaults. Answers at once; the page of the VM
-// then shows how it comes up.
-import { useState } from 'react'
+// The form that deploys a VM: one field has to be filled in, the rest has defaults; beside it, where the VM would go. Answers
+// at once; the page of the VM then shows how it comes up.
+import { useQuery } from '@tanstack/react-query'
+import { useEffect, useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listIsos } from '../../../src/api/images/isos.ts'
 import { listNodes } from '../../../src/api/nodes/nodes.ts'
+import { estimateVm } from '../../../src/api/vms/estimates.ts'
 import { listVmConfigs } from '../../../src/api/vms/vm-configs.ts'
+import type { VmDeployment } from '../../../src/api/vms/vm-deployment.ts'
 import { deployVm } from '../../../src/api/vms/vms.ts'
+import { problemOf } from '../../api/calls.ts'
+import { client } from '../../api/client.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
-import { AreaField, CheckField, SelectField, TextField } from '../../ui/field.tsx'
+import { AreaField, CheckField, NamespaceField, SelectField, TextField, useForm } from '../../ui/field.tsx'
 import { vmPath } from '../paths.ts'
-import { type DeployForm, deploymentOf, emptyForm, type Faults, faultsOf } from './deploy-form.ts'
-import { Estimate } from './estimate.tsx'
+import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
+import { deployTexts as words } from './texts.ts'
 
-const words = texts.deploy
-type Change = (part: Partial<DeployForm>) => void
+type Checks = 'tagRequired' | 'noScreen' | 'cold' | 'legacyIO' | 'noNetBoost' | 'gpuPassthrough'
 
 interface PartProps {
-  readonly form: DeployForm
-  readonly change: Change
-  readonly faultOf: (key: keyof DeployForm) => string | undefined
+  readonly text: (key: Exclude<keyof typeof emptyForm, Checks>) => {
+    readonly field: string
+    readonly value: string
+    readonly onValue: (value: string) => void
+    readonly fault: string | undefined
+  }
   readonly namespace: string
+}
+
+interface MoreProps extends PartProps {
+  readonly check: (key: Checks) => { readonly value: boolean; readonly onValue: (value: boolean) => void }
 }
 
 export function Deploy({ onClose }: { readonly onClose: () => void }) {
@@ -31,184 +42,150 @@ export function Deploy({ onClose }: { readonly onClose: () => void }) {
   const [, go] = useLocation()
   const query = new URLSearchParams(useSearch())
   const [namespace, setNamespace] = useState(query.get('namespace') ?? main)
-  const [form, setForm] = useState<DeployForm>({
+  const { values, field } = useForm({
     ...emptyForm,
     image: query.get('image') ?? '',
     vmConfig: query.get('config') ?? '',
   })
-  const change: Change = (part) => setForm((before) => ({ ...before, ...part }))
-  const faults = faultsOf(form)
-  const first = Object.values(faults)[0]
-  const body = deploymentOf(form)
+  const faults = faultsOf(values)
+  const reason = Object.values(faults)[0]
+  const body = deploymentOf(values)
+  // A field that is still empty is not marked as wrong.
+  const text: PartProps['text'] = (key) => ({ ...field(key), fault: values[key] === '' ? undefined : faults[key] })
   return (
     <ActionDialog
       title={words.title}
       label={words.submit}
       operation={deployVm}
       input={{ params: { namespace }, query: { wait: false }, body }}
-      reason={first}
+      reason={reason}
       size="large"
       onClose={onClose}
       onDone={(vm) => go(vmPath(vm))}
     >
-      {(said) => {
-        const part: PartProps = {
-          form,
-          change,
-          namespace,
-          faultOf: (key) => shownFault(form, faults, key) ?? said.get(key),
-        }
-        return (
-          <>
-            <div className="fields">
-              <Main {...part} />
-              {all.length > 1 && (
-                <SelectField
-                  label={texts.common.namespace}
-                  value={namespace}
-                  onValue={setNamespace}
-                  choices={all.map((name) => ({ value: name, label: name }))}
-                />
-              )}
-            </div>
-            <details className="more">
-              <summary>{texts.common.more}</summary>
-              <More {...part} />
-            </details>
-            <Estimate namespace={namespace} body={first === undefined ? body : undefined} />
-          </>
-        )
-      }}
+      <div className="fields">
+        <Main text={text} namespace={namespace} />
+        {all.length > 1 && <NamespaceField value={namespace} onValue={setNamespace} />}
+      </div>
+      <details className="more">
+        <summary>{texts.common.more}</summary>
+        <More text={text} check={field} namespace={namespace} />
+      </details>
+      <Estimate namespace={namespace} body={reason === undefined ? body : undefined} />
     </ActionDialog>
   )
 }
 
-/** Nobody is scolded for a field that is still empty. */
-const shownFault = (form: DeployForm, faults: Faults, key: keyof DeployForm): string | undefined =>
-  form[key] === '' ? undefined : faults[key]
+const namesOf = (items: readonly { readonly name: string }[]): string[] => items.map(({ name }) => name)
 
-function Main({ form, change, faultOf, namespace }: PartProps) {
+function Main({ text, namespace }: PartProps) {
   const images = useLive(listImages, [namespace]).items
   const configs = useLive(listVmConfigs, [namespace]).items
-  const ready = images.filter((image) => image.state === 'Ready').map((image) => image.name)
   return (
     <>
       <TextField
         label={words.image}
         hint={words.imageHint}
-        fault={faultOf('image')}
-        value={form.image}
-        onValue={(image) => change({ image })}
-        offers={ready}
+        {...text('image')}
+        offers={namesOf(images.filter((image) => image.state === 'Ready'))}
         autoFocus
       />
-      <TextField
-        label={words.name}
-        hint={words.nameHint}
-        fault={faultOf('name')}
-        value={form.name}
-        onValue={(name) => change({ name })}
-      />
+      <TextField label={words.name} hint={words.nameHint} {...text('name')} />
       {configs.length > 0 && (
         <SelectField
           label={words.config}
           hint={words.configHint}
-          fault={faultOf('vmConfig')}
-          value={form.vmConfig}
-          onValue={(vmConfig) => change({ vmConfig })}
-          choices={[{ value: '', label: words.noConfig }, ...configs.map(({ name }) => ({ value: name, label: name }))]}
+          {...text('vmConfig')}
+          labels={{ '': words.noConfig }}
+          choices={namesOf(configs)}
         />
       )}
-      <TextField
-        label={words.cpu}
-        fault={faultOf('cpu')}
-        placeholder="3"
-        inputMode="numeric"
-        value={form.cpu}
-        onValue={(cpu) => change({ cpu })}
-      />
-      <TextField
-        label={words.memory}
-        fault={faultOf('memory')}
-        placeholder={words.auto}
-        inputMode="decimal"
-        value={form.memory}
-        onValue={(memory) => change({ memory })}
-      />
+      <TextField label={words.cpu} placeholder="3" inputMode="numeric" {...text('cpu')} />
+      <TextField label={words.memory} placeholder={words.auto} inputMode="decimal" {...text('memory')} />
     </>
   )
 }
 
-function More({ form, change, faultOf, namespace }: PartProps) {
+const checks = [
+  ['tagRequired', words.tagRequired],
+  ['noScreen', words.noScreen],
+  ['cold', words.cold],
+  ['legacyIO', words.legacyIo],
+  ['noNetBoost', words.noNetBoost],
+  ['gpuPassthrough', words.gpu],
+] as const
+
+function More({ text, check, namespace }: MoreProps) {
   const nodes = useLive(listNodes, [namespace]).items
   const isos = useLive(listIsos, [namespace]).items
   const tags = [...new Set(nodes.flatMap((node) => node.orkaTags))].sort()
-  const texted = [
-    ['ttl', words.ttl, words.ttlHint],
-    ['reservedPorts', words.ports, words.portsHint],
-    ['labels', words.labels, words.pairsHint],
-    ['metadata', words.metadata, words.pairsHint],
-  ] as const
-  const checks = [
-    ['tagRequired', words.tagRequired],
-    ['noScreen', words.noScreen],
-    ['cold', words.cold],
-    ['legacyIO', words.legacyIo],
-    ['noNetBoost', words.noNetBoost],
-    ['gpuPassthrough', words.gpu],
-  ] as const
   return (
     <div className="stack">
       <div className="fields">
-        <SelectField
-          label={words.node}
-          fault={faultOf('node')}
-          value={form.node}
-          onValue={(node) => change({ node })}
-          choices={[{ value: '', label: words.anyNode }, ...nodes.map(({ name }) => ({ value: name, label: name }))]}
-        />
-        <TextField
-          label={words.tag}
-          fault={faultOf('tag')}
-          value={form.tag}
-          onValue={(tag) => change({ tag })}
-          offers={tags}
-        />
-        <SelectField
-          label={words.scheduler}
-          value={form.scheduler}
-          onValue={(scheduler) => change({ scheduler })}
-          choices={Object.entries(words.schedulers).map(([value, label]) => ({ value, label }))}
-        />
-        <SelectField
-          label={words.iso}
-          fault={faultOf('iso')}
-          value={form.iso}
-          onValue={(iso) => change({ iso })}
-          choices={[{ value: '', label: words.noIso }, ...isos.map(({ name }) => ({ value: name, label: name }))]}
-        />
-        {texted.map(([key, label, hint]) => (
-          <TextField
-            key={key}
-            label={label}
-            hint={hint}
-            fault={faultOf(key)}
-            value={form[key]}
-            onValue={(value) => change({ [key]: value })}
-          />
-        ))}
+        <SelectField label={words.node} {...text('node')} labels={{ '': words.anyNode }} choices={namesOf(nodes)} />
+        <TextField label={words.tag} {...text('tag')} offers={tags} />
+        <SelectField label={words.scheduler} {...text('scheduler')} labels={words.schedulers} />
+        <SelectField label={words.iso} {...text('iso')} labels={{ '': words.noIso }} choices={namesOf(isos)} />
+        <TextField label={words.ttl} hint={words.ttlHint} {...text('ttl')} />
+        <TextField label={words.ports} hint={words.portsHint} {...text('reservedPorts')} />
+        <TextField label={words.labels} hint={words.pairsHint} {...text('labels')} />
+        <TextField label={words.metadata} hint={words.pairsHint} {...text('metadata')} />
       </div>
-      <AreaField
-        label={words.userdata}
-        fault={faultOf('userdata')}
-        value={form.userdata}
-        onValue={(userdata) => change({ userdata })}
-      />
+      <AreaField label={words.userdata} {...text('userdata')} />
       <div className="fields">
         {checks.map(([key, label]) => (
-          <CheckField key={key} label={label} value={form[key]} onValue={(value) => change({ [key]: value })} />
+          <CheckField key={key} label={label} {...check(key)} />
         ))}
       </div>
+    </div>
+  )
+}
+
+interface EstimateProps {
+  readonly namespace: string
+  /** Undefined while something in the form is wrong. */
+  readonly body: VmDeployment | undefined
+}
+
+/** The service is not asked for every letter that is typed. */
+const pauseMs = 250
+
+function useSettled<T>(value: T): T {
+  const [settled, setSettled] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), pauseMs)
+    return () => clearTimeout(timer)
+  }, [value])
+  return settled
+}
+
+function Estimate({ namespace, body }: EstimateProps) {
+  const asked = useSettled(body === undefined ? '' : JSON.stringify(body))
+  const { data, error, isFetching } = useQuery({
+    queryKey: ['estimate', namespace, asked],
+    queryFn: ({ signal }) =>
+      client.call(estimateVm, { params: { namespace }, body: JSON.parse(asked) as VmDeployment, signal }),
+    enabled: asked !== '',
+    placeholderData: (before) => before,
+  })
+  const isAsked = body !== undefined && asked !== ''
+  const tone = !isAsked || !(data || error) ? undefined : error ? 'bad' : data?.node === undefined ? 'warn' : 'good'
+  return (
+    <div className="note" data-tone={tone} role="status" aria-busy={isFetching}>
+      <b>{words.estimate}</b>
+      <span>
+        {!isAsked ? words.noEstimate : error ? problemOf(error).message : (data?.message ?? words.estimating)}
+      </span>
+      {isAsked && data !== undefined && !error && data.nodes.length > 1 && (
+        <details className="more small">
+          <summary>{words.perNode}</summary>
+          <ul>
+            {data.nodes.map(({ name, fits, reason }) => (
+              <li key={name}>{`${fits ? '✓' : '–'} ${name}: ${reason}`}</li>
+            ))}
+          </ul>
+        </details>
+      )}
     </div>
   )
 }

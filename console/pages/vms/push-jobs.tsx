@@ -1,5 +1,4 @@
 // Push jobs: how far each is, how fast, how long it will take, what the registry had already, and its digest at the end.
-import { useState } from 'react'
 import { Link } from 'wouter'
 import { cancelPushJob, listPushJobs, type PushJob, pushVm } from '../../../src/api/vms/push-jobs.ts'
 import { timeLeft } from '../../../src/rules/durations.ts'
@@ -11,20 +10,19 @@ import { texts } from '../../texts.ts'
 import { ActionDialog } from '../../ui/action-dialog.tsx'
 import { Bar } from '../../ui/bar.tsx'
 import { Button } from '../../ui/button.tsx'
-import { Copy } from '../../ui/copy.tsx'
-import { Empty } from '../../ui/notes.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { Empty, Note } from '../../ui/notes.tsx'
+import { openDialog } from '../../ui/open-dialog.tsx'
 import { Facts, Loaded, Page } from '../../ui/page.tsx'
-import { PushState } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { vmPath } from '../paths.ts'
-
-const words = texts.pushes
+import { PushState } from './state.tsx'
+import { pushTexts as words } from './texts.ts'
 
 export function PushJobs() {
   const { shown, main } = useNamespaces()
   const list = useLive(listPushJobs, shown)
-  const [cancelling, setCancelling] = useState<PushJob>()
   const params = { namespace: main }
   const example = commandLine(pushVm, {
     params: { ...params, vm: 'demo' },
@@ -39,28 +37,27 @@ export function PushJobs() {
       <Loaded list={list} empty={<Empty title={words.emptyTitle} text={words.emptyText} command={example} />}>
         <div className="stack">
           {jobs.map((job) => (
-            <Job key={`${job.namespace}/${job.name}`} job={job} onCancel={() => setCancelling(job)} />
+            <Job key={`${job.namespace}/${job.name}`} job={job} />
           ))}
         </div>
       </Loaded>
-      {cancelling && (
-        <ActionDialog
-          title={`${words.cancel}: ${cancelling.image}`}
-          text={words.cancelText}
-          label={words.cancel}
-          operation={cancelPushJob}
-          input={{ params: { namespace: cancelling.namespace, job: cancelling.name } }}
-          isDanger
-          said={texts.actions.done(words.cancel, cancelling.image)}
-          onClose={() => setCancelling(undefined)}
-        />
-      )}
     </Page>
   )
 }
 
-function Job({ job, onCancel }: { readonly job: PushJob; readonly onCancel: () => void }) {
+function Job({ job }: { readonly job: PushJob }) {
   const { progress, status, phase, digest, errorMessage } = job
+  const cancel = (onClose: () => void) => (
+    <ActionDialog
+      label={words.cancel}
+      text={words.cancelText}
+      of={job.image}
+      operation={cancelPushJob}
+      input={{ params: { namespace: job.namespace, job: job.name } }}
+      isDanger
+      onClose={onClose}
+    />
+  )
   const isOver = status !== 'Pending' && status !== 'Running'
   return (
     <section className="card" aria-label={job.image}>
@@ -69,7 +66,7 @@ function Job({ job, onCancel }: { readonly job: PushJob; readonly onCancel: () =
           <span className="mono">{job.image}</span>
           <PushState job={job} />
         </h2>
-        <Button size="small" reason={isOver ? words.ended(status) : undefined} onClick={onCancel}>
+        <Button size="small" reason={isOver ? words.ended(status) : undefined} onClick={() => openDialog(cancel)}>
           {words.cancel}
         </Button>
       </div>
@@ -86,32 +83,15 @@ function Job({ job, onCancel }: { readonly job: PushJob; readonly onCancel: () =
         </div>
         <Bar label={job.image} value={progress.percent} of={100} />
       </div>
-      {errorMessage !== undefined && (
-        <div className="note" data-tone="bad">
-          {errorMessage}
-        </div>
-      )}
+      {errorMessage !== undefined && <Note tone="bad">{errorMessage}</Note>}
       <Facts
-        facts={[
-          [
-            words.columns.vm,
-            <Link key="vm" href={vmPath({ namespace: job.namespace, name: job.vm })}>
-              {job.vm}
-            </Link>,
-          ],
-          phase === undefined || isOver ? undefined : [texts.common.state, phase],
-          [texts.common.owner, job.owner],
-          [words.columns.started, <Time key="started" at={job.startedAt} />],
-          digest === undefined
-            ? undefined
-            : [
-                words.digest,
-                <span key="digest" className="copyable mono">
-                  {digest}
-                  <Copy text={digest} what={words.digest} />
-                </span>,
-              ],
-        ]}
+        facts={{
+          [words.columns.vm]: <Link href={vmPath({ namespace: job.namespace, name: job.vm })}>{job.vm}</Link>,
+          [texts.common.state]: isOver ? undefined : phase,
+          [texts.common.owner]: job.owner,
+          [words.columns.started]: <Time at={job.startedAt} />,
+          [words.digest]: digest && <Copyable text={digest} what={words.digest} />,
+        }}
       />
     </section>
   )

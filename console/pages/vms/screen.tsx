@@ -6,7 +6,6 @@ import { Link } from 'wouter'
 import { connectVm } from '../../../src/api/vms/vms.ts'
 import { socketUrl } from '../../api/places.ts'
 import { pathOf } from '../../teach/requests.ts'
-import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Copy } from '../../ui/copy.tsx'
 import { AreaField, CheckField, TextField } from '../../ui/field.tsx'
@@ -14,9 +13,8 @@ import { Page } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { vmPath } from '../paths.ts'
-import { keysymOf } from './keysyms.ts'
-
-const words = texts.screen
+import { keysymOf } from './model.ts'
+import { screenTexts as words } from './texts.ts'
 
 interface Props {
   readonly params: { readonly namespace?: string; readonly name?: string }

@@ -14,10 +14,11 @@ import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
 import { SecretField, TextField } from '../../ui/field.tsx'
+import { Note } from '../../ui/notes.tsx'
 import { Page } from '../../ui/page.tsx'
 import { vmPath } from '../paths.ts'
+import { terminalTexts as words } from './texts.ts'
 
-const words = texts.terminal
 const scrollback = 5_000
 
 interface Props {
@@ -35,9 +36,9 @@ export function TerminalPage({ params: { namespace = '', name = '' } }: Props) {
   return (
     <Page title={words.title(name)} above={<Link href={vmPath({ namespace, name })}>{name}</Link>}>
       {said !== undefined && (
-        <div className="note" data-tone="warn" role="status">
+        <Note tone="warn" role="status">
           {said}
-        </div>
+        </Note>
       )}
       {login ? (
         <Session

@@ -1,0 +1,21 @@
+// Who is told when a value of a module changes: what useSyncExternalStore needs, once.
+
+interface Listeners {
+  readonly subscribe: (listener: () => void) => () => void
+  readonly notify: () => void
+  readonly count: () => number
+}
+
+export function createListeners(): Listeners {
+  const all = new Set<() => void>()
+  return {
+    subscribe: (listener) => {
+      all.add(listener)
+      return () => void all.delete(listener)
+    },
+    notify: () => {
+      for (const listener of all) listener()
+    },
+    count: () => all.size,
+  }
+}

@@ -1,0 +1,125 @@
+// The actions of one image or ISO: a menu, and the dialog of each.
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { addCachedImage, removeCachedImage } from '../../../src/api/images/image-cache.ts'
+import type { Image } from '../../../src/api/images/images.ts'
+import { serviceUrl } from '../../api/places.ts'
+import { pathOf } from '../../teach/requests.ts'
+import { texts } from '../../texts.ts'
+import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
+import { filled, TextField, useForm } from '../../ui/field.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import type { ImageKind } from './kind.ts'
+import { imageTexts as words } from './texts.ts'
+
+type Params = Readonly<Record<string, string>>
+
+interface Props {
+  readonly image: Image
+  readonly kind: ImageKind
+  readonly namespace: string
+  readonly size?: 'small'
+  readonly onDeleted?: () => void
+}
+
+export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
+  const [, go] = useLocation()
+  const { name } = image
+  const params: Params = { namespace, [kind.kind]: name }
+  const notReady = image.state === 'Ready' ? undefined : `${name}: ${image.state}`
+  const inUse = image.usedBy.length === 0 ? undefined : words.inUse(image.usedBy.length)
+  const shared = { image, kind, params }
+  const ofImages: MenuItem[] = [
+    {
+      label: texts.common.deployVm,
+      reason: notReady,
+      onChoose: () => go(`/vms?deploy&image=${encodeURIComponent(name)}`),
+    },
+    {
+      label: words.cacheAdd,
+      reason: notReady,
+      dialog: (onClose) => (
+        <ActionDialog
+          label={words.cacheAdd}
+          text={words.cacheAddText}
+          of={name}
+          started={[name]}
+          operation={addCachedImage}
+          input={{ params, body: { all: true } }}
+          onClose={onClose}
+        />
+      ),
+    },
+    {
+      label: words.cacheRemove,
+      dialog: (onClose) => (
+        <ActionDialog
+          label={words.cacheRemove}
+          text={words.cacheRemoveText}
+          of={name}
+          started={[name]}
+          operation={removeCachedImage}
+          input={{ params, body: { all: true } }}
+          onClose={onClose}
+        />
+      ),
+    },
+  ]
+  const items: MenuItem[] = [
+    ...(kind.kind === 'image' ? ofImages : []),
+    // The cookie opens it: no token is in the address.
+    { label: words.download, reason: notReady, onChoose: () => download(kind, params) },
+    { label: words.copy, reason: notReady, dialog: (onClose) => <Copy {...shared} onClose={onClose} /> },
+    { label: words.describe, dialog: (onClose) => <Describe {...shared} onClose={onClose} /> },
+    removal({ name, text: words.deleteText, operation: kind.remove, input: { params }, onDone: onDeleted }, inUse),
+  ]
+  return <ActionsMenu name={name} items={items} size={size} />
+}
+
+function download(kind: ImageKind, params: Params): void {
+  const link = document.createElement('a')
+  link.href = serviceUrl + pathOf(kind.download, { params })
+  link.download = ''
+  link.click()
+}
+
+interface DialogProps {
+  readonly image: Image
+  readonly kind: ImageKind
+  readonly params: Params
+  readonly onClose: () => void
+}
+
+function Copy({ image, kind, params, onClose }: DialogProps) {
+  const { values, field } = useForm({ name: `${image.name}-copy`, description: '' })
+  const { name, description } = values
+  return (
+    <ActionDialog
+      text={words.copyText}
+      label={words.copy}
+      of={image.name}
+      made={name}
+      operation={kind.copy}
+      input={{ params, body: { name, ...filled({ description }) } }}
+      onClose={onClose}
+    >
+      <TextField label={words.copyName} {...field('name')} autoFocus />
+      <TextField label={texts.common.description} {...field('description')} />
+    </ActionDialog>
+  )
+}
+
+function Describe({ image, kind, params, onClose }: DialogProps) {
+  const [description, setDescription] = useState(image.description)
+  return (
+    <ActionDialog
+      label={words.describe}
+      of={image.name}
+      operation={kind.describe}
+      input={{ params, body: { description } }}
+      onClose={onClose}
+    >
+      <TextField label={texts.common.description} value={description} onValue={setDescription} autoFocus />
+    </ActionDialog>
+  )
+}

@@ -1,0 +1,61 @@
+// Copies of images on nodes, as they come and go: those of one image, or those on one node. By watch.
+import { Link } from 'wouter'
+import { listNodeCaches, type NodeCache } from '../../../src/api/images/image-cache.ts'
+import { useLive } from '../../api/live.ts'
+import { texts } from '../../texts.ts'
+import { Loading } from '../../ui/page.tsx'
+import { State } from '../../ui/state.tsx'
+import { imagePath, nodePath } from '../paths.ts'
+import { imageTexts as words } from './texts.ts'
+
+type Copy = NodeCache['copies'][number]
+interface Shown {
+  readonly name: string
+  readonly path: string
+  readonly copy: Copy
+}
+
+const tones = { Pending: 'busy', Fetching: 'busy', Ready: 'good', Failed: 'bad', Removing: 'busy' } as const
+
+export function CopiesOfImage({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+  const { items, isLoaded } = useLive(listNodeCaches, [namespace])
+  const shown = items.flatMap((node) =>
+    node.copies
+      .filter(({ image }) => image === name)
+      .map((copy): Shown => ({ name: node.name, path: nodePath(node), copy })),
+  )
+  return <Copies isLoaded={isLoaded} shown={shown} empty={words.notCached} />
+}
+
+export function CopiesOnNode({ namespace, name }: { readonly namespace: string; readonly name: string }) {
+  const { items, isLoaded } = useLive(listNodeCaches, [namespace])
+  const copies = items.find((node) => node.name === name)?.copies ?? []
+  const shown = copies.map((copy): Shown => ({ name: copy.image, path: imagePath('image', copy.image), copy }))
+  return <Copies isLoaded={isLoaded} shown={shown} empty={words.noneOnNode} />
+}
+
+interface Props {
+  readonly isLoaded: boolean
+  readonly shown: readonly Shown[]
+  readonly empty: string
+}
+
+function Copies({ isLoaded, shown, empty }: Props) {
+  if (!isLoaded) return <Loading />
+  if (shown.length === 0) return <p className="muted">{empty}</p>
+  return (
+    <ul className="feed">
+      {shown.map(({ name, path, copy: { state, progress, pinned, spaceUsed, errorMessage } }) => (
+        <li key={name}>
+          <span className="line">
+            <Link href={path}>{name}</Link>
+            <State tone={tones[state]} word={progress ? `${state} ${texts.common.percent(progress.percent)}` : state} />
+            {pinned && <span className="tag">{words.pinned}</span>}
+          </span>
+          <span className="muted tabular">{spaceUsed}</span>
+          {errorMessage !== undefined && <span className="small muted">{errorMessage}</span>}
+        </li>
+      ))}
+    </ul>
+  )
+}

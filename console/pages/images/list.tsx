@@ -1,0 +1,91 @@
+// The images, or the ISOs, of a namespace: a live table, and how new ones come.
+import type { Image } from '../../../src/api/images/images.ts'
+import { roughSize } from '../../../src/rules/sizes.ts'
+import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { texts } from '../../texts.ts'
+import { Bar } from '../../ui/bar.tsx'
+import { Button } from '../../ui/button.tsx'
+import { openDialog } from '../../ui/open-dialog.tsx'
+import { actionsColumn, type Column, timeColumn } from '../../ui/table.tsx'
+import { TablePage } from '../../ui/table-page.tsx'
+import { NameLink } from '../links.tsx'
+import { imagePath } from '../paths.ts'
+import { ImageMenu } from './actions.tsx'
+import { GenerateImage, PullImage } from './create.tsx'
+import { type ImageKind, imageKinds } from './kind.ts'
+import { ImageState } from './state.tsx'
+import { imageTexts as words } from './texts.ts'
+import { Upload } from './upload.tsx'
+
+const columnsFor = (kind: ImageKind, namespace: string): readonly Column<Image>[] => [
+  {
+    title: texts.common.name,
+    by: (image) => image.name,
+    cell: (image) => <NameLink name={image.name} path={imagePath(kind.kind, image.name)} />,
+  },
+  { title: texts.common.state, by: (image) => image.state, cell: (image) => <Progress image={image} /> },
+  { title: texts.common.type, by: (image) => image.type, look: 'wide' },
+  { title: words.columns.disk, by: (image) => image.size, look: 'number' },
+  {
+    title: words.columns.space,
+    by: (image) => image.spaceUsed ?? '',
+    look: 'number wide',
+    cell: (image) => image.spaceUsed ?? '–',
+  },
+  {
+    title: words.columns.source,
+    by: (image) => image.sourceType,
+    look: 'lesser wide',
+    cell: (image) => words.sources[image.sourceType],
+  },
+  {
+    title: words.columns.usedBy,
+    by: (image) => image.usedBy.length,
+    look: 'number wide',
+    cell: (image) => words.users(image.usedBy.length),
+  },
+  timeColumn(texts.common.updated, (image) => image.lastUpdatedTimestamp, 'lesser wide'),
+  actionsColumn((image) => <ImageMenu image={image} kind={kind} namespace={namespace} size="small" />),
+]
+
+function Progress({ image }: { readonly image: Image }) {
+  const { state, progress, name } = image
+  if (state !== 'Updating' || !progress) return <ImageState image={image} />
+  return (
+    <div className="stack-tight">
+      <span className="small tabular">{words.progress(progress.percent, roughSize(progress.bytes))}</span>
+      <Bar label={name} value={progress.percent} of={100} />
+    </div>
+  )
+}
+
+export const ImageList = () => <List kind={imageKinds.image} />
+export const IsoList = () => <List kind={imageKinds.iso} />
+
+function List({ kind }: { readonly kind: ImageKind }) {
+  const { main, isLoaded } = useNamespaces()
+  const list = useLive(kind.list, isLoaded ? [main] : [])
+  const generate = () => openDialog((onClose) => <GenerateImage namespace={main} onClose={onClose} />)
+  const pull = () => openDialog((onClose) => <PullImage kind={kind.kind} namespace={main} onClose={onClose} />)
+  return (
+    <TablePage
+      words={kind}
+      operation={kind.list}
+      input={{ params: { namespace: main } }}
+      actions={
+        <>
+          {kind.kind === 'image' && <Button onClick={generate}>{words.generate}</Button>}
+          <Button onClick={pull}>{words.pull}</Button>
+        </>
+      }
+      create={{
+        label: words.upload,
+        dialog: (onClose) => <Upload kind={kind.kind} namespace={main} onClose={onClose} />,
+      }}
+      example={kind.emptyCommand}
+      list={{ ...list, isLoaded: list.isLoaded && isLoaded }}
+      columns={columnsFor(kind, main)}
+    />
+  )
+}

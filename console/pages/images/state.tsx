@@ -1,0 +1,9 @@
+// What state an image is in.
+import type { Image } from '../../../src/api/images/images.ts'
+import { State, type Tone } from '../../ui/state.tsx'
+
+const tones = { Ready: 'good', Updating: 'busy', Failed: 'bad' } as const satisfies Record<Image['state'], Tone>
+
+export const ImageState = ({ image }: { readonly image: Image }) => (
+  <State tone={tones[image.state]} word={image.state} />
+)

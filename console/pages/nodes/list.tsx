@@ -1,0 +1,75 @@
+// The hosts: what they have, what is free, in which state; and how another one joins.
+import { useLocation, useSearch } from 'wouter'
+import { listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
+import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { useSession } from '../../api/session.ts'
+import { texts } from '../../texts.ts'
+import { actionsColumn, type Column } from '../../ui/table.tsx'
+import { TablePage } from '../../ui/table-page.tsx'
+import { Time } from '../../ui/time.tsx'
+import { NameLink } from '../links.tsx'
+import { nodePath } from '../paths.ts'
+import { NodeMenu } from './actions.tsx'
+import { JoinHost } from './join.tsx'
+import { Meter, NodeState } from './state.tsx'
+import { nodeTexts as words } from './texts.ts'
+
+const meter = (node: Node, kind: 'cores' | 'memory') => (
+  <Meter node={node} kind={kind}>
+    {(used) => <span className="small tabular">{used}</span>}
+  </Meter>
+)
+
+const columns: readonly Column<Node>[] = [
+  {
+    title: texts.common.name,
+    by: (node) => node.name,
+    cell: (node) => <NameLink name={node.name} path={nodePath(node)} />,
+  },
+  { title: texts.common.state, by: (node) => node.phase, cell: (node) => <NodeState node={node} /> },
+  { title: texts.common.namespace, by: (node) => node.namespace, look: 'lesser wide' },
+  { title: texts.common.type, by: (node) => node.architecture, look: 'wide' },
+  { title: words.columns.cores, by: (node) => node.availableCpu, look: 'wide', cell: (node) => meter(node, 'cores') },
+  {
+    title: words.columns.memory,
+    by: (node) => node.availableMemory,
+    look: 'wide',
+    cell: (node) => meter(node, 'memory'),
+  },
+  { title: words.columns.vms, by: (node) => node.vms.length, look: 'number' },
+  { title: words.columns.tags, look: 'lesser wide', cell: (node) => node.orkaTags.join(', ') || '–' },
+  {
+    title: words.columns.seen,
+    by: (node) => node.lastSeenAt ?? '',
+    look: 'lesser wide',
+    cell: ({ phase, lastSeenAt }) => {
+      if (phase === 'READY') return words.connected
+      return lastSeenAt === undefined ? texts.common.never : <Time at={lastSeenAt} />
+    },
+  },
+  actionsColumn((node) => <NodeMenu node={node} size="small" />),
+]
+
+export function NodeList() {
+  const { shown, main } = useNamespaces()
+  const { person } = useSession()
+  const [, go] = useLocation()
+  const isJoining = new URLSearchParams(useSearch()).has('join')
+  return (
+    <TablePage
+      words={words}
+      operation={listNodes}
+      input={{ params: { namespace: main } }}
+      create={{
+        label: words.join,
+        reason: person?.admin ? undefined : words.onlyAdmins,
+        onChoose: () => go('/nodes?join'),
+      }}
+      list={useLive(listNodes, shown)}
+      columns={columns}
+    >
+      {isJoining && person?.admin && <JoinHost onClose={() => go('/nodes')} />}
+    </TablePage>
+  )
+}

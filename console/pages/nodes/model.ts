@@ -1,0 +1,27 @@
+// What the pages of nodes work out without being drawn: capacity, and how a host joins.
+import type { Node } from '../../../src/api/nodes/nodes.ts'
+
+interface Share {
+  readonly used: number
+  readonly whole: number
+  readonly text: readonly [used: string, whole: string]
+}
+
+/** `11.20G` → 11.2 */
+const gibi = (text: string): number => Number.parseFloat(text) || 0
+const short = (value: number): string => `${Number(value.toFixed(1))} GiB`
+
+export function capacityOf(node: Node): { readonly cores: Share; readonly memory: Share } {
+  const cores = node.allocatableCpu - node.availableCpu
+  const [whole, free] = [gibi(node.allocatableMemory), gibi(node.availableMemory)]
+  return {
+    cores: { used: cores, whole: node.allocatableCpu, text: [String(cores), String(node.allocatableCpu)] },
+    memory: { used: whole - free, whole, text: [short(whole - free), short(whole)] },
+  }
+}
+
+/**
+ * The line with which a host joins: one string has the addresses of the servers, the key they are known by, and a secret.
+ * It goes through a pipe, because the arguments of a command are seen in the list of processes.
+ */
+export const joinLine = (join: string): string => `printf %s '${join}' | svc3 agent --join-token-stdin`

@@ -1,0 +1,48 @@
+// How a node is: its state, and what of it is in use.
+import type { ReactNode } from 'react'
+import type { Node } from '../../../src/api/nodes/nodes.ts'
+import { Bar } from '../../ui/bar.tsx'
+import { State } from '../../ui/state.tsx'
+import { capacityOf } from './model.ts'
+import { nodeTexts as words } from './texts.ts'
+
+const kinds = ['cores', 'memory'] as const
+
+export function NodeState({ node }: { readonly node: Node }) {
+  if (node.phase !== 'READY') return <State tone="bad" word={words.notReady} />
+  return <State tone={node.cordoned ? 'warn' : 'good'} word={node.cordoned ? words.cordoned : words.ready} />
+}
+
+interface MeterProps {
+  readonly node: Node
+  readonly kind: (typeof kinds)[number]
+  readonly children: (used: string) => ReactNode
+}
+
+/** What is in use of one of its resources, in words and as a bar. */
+export function Meter({ node, kind, children }: MeterProps) {
+  const { used, whole, text } = capacityOf(node)[kind]
+  const said = words.used(...text)
+  return (
+    <div className="measure">
+      {children(said)}
+      <Bar role="meter" label={`${node.name}: ${words.columns[kind]}`} value={used} of={whole} text={said} />
+    </div>
+  )
+}
+
+export const Capacity = ({ node, size = '' }: { readonly node: Node; readonly size?: '' | 'small' }) => (
+  <>
+    {kinds.map((kind) => (
+      <Meter key={kind} node={node} kind={kind}>
+        {(used) => (
+          <div className={`spread ${size}`}>
+            <span className="muted">{words.columns[kind]}</span>
+            <span className="tabular">{used}</span>
+          </div>
+        )}
+      </Meter>
+    ))}
+    <span className={`muted ${size}`}>{words.vmsOn(node.vms.length, node.maxVms)}</span>
+  </>
+)

@@ -1,0 +1,236 @@
+// The actions of one VM: a menu, and the dialog of each.
+import { type ReactNode, useState } from 'react'
+import { listRegistryCredentials } from '../../../src/api/access/registry-credentials.ts'
+import { pushVm } from '../../../src/api/vms/push-jobs.ts'
+import { commitVm, deleteVm, execVm, extendVm, resizeVm, saveVm, type Vm } from '../../../src/api/vms/vms.ts'
+import { credentialFor, parseImageReference, serversOf } from '../../../src/rules/image-reference.ts'
+import type { VmAction } from '../../../src/rules/vm-actions.ts'
+import { useLive } from '../../api/live.ts'
+import { useSession } from '../../api/session.ts'
+import { texts } from '../../texts.ts'
+import { ActionDialog, RemoveDialog } from '../../ui/action-dialog.tsx'
+import { Button } from '../../ui/button.tsx'
+import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
+import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
+import { Note } from '../../ui/notes.tsx'
+import { AddCredentials } from '../access/add-credentials.tsx'
+import { credentialTexts } from '../access/texts.ts'
+import { imagePath } from '../paths.ts'
+import { reasonAgainst, reasonAgainstDeleting, vmActions } from './model.ts'
+import { deployTexts, actionTexts as words } from './texts.ts'
+
+interface MenuProps {
+  readonly vm: Vm
+  readonly size?: 'small'
+  readonly onDeleted?: () => void
+}
+
+export function VmMenu({ vm, size, onDeleted }: MenuProps) {
+  const { person } = useSession()
+  const items: MenuItem[] = [
+    ...vmActions.map((action) => ({
+      label: words[action].label,
+      reason: reasonAgainst(action, vm),
+      dialog: (onClose: () => void) => dialogs[action]({ vm, onClose }),
+    })),
+    { label: words.extend.label, dialog: (onClose) => <Extend vm={vm} onClose={onClose} /> },
+    {
+      label: texts.common.delete,
+      reason: reasonAgainstDeleting(vm.owner, person),
+      isDanger: true,
+      dialog: (onClose) => <Delete vm={vm} onClose={onClose} onDeleted={onDeleted} />,
+    },
+  ]
+  return <ActionsMenu name={vm.name} items={items} size={size} />
+}
+
+interface DialogProps {
+  readonly vm: Vm
+  readonly onClose: () => void
+}
+
+const dialogs: Readonly<Record<VmAction, (props: DialogProps) => ReactNode>> = {
+  start: (props) => <Power {...props} command="start" />,
+  stop: (props) => <Power {...props} command="stop" />,
+  suspend: (props) => <Power {...props} command="suspend" />,
+  resume: (props) => <Power {...props} command="resume" />,
+  revert: (props) => <Power {...props} command="revert" confirm={props.vm.name} isDanger />,
+  resize: (props) => <Resize {...props} />,
+  save: (props) => <Save {...props} />,
+  commit: (props) => <Commit {...props} />,
+  push: (props) => <Push {...props} />,
+}
+
+const paramsOf = ({ namespace, name }: Vm) => ({ namespace, vm: name })
+
+interface PowerProps extends DialogProps {
+  readonly command: 'start' | 'stop' | 'suspend' | 'resume' | 'revert'
+  readonly confirm?: string
+  readonly isDanger?: boolean
+}
+
+const Power = ({ vm, command, ...rest }: PowerProps) => (
+  <ActionDialog
+    {...rest}
+    {...words[command]}
+    of={vm.name}
+    operation={execVm}
+    input={{ params: paramsOf(vm), body: { command } }}
+  />
+)
+
+function Resize({ vm, onClose }: DialogProps) {
+  const { values, field } = useForm({ size: '', user: '', password: '' })
+  const { size, ...login } = values
+  const { label, text, now, userHint, ...labels } = words.resize
+  return (
+    <ActionDialog
+      label={label}
+      text={text}
+      of={vm.name}
+      operation={resizeVm}
+      input={{ params: paramsOf(vm), body: { size: Number(size), ...filled(login) } }}
+      reason={/^\d+$/.test(size) ? undefined : deployTexts.number}
+      onClose={onClose}
+    >
+      <TextField
+        label={labels.size}
+        hint={vm.diskGb === undefined ? undefined : now(vm.diskGb)}
+        inputMode="numeric"
+        {...field('size')}
+        autoFocus
+      />
+      {vm.architecture === 'amd64' && (
+        <div className="fields">
+          <TextField label={labels.user} hint={userHint} {...field('user')} />
+          <SecretField label={labels.password} {...field('password')} />
+        </div>
+      )}
+    </ActionDialog>
+  )
+}
+
+function Save({ vm, onClose }: DialogProps) {
+  const { values, field } = useForm({ imageName: `${vm.name}-saved`, description: '' })
+  const { imageName, description } = values
+  return (
+    <ActionDialog
+      label={words.save.label}
+      text={words.save.text}
+      of={vm.name}
+      started={[imageName, imagePath('image', imageName)]}
+      operation={saveVm}
+      input={{ params: paramsOf(vm), body: { imageName, ...filled({ description }) } }}
+      onClose={onClose}
+    >
+      <TextField label={words.save.image} {...field('imageName')} also="name" autoFocus />
+      <TextField label={texts.common.description} {...field('description')} />
+    </ActionDialog>
+  )
+}
+
+function Commit({ vm, onClose }: DialogProps) {
+  const [description, setDescription] = useState('')
+  return (
+    <ActionDialog
+      label={words.commit.label}
+      text={words.commit.text(vm.image)}
+      of={vm.name}
+      started={[vm.image, imagePath('image', vm.image)]}
+      operation={commitVm}
+      input={{ params: paramsOf(vm), body: filled({ description }) }}
+      onClose={onClose}
+    >
+      <TextField label={texts.common.description} value={description} onValue={setDescription} />
+    </ActionDialog>
+  )
+}
+
+/** Whoever may store credentials sees at once when there are none for the registry, and adds them from here. */
+function Push({ vm, onClose }: DialogProps) {
+  const { label, text, reference, referenceHint, lacking: lackingText } = words.push
+  const [imageReference, setReference] = useState('')
+  const [adding, setAdding] = useState<string>()
+  const lacking = useLackingServer(imageReference, vm.namespace)
+  return (
+    <>
+      <ActionDialog
+        label={label}
+        text={text}
+        of={vm.name}
+        started={[imageReference, '/pushes']}
+        operation={pushVm}
+        input={{ params: paramsOf(vm), body: { imageReference } }}
+        about={lacking}
+        onClose={onClose}
+      >
+        <TextField
+          label={reference}
+          hint={referenceHint}
+          field="imageReference"
+          value={imageReference}
+          onValue={setReference}
+          autoFocus
+        />
+        {lacking !== undefined && (
+          <Note tone="warn" role="status">
+            <span>{lackingText(lacking, vm.namespace)}</span>
+            <div>
+              <Button size="small" onClick={() => setAdding(lacking)}>
+                {credentialTexts.add}
+              </Button>
+            </div>
+          </Note>
+        )}
+      </ActionDialog>
+      {adding !== undefined && (
+        <AddCredentials namespace={vm.namespace} server={adding} onClose={() => setAdding(undefined)} />
+      )}
+    </>
+  )
+}
+
+/** The registry of a reference for which nothing is stored; undefined also where the caller may not know. */
+function useLackingServer(reference: string, namespace: string): string | undefined {
+  const { person } = useSession()
+  const { items, isLoaded } = useLive(listRegistryCredentials, person?.admin ? [namespace] : [])
+  const parsed = parseImageReference(reference, 'push')
+  if (!person?.admin || !isLoaded || !parsed.ok || credentialFor(parsed.reference, items)) return undefined
+  return serversOf(parsed.reference)[0]
+}
+
+function Extend({ vm, onClose }: DialogProps) {
+  const [ttl, setTtl] = useState('2h')
+  const { extend } = words
+  return (
+    <ActionDialog
+      label={extend.label}
+      text={extend.text}
+      of={vm.name}
+      operation={extendVm}
+      input={{ params: paramsOf(vm), body: { ttl } }}
+      onClose={onClose}
+    >
+      <TextField label={extend.ttl} hint={extend.ttlHint} field="ttl" value={ttl} onValue={setTtl} autoFocus />
+    </ActionDialog>
+  )
+}
+
+function Delete({ vm, onClose, onDeleted }: DialogProps & { readonly onDeleted: (() => void) | undefined }) {
+  const { person } = useSession()
+  const [isForced, setForced] = useState(false)
+  return (
+    <RemoveDialog
+      name={vm.name}
+      text={words.delete.text}
+      operation={deleteVm}
+      input={{ params: paramsOf(vm), ...(isForced && { query: { force: true } }) }}
+      onClose={onClose}
+      onDone={onDeleted}
+    >
+      {person?.admin && vm.powerState === 'unknown' && (
+        <CheckField label={words.delete.force} value={isForced} onValue={setForced} />
+      )}
+    </RemoveDialog>
+  )
+}

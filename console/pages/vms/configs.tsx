@@ -1,0 +1,111 @@
+// VM configurations: named sets of values for deployments.
+import { useState } from 'react'
+import { useLocation } from 'wouter'
+import { listImages } from '../../../src/api/images/images.ts'
+import { createVmConfig, deleteVmConfig, listVmConfigs, type VmConfig } from '../../../src/api/vms/vm-configs.ts'
+import { useLive } from '../../api/live.ts'
+import { useNamespaces } from '../../api/namespaces.ts'
+import { useSession } from '../../api/session.ts'
+import { commandLine } from '../../teach/commands.ts'
+import { texts } from '../../texts.ts'
+import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
+import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
+import { ActionsMenu } from '../../ui/menu.tsx'
+import { actionsColumn, type Column } from '../../ui/table.tsx'
+import { TablePage } from '../../ui/table-page.tsx'
+import { reasonAgainstDeleting } from './model.ts'
+import { deployTexts, configTexts as words } from './texts.ts'
+
+const columns: readonly Column<VmConfig>[] = [
+  { title: texts.common.name, by: (config) => config.name, cell: (config) => <b>{config.name}</b> },
+  { title: texts.common.namespace, by: (config) => config.namespace, look: 'wide' },
+  { title: deployTexts.image, by: (config) => config.image },
+  { title: texts.common.type, by: (config) => config.type, look: 'wide' },
+  { title: deployTexts.cpu, by: (config) => config.cpu, look: 'number' },
+  {
+    title: deployTexts.memory,
+    by: (config) => config.memory,
+    look: 'number wide',
+    cell: (config) => (config.memory === 0 ? deployTexts.auto : config.memory),
+  },
+  { title: deployTexts.tag, look: 'lesser wide', cell: (config) => config.tag ?? '–' },
+  { title: texts.common.owner, by: (config) => config.owner, look: 'lesser wide' },
+  actionsColumn((config) => <ConfigMenu config={config} />),
+]
+
+export function VmConfigs() {
+  const { shown, main } = useNamespaces()
+  const params = { namespace: main }
+  const body = { name: 'ios-build', image: 'sonoma', cpu: 4, memory: 8 }
+  return (
+    <TablePage
+      words={words}
+      operation={listVmConfigs}
+      input={{ params }}
+      create={{ label: words.create, dialog: (onClose) => <Create namespace={main} onClose={onClose} /> }}
+      example={commandLine(createVmConfig, { params, body })}
+      list={useLive(listVmConfigs, shown)}
+      columns={columns}
+    />
+  )
+}
+
+function ConfigMenu({ config }: { readonly config: VmConfig }) {
+  const { person } = useSession()
+  const [, go] = useLocation()
+  const { name, namespace, owner } = config
+  const search = new URLSearchParams({ deploy: '', config: name, namespace }).toString()
+  const input = { params: { namespace, vmconfig: name } }
+  const items = [
+    { label: words.deployFrom, onChoose: () => go(`/vms?${search}`) },
+    removal({ name, text: words.deleteText, operation: deleteVmConfig, input }, reasonAgainstDeleting(owner, person)),
+  ]
+  return <ActionsMenu name={name} items={items} size="small" />
+}
+
+function Create({ namespace: main, onClose }: { readonly namespace: string; readonly onClose: () => void }) {
+  const [namespace, setNamespace] = useState(main)
+  const images = useLive(listImages, [namespace]).items
+  const { values, field } = useForm({
+    name: '',
+    image: '',
+    cpu: '',
+    memory: '',
+    tag: '',
+    tagRequired: false,
+    noScreen: false,
+  })
+  const { name, image, cpu, memory, tag, tagRequired, noScreen } = values
+  const body = {
+    name,
+    image,
+    ...(cpu !== '' && { cpu: Number(cpu) }),
+    ...(memory !== '' && { memory: Number(memory) }),
+    ...filled({ tag, tagRequired }),
+    ...(noScreen && { vncConsole: false }),
+  }
+  return (
+    <ActionDialog
+      label={words.create}
+      made={name}
+      operation={createVmConfig}
+      input={{ params: { namespace }, body }}
+      reason={name === '' ? texts.common.name : image === '' ? deployTexts.image : undefined}
+      size="large"
+      onClose={onClose}
+    >
+      <div className="fields">
+        <TextField label={texts.common.name} hint={words.nameHint} {...field('name')} autoFocus />
+        <TextField label={deployTexts.image} {...field('image')} offers={images.map((each) => each.name)} />
+        <TextField label={deployTexts.cpu} placeholder="3" {...field('cpu')} />
+        <TextField label={deployTexts.memory} placeholder={deployTexts.auto} {...field('memory')} />
+        <TextField label={deployTexts.tag} {...field('tag')} />
+        <NamespaceField value={namespace} onValue={setNamespace} />
+      </div>
+      <div className="fields">
+        <CheckField label={deployTexts.tagRequired} {...field('tagRequired')} />
+        <CheckField label={deployTexts.noScreen} {...field('noScreen')} />
+      </div>
+    </ActionDialog>
+  )
+}

@@ -1,0 +1,200 @@
+// One VM: how it is, how to reach it, why it waits, what was done to it and made of it, what it writes to its console.
+import { Link, useLocation } from 'wouter'
+import { listImages } from '../../../src/api/images/images.ts'
+import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
+import { getVm, listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { useLive } from '../../api/live.ts'
+import { texts } from '../../texts.ts'
+import { Bar } from '../../ui/bar.tsx'
+import { Button } from '../../ui/button.tsx'
+import { Copyable } from '../../ui/copy.tsx'
+import { Note } from '../../ui/notes.tsx'
+import { Card, DetailPage, Facts, Tags } from '../../ui/page.tsx'
+import { State } from '../../ui/state.tsx'
+import { TeachPage } from '../../ui/teach.tsx'
+import { Time } from '../../ui/time.tsx'
+import { EventFeed } from '../event-feed.tsx'
+import { ImageState } from '../images/state.tsx'
+import { imagePath, nodePath, vmPath } from '../paths.ts'
+import { VmMenu } from './actions.tsx'
+import { VmLog } from './log.tsx'
+import { imagesOf, labelsOf, reasonAgainstScreen, reasonAgainstTerminal, waitingReasons } from './model.ts'
+import { PushState, VmState } from './state.tsx'
+import { vmTexts as words } from './texts.ts'
+
+interface Props {
+  readonly params: { readonly namespace?: string; readonly name?: string }
+}
+
+export function VmDetail({ params: { namespace = '', name = '' } }: Props) {
+  const [, go] = useLocation()
+  return (
+    <DetailPage
+      list={useLive(listVms, [namespace])}
+      name={name}
+      up={[words.all, '/vms']}
+      namespace={namespace}
+      gone={{ title: words.gone, text: words.goneText(name) }}
+      beside={(vm) => <VmState vm={vm} />}
+      actions={(vm) => (
+        <>
+          <TeachPage operation={getVm} input={{ params: { namespace, vm: name } }} />
+          <Button kind="primary" reason={reasonAgainstScreen(vm)} onClick={() => go(`${vmPath(vm)}/screen`)}>
+            {words.screen}
+          </Button>
+          <Button reason={reasonAgainstTerminal(vm)} onClick={() => go(`${vmPath(vm)}/terminal`)}>
+            {words.terminal}
+          </Button>
+          <VmMenu vm={vm} onDeleted={() => go('/vms')} />
+        </>
+      )}
+    >
+      {(vm) => (
+        <>
+          <Notices vm={vm} />
+          <div className="grid-2">
+            <div className="stack">
+              <Card title={words.connections}>
+                <Connections vm={vm} />
+              </Card>
+              {vm.conditions.length > 0 && (
+                <Card title={words.conditions}>
+                  <Conditions vm={vm} />
+                </Card>
+              )}
+              <Results vm={vm} />
+              <Card title={texts.common.events}>
+                <EventFeed namespace={namespace} kinds={['vms']} name={name} empty={texts.common.noEvents} />
+              </Card>
+            </div>
+            <div className="stack">
+              <Card title={texts.common.details}>
+                <Details vm={vm} />
+              </Card>
+              <Card title={words.log}>
+                <VmLog key={`${vm.uid} ${vm.powerState}`} vm={vm} />
+              </Card>
+            </div>
+          </div>
+        </>
+      )}
+    </DetailPage>
+  )
+}
+
+function Notices({ vm }: { readonly vm: Vm }) {
+  const { errorMessage, warning, portWarnings, operation } = vm
+  const reasons = waitingReasons(vm)
+  return (
+    <>
+      {errorMessage !== undefined && (
+        <Note tone="bad" role="alert">
+          {errorMessage}
+        </Note>
+      )}
+      {warning !== undefined && <Note tone="warn">{warning}</Note>}
+      {portWarnings !== undefined && <Note tone="warn">{portWarnings}</Note>}
+      {operation && (
+        <Note role="status">
+          <span>{words.operation(words.operationKind(operation.kind), operation.phase)}</span>
+          {operation.percent !== undefined && <Bar label={operation.kind} value={operation.percent} of={100} />}
+        </Note>
+      )}
+      {reasons.length > 0 && vm.powerState === 'pending' && (
+        <Note tone="warn">
+          <b>{words.whyPending}</b>
+          <ul>
+            {reasons.map((reason) => (
+              <li key={reason}>{reason}</li>
+            ))}
+          </ul>
+        </Note>
+      )}
+    </>
+  )
+}
+
+function Connections({ vm }: { readonly vm: Vm }) {
+  const { ip, ssh, vnc, screenshare, reservedPorts } = vm
+  if (ip === undefined) return <p className="muted">{words.noPorts}</p>
+  const lines = [
+    [words.sshLine, ssh && `${ip}:${ssh}`],
+    [words.vncLine, vnc && `vnc://${ip}:${vnc}`],
+    [words.screenshareLine, screenshare && `vnc://${ip}:${screenshare}`],
+    ...reservedPorts.map(({ nodePort, vmPort, protocol }) => [words.portLine(vmPort, protocol), `${ip}:${nodePort}`]),
+  ] as [label: string, address: string | undefined][]
+  return (
+    <Facts
+      facts={Object.fromEntries(
+        lines.map(([label, address]) => [label, address && <Copyable key={label} text={address} what={label} />]),
+      )}
+    />
+  )
+}
+
+function Details({ vm }: { readonly vm: Vm }) {
+  const { facts } = words
+  const labels = labelsOf(vm)
+  return (
+    <Facts
+      facts={{
+        [facts.image]: <Link href={imagePath('image', vm.image)}>{vm.image}</Link>,
+        [facts.node]: vm.node && <Link href={nodePath({ namespace: vm.namespace, name: vm.node })}>{vm.node}</Link>,
+        [facts.architecture]: texts.common.architectures[vm.architecture],
+        [facts.cores]: vm.cpu,
+        [facts.memory]: vm.memory,
+        [facts.disk]: vm.diskGb === undefined ? undefined : `${vm.diskGb} GB`,
+        [facts.gpu]: vm.gpuPassthrough ? words.passedThrough : undefined,
+        [facts.owner]: vm.owner,
+        [facts.deployed]: <Time at={vm.deployDate} />,
+        [facts.ends]: vm.expiresAt === undefined ? texts.common.never : <Time at={vm.expiresAt} />,
+        [facts.labels]: labels.length === 0 ? undefined : <Tags tags={labels} />,
+        [facts.metadata]: vm.metadataKeys.length === 0 ? undefined : vm.metadataKeys.join(', '),
+        [facts.uid]: <Copyable text={vm.uid} what={facts.uid} />,
+      }}
+    />
+  )
+}
+
+const Conditions = ({ vm }: { readonly vm: Vm }) => (
+  <ul className="feed">
+    {vm.conditions.map(({ type, status, message, at }) => (
+      <li key={type}>
+        <span className="line">
+          <State tone={status === 'True' ? 'good' : 'warn'} word={status === 'True' ? type : words.notYet(type)} />
+          {message}
+        </span>
+        <span className="muted small">
+          <Time at={at} />
+        </span>
+      </li>
+    ))}
+  </ul>
+)
+
+/** Images that were saved of it or committed to, pushes; how far each is. Stays when messages pass. */
+function Results({ vm }: { readonly vm: Vm }) {
+  const images = imagesOf(vm, useLive(listImages, [vm.namespace]).items)
+  const pushes = useLive(listPushJobs, [vm.namespace]).items.filter((job) => job.vm === vm.name)
+  if (images.length + pushes.length === 0) return null
+  return (
+    <Card title={words.results}>
+      <ul className="feed" aria-label={words.results}>
+        {images.map((image) => (
+          <li key={image.name}>
+            <Link href={imagePath('image', image.name)}>{image.name}</Link>
+            <ImageState image={image} />
+            {image.progress && <Bar label={image.name} value={image.progress.percent} of={100} />}
+          </li>
+        ))}
+        {pushes.map((job) => (
+          <li key={job.name}>
+            <Link href="/pushes">{job.image}</Link>
+            <PushState job={job} />
+            {job.status === 'Running' && <Bar label={job.image} value={job.progress.percent} of={100} />}
+          </li>
+        ))}
+      </ul>
+    </Card>
+  )
+}

@@ -1,0 +1,37 @@
+// What state a VM is in, or a push job of it.
+import type { PushJob } from '../../../src/api/vms/push-jobs.ts'
+import type { Vm } from '../../../src/api/vms/vms.ts'
+import { texts } from '../../texts.ts'
+import { State, type Tone } from '../../ui/state.tsx'
+import { vmTexts as words } from './texts.ts'
+
+const vmTones = {
+  pending: 'busy',
+  starting: 'busy',
+  running: 'good',
+  stopped: 'idle',
+  suspended: 'warn',
+  failed: 'bad',
+  unknown: 'warn',
+} as const satisfies Record<Vm['powerState'], Tone>
+
+const pushTones = {
+  Pending: 'busy',
+  Running: 'busy',
+  Succeeded: 'good',
+  Failed: 'bad',
+  Cancelled: 'idle',
+} as const satisfies Record<PushJob['status'], Tone>
+
+export function VmState({ vm }: { readonly vm: Vm }) {
+  const { operation } = vm
+  if (operation && operation.kind !== 'deploy') {
+    const percent = operation.percent === undefined ? '' : ` ${texts.common.percent(operation.percent)}`
+    return <State tone="busy" word={`${words.operationKind(operation.kind)}${percent}`} />
+  }
+  return <State tone={vmTones[vm.powerState]} word={vm.powerState} />
+}
+
+export const PushState = ({ job }: { readonly job: PushJob }) => (
+  <State tone={pushTones[job.status]} word={job.status} />
+)
