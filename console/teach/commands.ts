@@ -11,186 +11,85 @@ export interface Input {
 }
 
 type Fields = Readonly<Record<string, unknown>>
-interface Parts {
-  readonly params: Readonly<Record<string, string>>
-  readonly body: Fields
-}
-type Words = readonly (string | readonly string[])[]
-type Write = (parts: Parts) => Words
 
-const isSet = (value: unknown): boolean => value !== undefined && value !== '' && value !== false && value !== 0
-const text = (value: unknown): string => (value === undefined ? '' : String(value))
-/** An option with its value, where there is one. */
-const option = (name: string, value: unknown): string[] => (isSet(value) ? [name, text(value)] : [])
-const flag = (name: string, value: unknown): string[] => (isSet(value) ? [name] : [])
-const unless = (name: string, value: unknown): string[] => (value === false ? [name] : [])
-const word = (value: unknown): string[] => (isSet(value) ? [text(value)] : [])
-const pairs = (name: string, value: unknown): string[] =>
-  Object.entries((value ?? {}) as Fields).flatMap(([key, each]) => [name, `${key}=${text(each)}`])
+const shape =
+  '[-i {image}] [-c {cpu}] [-m {memory}] [--node {node}] [--tag {tag}] [--tag-required if tagRequired]' +
+  ' [--scheduler {scheduler}] [--iso {iso}] [--system-serial {systemSerial}] [--gpu if gpuPassthrough]' +
+  ' [--disable-vnc if not vncConsole] [--disable-net-boost if not netBoost] [--legacy-io if legacyIO]' +
+  ' [--display-width {displayWidth}] [--display-height {displayHeight}] [--display-dpi {displayDPI}]'
+const subjects = '[-u {users}] [-s {serviceaccounts}]'
+const nodeSelection = '[--nodes {nodes}] [--tags {tags}] [--all if all]'
+/** A password is never an argument of a command: others would see it in the list of processes. */
+const passwordFile = '--password-stdin < password.txt'
 
-const shape = (body: Fields): Words => [
-  option('-i', body.image),
-  option('-c', body.cpu),
-  option('-m', body.memory),
-  option('--node', body.node),
-  option('--tag', body.tag),
-  flag('--tag-required', body.tagRequired),
-  body.scheduler === 'default' ? [] : option('--scheduler', body.scheduler),
-  option('--iso', body.iso),
-  option('--system-serial', body.systemSerial),
-  flag('--gpu', body.gpuPassthrough),
-  unless('--disable-vnc', body.vncConsole),
-  unless('--disable-net-boost', body.netBoost),
-  flag('--legacy-io', body.legacyIO),
-  option('--display-width', body.displayWidth),
-  option('--display-height', body.displayHeight),
-  option('--display-dpi', body.displayDPI),
-]
-
-const subjects = (body: Fields): Words => [
-  option('-u', ((body.users ?? []) as string[]).join(',')),
-  option(
-    '-s',
-    ((body.serviceaccounts ?? []) as { name: string; namespace: string }[])
-      .map(({ name, namespace }) => `${namespace}:${name}`)
-      .join(','),
-  ),
-]
-
-const selection = (body: Fields): Words => [
-  option('--nodes', ((body.nodes ?? []) as string[]).join(',')),
-  option('--tags', ((body.tags ?? []) as string[]).join(',')),
-  flag('--all', body.all),
-]
-
-/** A password is never a word of a command: others would see it in the list of processes. */
-const fromFile = ['--password-stdin', '<', 'password.txt']
-
-const table: Partial<Record<OperationId, Write>> = {
-  listVms: () => ['vm', 'list', '--watch'],
-  getVm: ({ params }) => ['vm', 'list', word(params.vm), '-o', 'wide'],
-  deployVm: ({ body }) => [
-    'vm',
-    'deploy',
-    word(body.name),
-    flag('--generate-name', body.shouldGenerateName && isSet(body.name)),
-    option('--config', body.vmConfig),
-    ...shape(body),
-    option('-p', body.reservedPorts),
-    pairs('--metadata', body.metadata),
-    pairs('--label', body.labels),
-    isSet(body.userdata) ? ['--userdata', 'script.sh'] : [],
-    flag('--cold', body.cold),
-    option('--ttl', body.ttl),
-  ],
-  deleteVm: ({ params }) => ['vm', 'delete', word(params.vm)],
-  execVm: ({ params, body }) => ['vm', word(body.command), word(params.vm)],
-  resizeVm: ({ params, body }) => [
-    'vm',
-    'resize',
-    word(params.vm),
-    word(body.size),
-    isSet(body.user) ? ['-u', text(body.user), ...fromFile] : [],
-  ],
-  saveVm: ({ params, body }) => ['vm', 'save', word(params.vm), word(body.imageName), option('-d', body.description)],
-  commitVm: ({ params, body }) => ['vm', 'commit', word(params.vm), option('-d', body.description)],
-  extendVm: ({ params, body }) => ['vm', 'extend', word(params.vm), word(body.ttl), '--yes'],
-  getVmLogs: ({ params }) => ['vm', 'logs', word(params.vm), '--follow'],
-  connectVm: ({ params }) => ['vm', 'vnc', word(params.vm)],
-  pushVm: ({ params, body }) => ['vm', 'push', word(params.vm), word(body.imageReference)],
-  listPushJobs: () => ['vm', 'get-push-status'],
-  cancelPushJob: ({ params }) => ['vm', 'cancel-push', word(params.job)],
-  listImages: () => ['image', 'list', '-o', 'wide'],
-  copyImage: ({ params, body }) => [
-    'image',
-    'copy',
-    word(params.image),
-    word(body.name),
-    option('-d', body.description),
-  ],
-  describeImage: ({ params, body }) => ['image', 'set-description', word(params.image), '-d', text(body.description)],
-  deleteImage: ({ params }) => ['image', 'delete', word(params.image)],
-  downloadImage: ({ params }) => ['image', 'download', word(params.image)],
-  generateImage: ({ body }) => [
-    'image',
-    'generate',
-    word(body.name),
-    word(body.size),
-    option('--firmware', body.firmware),
-    option('-d', body.description),
-  ],
-  beginUpload: ({ body }) => [
-    word(body.kind),
-    'upload',
-    word(text(body.key).split(' ')[0]),
-    option('--name', body.name),
-    option('--type', body.type),
-    option('--firmware', body.firmware),
-    option('-d', body.description),
-  ],
-  listIsos: () => ['iso', 'list', '-o', 'wide'],
-  copyIso: ({ params, body }) => ['iso', 'copy', word(params.iso), word(body.name), option('-d', body.description)],
-  describeIso: ({ params, body }) => ['iso', 'set-description', word(params.iso), '-d', text(body.description)],
-  deleteIso: ({ params }) => ['iso', 'delete', word(params.iso)],
-  downloadIso: ({ params }) => ['iso', 'download', word(params.iso)],
-  listRemoteImages: () => ['remote-image', 'list'],
-  pullRemoteImage: ({ params, body }) => ['remote-image', 'pull', word(params.remoteimage), word(body.name)],
-  listRemoteIsos: () => ['remote-iso', 'list'],
-  pullRemoteIso: ({ params, body }) => ['remote-iso', 'pull', word(params.remoteiso), word(body.name)],
-  listCachedImages: () => ['imagecache', 'list', '-o', 'wide'],
-  addCachedImage: ({ params, body }) => ['imagecache', 'add', word(params.image), ...selection(body)],
-  removeCachedImage: ({ params, body }) => ['imagecache', 'remove', word(params.image), ...selection(body)],
-  listNodes: () => ['node', 'list', '-o', 'wide'],
-  tagNode: ({ params, body }) => ['node', 'tag', word(params.name), word(body.tag)],
-  untagNode: ({ params, body }) => ['node', 'untag', word(params.name), word(body.tag)],
-  moveNode: ({ params, body }) => ['node', 'namespace', word(params.name), word(body.namespace)],
-  cordonNode: ({ params }) => ['node', 'cordon', word(params.name)],
-  uncordonNode: ({ params }) => ['node', 'uncordon', word(params.name)],
-  drainNode: ({ params, body }) => ['node', 'drain', word(params.name), flag('--delete-vms', body.deleteVms)],
-  deleteNode: ({ params }) => ['node', 'delete', word(params.name)],
-  createJoinToken: ({ body }) => [
-    'node',
-    'join-token',
-    option('--duration', body.duration),
-    flag('--reusable', body.reusable),
-  ],
-  listVmConfigs: () => ['vm-config', 'list', '-o', 'wide'],
-  createVmConfig: ({ body }) => ['vm-config', 'create', word(body.name), ...shape(body)],
-  deleteVmConfig: ({ params }) => ['vm-config', 'delete', word(params.vmconfig)],
-  listRegistryCredentials: () => ['regcred', 'list'],
-  addRegistryCredential: ({ body }) => [
-    'regcred',
-    'add',
-    word(body.server),
-    option('-u', body.username),
-    flag('--allow-insecure', body.allowInsecure),
-    flag('--replace', body.replace),
-    fromFile,
-  ],
-  removeRegistryCredential: ({ body }) => ['regcred', 'remove', word(body.server)],
-  listNamespaces: () => ['namespace', 'list'],
-  createNamespace: ({ body }) => [
-    'namespace',
-    'create',
-    word(body.name),
-    flag('--enable-custom-pods', body.enableCustomPods),
-  ],
-  deleteNamespace: ({ params }) => ['namespace', 'delete', word(params.namespace)],
-  listSubjects: () => ['rolebinding', 'list-subjects'],
-  addSubjects: ({ body }) => ['rolebinding', 'add-subject', ...subjects(body)],
-  removeSubjects: ({ body }) => ['rolebinding', 'remove-subject', ...subjects(body)],
-  listServiceAccounts: () => ['serviceaccount', 'list'],
-  createServiceAccount: ({ params }) => ['serviceaccount', 'create', word(params.serviceaccount)],
-  deleteServiceAccount: ({ params }) => ['serviceaccount', 'delete', word(params.serviceaccount)],
-  createServiceAccountToken: ({ params, body }) => [
-    'serviceaccount',
-    'token',
-    word(params.serviceaccount),
-    option('--duration', body.duration),
-    flag('--no-expiration', body.noExpiration),
-  ],
-  listEvents: () => ['events', '--watch'],
-  getLegacyUsage: () => ['migrate', 'usage'],
+/**
+ * Commands as manuals write them, with fields of the request: `{vm}` is its value, `[-d {description}]` is left out without
+ * one, and `[--all if all]` is there only if the field is set (`if not`: if it is false).
+ */
+const usages: Partial<Record<OperationId, string>> = {
+  listVms: 'vm list --watch',
+  getVm: 'vm list {vm} -o wide',
+  deployVm:
+    `vm deploy {name} [--generate-name if shouldGenerateName] [--config {vmConfig}] ${shape} [-p {reservedPorts}]` +
+    ' [--metadata {metadata}] [--label {labels}] [--userdata script.sh if userdata] [--cold if cold] [--ttl {ttl}]',
+  deleteVm: 'vm delete {vm}',
+  execVm: 'vm {command} {vm}',
+  resizeVm: `vm resize {vm} {size} [-u {user}] [${passwordFile} if user]`,
+  saveVm: 'vm save {vm} {imageName} [-d {description}]',
+  commitVm: 'vm commit {vm} [-d {description}]',
+  extendVm: 'vm extend {vm} {ttl} --yes',
+  getVmLogs: 'vm logs {vm} --follow',
+  connectVm: 'vm vnc {vm}',
+  pushVm: 'vm push {vm} {imageReference}',
+  listPushJobs: 'vm get-push-status',
+  cancelPushJob: 'vm cancel-push {job}',
+  listImages: 'image list -o wide',
+  copyImage: 'image copy {image} {name} [-d {description}]',
+  describeImage: 'image set-description {image} -d {description!}',
+  deleteImage: 'image delete {image}',
+  downloadImage: 'image download {image}',
+  generateImage: 'image generate {name} {size} [--firmware {firmware}] [-d {description}]',
+  beginUpload: '{kind} upload {file} [--name {name}] [--type {type}] [--firmware {firmware}] [-d {description}]',
+  listIsos: 'iso list -o wide',
+  copyIso: 'iso copy {iso} {name} [-d {description}]',
+  describeIso: 'iso set-description {iso} -d {description!}',
+  deleteIso: 'iso delete {iso}',
+  downloadIso: 'iso download {iso}',
+  listRemoteImages: 'remote-image list',
+  pullRemoteImage: 'remote-image pull {remoteimage} {name}',
+  listRemoteIsos: 'remote-iso list',
+  pullRemoteIso: 'remote-iso pull {remoteiso} {name}',
+  listCachedImages: 'imagecache list -o wide',
+  addCachedImage: `imagecache add {image} ${nodeSelection}`,
+  removeCachedImage: `imagecache remove {image} ${nodeSelection}`,
+  listNodes: 'node list -o wide',
+  tagNode: 'node tag {name} {tag}',
+  untagNode: 'node untag {name} {tag}',
+  moveNode: 'node namespace {name} {namespace}',
+  cordonNode: 'node cordon {name}',
+  uncordonNode: 'node uncordon {name}',
+  drainNode: 'node drain {name} [--delete-vms if deleteVms]',
+  deleteNode: 'node delete {name}',
+  createJoinToken: 'node join-token [--duration {duration}] [--reusable if reusable]',
+  listVmConfigs: 'vm-config list -o wide',
+  createVmConfig: `vm-config create {name} ${shape}`,
+  deleteVmConfig: 'vm-config delete {vmconfig}',
+  listRegistryCredentials: 'regcred list',
+  addRegistryCredential: `regcred add {server} [-u {username}] [--allow-insecure if allowInsecure] [--replace if replace] ${passwordFile}`,
+  removeRegistryCredential: 'regcred remove {server}',
+  listNamespaces: 'namespace list',
+  createNamespace: 'namespace create {name} [--enable-custom-pods if enableCustomPods]',
+  deleteNamespace: 'namespace delete {namespace}',
+  listSubjects: 'rolebinding list-subjects',
+  addSubjects: `rolebinding add-subject ${subjects}`,
+  removeSubjects: `rolebinding remove-subject ${subjects}`,
+  listServiceAccounts: 'serviceaccount list',
+  createServiceAccount: 'serviceaccount create {serviceaccount}',
+  deleteServiceAccount: 'serviceaccount delete {serviceaccount}',
+  createServiceAccountToken:
+    'serviceaccount token {serviceaccount} [--duration {duration}] [--no-expiration if noExpiration]',
+  listEvents: 'events --watch',
+  getLegacyUsage: 'migrate usage',
 }
 
 /** These name the namespace itself, or none. */
@@ -201,23 +100,57 @@ const withoutNamespace: ReadonlySet<string> = new Set<OperationId>([
   'getLegacyUsage',
 ])
 
+const isSet = (value: unknown): boolean => value !== undefined && value !== '' && value !== false && value !== 0
+
+/** Values of a field as arguments: a list is one, joined by commas; a map is one for each pair. */
+function argumentsOf(value: unknown): string[] {
+  if (!isSet(value) || value === null) return []
+  if (Array.isArray(value)) return value.length === 0 ? [] : [value.map(argumentOf).join(',')]
+  return typeof value === 'object' ? Object.entries(value).map(([key, each]) => `${key}=${each}`) : [String(value)]
+}
+
+/** A name, or a service account. */
+const argumentOf = (value: string | { readonly namespace: string; readonly name: string }): string =>
+  typeof value === 'string' ? value : `${value.namespace}:${value.name}`
+
+/** A word of a usage that is not optional. */
+function fill(word: string, fields: Fields): string[] {
+  const [, name, isKept] = /^\{(\w+)(!?)\}$/.exec(word) ?? []
+  if (name === undefined) return [word]
+  const found = argumentsOf(fields[name])
+  return found.length === 0 && isKept ? [''] : found
+}
+
+function fillOptional(part: string, fields: Fields): string[] {
+  const [words = '', condition] = part.split(' if ')
+  if (condition !== undefined) {
+    const [field = '', negated] = condition.split(' ').toReversed()
+    return (negated ? fields[field] === false : isSet(fields[field])) ? words.split(' ') : []
+  }
+  const [option = '', value = ''] = words.split(' ')
+  return fill(value, fields).flatMap((each) => [option, each])
+}
+
 const isPlain = /^[\w@%+=:,./-]+$/
 const quote = (value: string): string =>
   isPlain.test(value) || value === '<' ? value : `'${value.replaceAll("'", `'\\''`)}'`
 
-export const hasCommand = (operation: Operation): boolean => Object.hasOwn(table, operation.id)
+export const hasCommand = (operation: Operation): boolean => Object.hasOwn(usages, operation.id)
 
 /** The words of the command without the name of the program, as a shell would hand them over. */
-export function commandWords(operation: Operation, input: Input): string[] {
-  const write = table[operation.id as OperationId]
-  if (!write) return []
-  const params = input.params ?? {}
-  const words = write({ params, body: (input.body ?? {}) as Fields }).flat()
-  const namespace = params.namespace
+export function commandWords(operation: Operation, { params = {}, body }: Input): string[] {
+  const sent = (body ?? {}) as Fields
+  // An upload is known by its file's name, size and date.
+  const fields: Fields = { ...params, file: String(sent.key ?? '').split(' ')[0], ...sent }
+  const parts = usages[operation.id as OperationId]?.matchAll(/\[([^\]]+)\]|\S+/g) ?? []
+  const words = [...parts].flatMap(([word, optional]) =>
+    optional === undefined ? fill(word, fields) : fillOptional(optional, fields),
+  )
+  const { namespace } = params
   const isNamed = namespace === undefined || namespace === defaultNamespace || withoutNamespace.has(operation.id)
   if (isNamed) return words
   const redirect = words.indexOf('<')
-  return redirect < 0 ? [...words, '-n', namespace] : words.toSpliced(redirect, 0, '-n', namespace)
+  return words.toSpliced(redirect < 0 ? words.length : redirect, 0, '-n', namespace)
 }
 
 export const commandLine = (operation: Operation, input: Input): string =>
