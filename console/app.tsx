@@ -5,16 +5,17 @@ import { useSession } from './api/session.ts'
 import { Broken } from './broken.tsx'
 import { Frame } from './frame.tsx'
 import { Login, LoginAgain } from './login.tsx'
+import type { Named } from './pages/paths.ts'
 import { Overview } from './pages/service/overview.tsx'
 import { VmList } from './pages/vms/list.tsx'
 import { texts } from './texts.ts'
-import { Empty } from './ui/notes.tsx'
-import { OpenedDialog } from './ui/open-dialog.tsx'
-import { Loading, Page } from './ui/page.tsx'
+import { OpenedDialog } from './ui/dialog.tsx'
+import { Empty, Loading, Page } from './ui/page.tsx'
 import { Toasts } from './ui/toasts.tsx'
 
 type Params = { readonly [name: string]: string | undefined }
-type PageComponent = ComponentType<{ readonly params: Params }>
+/** Those without names in their address leave them alone. */
+type PageComponent = ComponentType<Named>
 
 const page = <M,>(load: () => Promise<M>, name: keyof M) =>
   lazy(async () => ({ default: (await load())[name] as PageComponent }))
@@ -54,7 +55,7 @@ export function App() {
             {(params) => (
               <Broken key={JSON.stringify(params)}>
                 <Suspense fallback={<Waiting />}>
-                  <Shown params={decoded(params as Params)} />
+                  <Shown {...decoded(params as Params)} />
                 </Suspense>
               </Broken>
             )}
@@ -76,8 +77,10 @@ export function App() {
 }
 
 /** Names may have anything in them that an address escapes. */
-const decoded = (params: Params): Params =>
-  Object.fromEntries(Object.entries(params).map(([name, value]) => [name, value && safeDecode(value)]))
+const decoded = ({ namespace = '', name = '' }: Params): Named => ({
+  namespace: safeDecode(namespace),
+  name: safeDecode(name),
+})
 
 function safeDecode(value: string): string {
   try {

@@ -6,7 +6,7 @@ import { texts } from './texts.ts'
 import { Button } from './ui/button.tsx'
 import { Dialog } from './ui/dialog.tsx'
 import { SecretField } from './ui/field.tsx'
-import { ErrorNote, Note } from './ui/notes.tsx'
+import { ErrorNote, Note } from './ui/page.tsx'
 
 const { login } = texts
 

@@ -1,7 +1,7 @@
 // An upload that outlives cut connections: piece after piece from the offset that the service has, until it has all.
 // Knows neither the page nor the network; those are handed in.
 
-export interface UploadSteps<T> {
+interface UploadSteps<T> {
   /** Begins, or finds what was begun for the same file before: how many bytes are there. */
   readonly begin: (signal: AbortSignal) => Promise<number>
   /** Sends a piece; how many bytes are there now. Throws when the connection was cut or the service refused. */

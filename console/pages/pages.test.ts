@@ -8,6 +8,7 @@ import type { Vm } from '../../src/api/vms/vms.ts'
 import { ago, span } from '../ui/time-words.ts'
 import { parseAccounts, parseNames } from './access/subjects.ts'
 import { lineageOf } from './images/lineage.ts'
+import { imageTexts } from './images/texts.ts'
 import { capacityOf, joinLine } from './nodes/model.ts'
 import { imagePath, vmPath } from './paths.ts'
 import { replacementFor } from './service/legacy-advice.ts'
@@ -164,13 +165,7 @@ describe('figures', () => {
 })
 
 describe('the lineage of an image', () => {
-  const words = {
-    sources: { local: 'l', remote: 'r', vm: 'v', generated: 'g', userUpload: 'u' },
-    version: (version: number) => `v${version}`,
-    copiedTo: 'copy',
-    savedTo: 'saved',
-    vm: 'VM',
-  }
+  const { sources, version, copiedTo, savedTo, vm: vmText } = imageTexts
   const { parent: _, ...plain } = { ...image, usedBy: [] as string[] }
   const told = (nodes: readonly { name: string; what: string }[]): string[] =>
     nodes.map((node) => `${node.name} ${node.what}`)
@@ -180,23 +175,23 @@ describe('the lineage of an image', () => {
     const parent = { image: 'sonoma', version: 2, vm: 'svc-a/gone' }
     const saved: Image = { ...plain, name: 'tools', sourceType: 'vm', parent, usedBy: ['svc-a/b'], version: 3 }
     const copy: Image = { ...plain, name: 'twin', parent: { image: 'tools', version: 1 } }
-    const { before, here, after } = lineageOf(saved, [origin, saved, copy], words)
-    assert.deepEqual(told(before), ['lab r', 'sonoma v2', 'svc-a/gone VM'])
-    assert.deepEqual(told([here]), ['tools v3'])
-    assert.deepEqual(told(after), ['twin copy', 'svc-a/b VM'])
-    assert.deepEqual(told(lineageOf(origin, [origin, saved], words).after), ['tools saved'])
+    const { before, here, after } = lineageOf(saved, [origin, saved, copy])
+    assert.deepEqual(told(before), [`lab ${sources.remote}`, `sonoma ${version(2)}`, `svc-a/gone ${vmText}`])
+    assert.deepEqual(told([here]), [`tools ${version(3)}`])
+    assert.deepEqual(told(after), [`twin ${copiedTo}`, `svc-a/b ${vmText}`])
+    assert.deepEqual(told(lineageOf(origin, [origin, saved]).after), [`tools ${savedTo}`])
   })
 
   it('names what is gone, and leads nowhere there', () => {
     const orphan: Image = { ...plain, name: 'orphan', parent: { image: 'deleted', version: 1 } }
-    const [first] = lineageOf(orphan, [orphan], words).before
+    const [first] = lineageOf(orphan, [orphan]).before
     assert.deepEqual([first?.name, first?.path], ['deleted', undefined])
   })
 
   it('ends where it would go in circles', () => {
     const one: Image = { ...plain, name: 'one', parent: { image: 'two' } }
     const two: Image = { ...plain, name: 'two', parent: { image: 'one' } }
-    assert.ok(lineageOf(one, [one, two], words).before.length <= 6)
+    assert.ok(lineageOf(one, [one, two]).before.length <= 6)
   })
 })
 

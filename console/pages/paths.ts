@@ -1,5 +1,6 @@
 // Addresses of pages. Names are escaped here, and nowhere else.
-interface Named {
+/** What a page is about: parts of its address. */
+export interface Named {
   readonly namespace: string
   readonly name: string
 }

@@ -9,7 +9,7 @@ import { Code } from './copy.tsx'
 import { Dialog } from './dialog.tsx'
 import { Faults, TextField } from './field.tsx'
 import type { MenuItem } from './menu.tsx'
-import { ErrorNote } from './notes.tsx'
+import { ErrorNote } from './page.tsx'
 import { Teach } from './teach.tsx'
 import { say } from './toasts.tsx'
 

@@ -1,5 +1,7 @@
-// A dialog over the page: the browser's own, which keeps the focus inside and closes on Esc.
-import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+// Dialogs over the page: the browser's own, which keep the focus inside and close on Esc.
+import { Fragment, type ReactNode, useEffect, useId, useLayoutEffect, useRef, useSyncExternalStore } from 'react'
+import { useLocation } from 'wouter'
+import { createListeners } from '../api/listeners.ts'
 
 interface Props {
   readonly title: string
@@ -35,4 +37,33 @@ export function Dialog({ title, size, onClose, children }: Props) {
       </div>
     </dialog>
   )
+}
+
+/** Draws the dialog, which calls `onClose` when it is done. */
+export type DrawDialog = (onClose: () => void) => ReactNode
+
+interface Opened {
+  readonly id: number
+  readonly draw: DrawDialog
+}
+
+const listeners = createListeners()
+let opened: Opened | undefined
+let count = 0
+
+function set(next: Opened | undefined): void {
+  opened = next
+  listeners.notify()
+}
+
+const close = (): void => set(undefined)
+
+export const openDialog = (draw: DrawDialog): void => set({ id: ++count, draw })
+
+export function OpenedDialog() {
+  const shown = useSyncExternalStore(listeners.subscribe, () => opened)
+  const [path] = useLocation()
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it belongs to the page that it was opened on
+  useEffect(() => close, [path])
+  return shown && <Fragment key={shown.id}>{shown.draw(close)}</Fragment>
 }

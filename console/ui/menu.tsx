@@ -2,8 +2,8 @@
 import { type KeyboardEvent, useId, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { texts } from '../texts.ts'
+import { type DrawDialog, openDialog } from './dialog.tsx'
 import { Icon } from './icons.tsx'
-import { type DrawDialog, openDialog } from './open-dialog.tsx'
 
 export interface MenuItem {
   readonly label: string

@@ -1,9 +1,11 @@
-// What every page has: a title, its actions, what is shown until its data is there.
+// What every page is made of: a title with actions, cards, facts, notes, and what is shown until its data is there or when
+// there is none.
 import { type ReactNode, useEffect } from 'react'
 import { Link } from 'wouter'
+import { problemOf } from '../api/calls.ts'
 import type { Snapshot } from '../api/live-list.ts'
 import { texts } from '../texts.ts'
-import { Empty, ErrorNote } from './notes.tsx'
+import { Code } from './copy.tsx'
 
 interface Props {
   readonly title: string
@@ -134,3 +136,45 @@ export const Tags = ({ tags }: { readonly tags: readonly string[] }) => (
     ))}
   </span>
 )
+
+interface NoteProps {
+  readonly tone?: 'good' | 'warn' | 'bad' | undefined
+  readonly role?: 'alert' | 'status'
+  readonly children: ReactNode
+}
+
+export const Note = ({ tone, role, children }: NoteProps) => (
+  <div className="note" data-tone={tone} role={role}>
+    {children}
+  </div>
+)
+
+export function ErrorNote({ error }: { readonly error: unknown }) {
+  if (error === undefined || error === null) return null
+  const { message, hint, requestId } = problemOf(error)
+  return (
+    <Note tone="bad" role="alert">
+      <b>{message}</b>
+      {hint !== undefined && <span>{hint}</span>}
+      {requestId !== undefined && <span className="small mono">{texts.common.requestId(requestId)}</span>}
+    </Note>
+  )
+}
+
+interface EmptyProps {
+  readonly title: string
+  readonly text: string
+  readonly command?: string | undefined
+  readonly children?: ReactNode
+}
+
+export function Empty({ title, text, command, children }: EmptyProps) {
+  return (
+    <div className="empty">
+      <h2>{title}</h2>
+      <p>{text}</p>
+      {command !== undefined && <Code text={command} what={texts.common.command} />}
+      {children}
+    </div>
+  )
+}

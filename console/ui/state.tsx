@@ -1,4 +1,32 @@
-// What state something is in, by word and colour; never by colour alone.
+// What state something is in, by word and colour, never by colour alone; and how much of something there is.
+
+interface Props {
+  readonly label: string
+  readonly value: number
+  readonly of: number
+  /** What is read out; the percentage when left out. */
+  readonly text?: string
+  readonly role?: 'meter' | 'progressbar'
+}
+
+export function Bar({ label, value, of, text, role = 'progressbar' }: Props) {
+  const percent = of > 0 ? Math.min(100, Math.max(0, Math.round((100 * value) / of))) : 0
+  return (
+    // biome-ignore lint/a11y/useAriaPropsSupportedByRole: both roles have these
+    <span
+      className="bar"
+      role={role}
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={percent}
+      aria-valuetext={text}
+      data-tone={role === 'meter' && percent >= 90 ? 'warn' : undefined}
+    >
+      <span style={{ width: `${percent}%` }} />
+    </span>
+  )
+}
 
 export type Tone = 'good' | 'warn' | 'bad' | 'busy' | 'idle'
 

@@ -1,7 +1,14 @@
 // Tables of records: sorted by a column, and drawn only where somebody looks, so that ten thousand rows are no more work
-// than thirty.
+// than thirty. And the page that is one table of a list.
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
+import type { Operation } from '../../src/api/operation.ts'
+import { identityOf, type Snapshot } from '../api/live-list.ts'
+import type { Input } from '../teach/commands.ts'
 import { texts } from '../texts.ts'
+import { Button } from './button.tsx'
+import { choose, type MenuItem } from './menu.tsx'
+import { Empty, Loaded, Page } from './page.tsx'
+import { TeachPage } from './teach.tsx'
 import { Time } from './time.tsx'
 import { useVisibleRows } from './visible-rows.ts'
 
@@ -33,7 +40,8 @@ interface Props<T> {
   readonly label: string
   readonly columns: readonly Column<T>[]
   readonly rows: readonly T[]
-  readonly keyOf: (row: T) => string
+  /** Left out: by namespace and name. */
+  readonly keyOf?: ((row: T) => string) | undefined
   /** The column that it is sorted by at first, and whether from the end. */
   readonly sort?: readonly [column: number, isDown: boolean]
 }
@@ -56,7 +64,7 @@ const collator = new Intl.Collator('en', { numeric: true })
 const compare = (a: string | number, b: string | number): number =>
   typeof a === 'number' && typeof b === 'number' ? a - b : collator.compare(String(a), String(b))
 
-export function Table<T>({ label, columns, rows, keyOf, sort = [0, false] }: Props<T>) {
+export function Table<T>({ label, columns, rows, keyOf = identityOf, sort = [0, false] }: Props<T>) {
   const [[by, isDown], setSort] = useState(sort)
   const sorted = useMemo(() => {
     const value = columns[by]?.by
@@ -111,7 +119,7 @@ export function Table<T>({ label, columns, rows, keyOf, sort = [0, false] }: Pro
 
 const rowsHigh = (count: number): string => `calc(var(--row) * ${count})`
 
-type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns' | 'keyOf'>
+type LongBodyProps<T> = Pick<Props<T>, 'rows' | 'columns'> & { readonly keyOf: (row: T) => string }
 
 /** As high as all rows are; each of those in sight stands where it belongs, and moves none of the others. */
 function LongBody<T>({ rows, columns, keyOf }: LongBodyProps<T>) {
@@ -145,3 +153,72 @@ const drawRow = <T,>({ row, columns, index, isPlaced }: RowProps<T>) => (
 
 /** Drawn once for each change of its record: whoever scrolls waits only for the rows that come into sight. */
 const Row = memo(drawRow) as typeof drawRow
+
+interface PageProps<T> {
+  readonly words: {
+    readonly title: string
+    readonly text?: string
+    readonly emptyTitle?: string
+    readonly emptyText?: string
+  }
+  readonly beside?: ReactNode
+  /** What lists the same. */
+  readonly operation: Operation
+  readonly input: Input
+  /** Makes a new one: at the top, and where there is none yet. */
+  readonly create?: MenuItem
+  /** The same as a command. */
+  readonly example?: string
+  /** Further buttons at the top. */
+  readonly actions?: ReactNode
+  readonly list: Snapshot<T>
+  readonly columns: readonly Column<T>[]
+  readonly keyOf?: (row: T) => string
+  readonly sort?: readonly [column: number, isDown: boolean]
+  /** Above the table, and which rows they leave. */
+  readonly filters?: ReactNode
+  readonly rows?: readonly T[]
+  /** In place of a table without rows. */
+  readonly noRows?: ReactNode
+  /** Dialogs. */
+  readonly children?: ReactNode
+}
+
+export function TablePage<T>(props: PageProps<T>) {
+  const { words, beside, operation, input, create, example, actions, list, columns, sort, filters, children } = props
+  const { rows = list.items, noRows, keyOf } = props
+  const createButton = create && (
+    <Button kind="primary" reason={create.reason} onClick={() => choose(create)}>
+      {create.label}
+    </Button>
+  )
+  const empty = words.emptyTitle !== undefined && words.emptyText !== undefined && (
+    <Empty title={words.emptyTitle} text={words.emptyText} command={example}>
+      {createButton}
+    </Empty>
+  )
+  return (
+    <Page
+      title={words.title}
+      beside={beside}
+      actions={
+        <>
+          <TeachPage operation={operation} input={input} />
+          {actions}
+          {createButton}
+        </>
+      }
+    >
+      {words.text !== undefined && <p className="muted">{words.text}</p>}
+      <Loaded list={list} empty={empty || undefined}>
+        {filters}
+        {rows.length === 0 && noRows !== undefined ? (
+          noRows
+        ) : (
+          <Table label={words.title} columns={columns} rows={rows} keyOf={keyOf} {...(sort && { sort })} />
+        )}
+      </Loaded>
+      {children}
+    </Page>
+  )
+}

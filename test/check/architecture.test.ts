@@ -78,7 +78,7 @@ const consoleRule: Rule = {
     '@novnc/novnc': /^(pages\/vms\/screen\.tsx|novnc\.d\.ts)$/,
     '@xterm/xterm': 'pages/vms/terminal.tsx',
     '@xterm/addon-fit': 'pages/vms/terminal.tsx',
-    uplot: 'pages/service/chart.tsx',
+    uplot: 'pages/service/charts.tsx',
   },
 }
 const consoleFolder = path.join(root, 'console')

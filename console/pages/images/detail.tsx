@@ -4,14 +4,14 @@ import type { Image } from '../../../src/api/images/images.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
-import { Bar } from '../../ui/bar.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Note } from '../../ui/notes.tsx'
-import { Card, DetailPage, Facts } from '../../ui/page.tsx'
+import { Card, DetailPage, Facts, Note } from '../../ui/page.tsx'
+import { Bar } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { VmLink } from '../links.tsx'
+import type { Named } from '../paths.ts'
 import { ImageMenu } from './actions.tsx'
 import { CopiesOfImage } from './copies.tsx'
 import { type ImageKind, imageKinds } from './kind.ts'
@@ -20,12 +20,8 @@ import { LineageGraph } from './lineage-graph.tsx'
 import { ImageState } from './state.tsx'
 import { imageTexts as words } from './texts.ts'
 
-interface Props {
-  readonly params: { readonly name?: string }
-}
-
-export const ImageDetail = ({ params }: Props) => <Detail kind={imageKinds.image} name={params.name ?? ''} />
-export const IsoDetail = ({ params }: Props) => <Detail kind={imageKinds.iso} name={params.name ?? ''} />
+export const ImageDetail = ({ name }: Named) => <Detail kind={imageKinds.image} name={name} />
+export const IsoDetail = ({ name }: Named) => <Detail kind={imageKinds.iso} name={name} />
 
 function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: string }) {
   const { main } = useNamespaces()
@@ -54,7 +50,7 @@ function Detail({ kind, name }: { readonly kind: ImageKind; readonly name: strin
           )}
           {image.progress && image.state === 'Updating' && <Bar label={name} value={image.progress.percent} of={100} />}
           <Card title={words.lineage}>
-            <LineageGraph lineage={lineageOf(image, list.items, words)} />
+            <LineageGraph lineage={lineageOf(image, list.items)} />
           </Card>
           <div className="grid-2">
             <Card title={texts.common.details}>

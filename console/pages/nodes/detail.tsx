@@ -3,22 +3,18 @@ import { useLocation } from 'wouter'
 import { listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
-import { Note } from '../../ui/notes.tsx'
-import { Card, DetailPage, Facts, Tags } from '../../ui/page.tsx'
+import { Card, DetailPage, Facts, Note, Tags } from '../../ui/page.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { CopiesOnNode } from '../images/copies.tsx'
 import { VmLink } from '../links.tsx'
+import type { Named } from '../paths.ts'
 import { NodeMenu } from './actions.tsx'
 import { Capacity, NodeState } from './state.tsx'
 import { nodeTexts as words } from './texts.ts'
 
-interface Props {
-  readonly params: { readonly namespace?: string; readonly name?: string }
-}
-
-export function NodeDetail({ params: { namespace = '', name = '' } }: Props) {
+export function NodeDetail({ namespace, name }: Named) {
   const [, go] = useLocation()
   return (
     <DetailPage

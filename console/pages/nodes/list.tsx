@@ -1,17 +1,21 @@
 // The hosts: what they have, what is free, in which state; and how another one joins.
+
+import { useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
-import { listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
+import { createJoinToken, listNodes, type Node } from '../../../src/api/nodes/nodes.ts'
+import type { ResponseOf } from '../../../src/api/operation.ts'
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { useSession } from '../../api/session.ts'
 import { texts } from '../../texts.ts'
-import { actionsColumn, type Column } from '../../ui/table.tsx'
-import { TablePage } from '../../ui/table-page.tsx'
+import { ActionDialog, SecretDialog } from '../../ui/action-dialog.tsx'
+import { CheckField, filled, NamespaceField, TextField, useForm } from '../../ui/field.tsx'
+import { actionsColumn, type Column, TablePage } from '../../ui/table.tsx'
 import { Time } from '../../ui/time.tsx'
 import { NameLink } from '../links.tsx'
 import { nodePath } from '../paths.ts'
 import { NodeMenu } from './actions.tsx'
-import { JoinHost } from './join.tsx'
+import { joinLine } from './model.ts'
 import { Meter, NodeState } from './state.tsx'
 import { nodeTexts as words } from './texts.ts'
 
@@ -71,5 +75,42 @@ export function NodeList() {
     >
       {isJoining && person?.admin && <JoinHost onClose={() => go('/nodes')} />}
     </TablePage>
+  )
+}
+
+export function JoinHost({ onClose }: { readonly onClose: () => void }) {
+  const { main } = useNamespaces()
+  const [namespace, setNamespace] = useState(main)
+  const { values, field } = useForm({ duration: '1h', reusable: false })
+  const [made, setMade] = useState<ResponseOf<typeof createJoinToken>>()
+  const { duration, ...checks } = values
+  if (made)
+    return (
+      <SecretDialog
+        title={words.joinTitle}
+        text={words.joinRun}
+        secret={joinLine(made.join ?? made.token)}
+        what={words.join}
+        onClose={onClose}
+      >
+        {words.joinEnds} <Time at={made.expiresAt} />
+      </SecretDialog>
+    )
+  return (
+    <ActionDialog
+      title={words.joinTitle}
+      text={words.joinText}
+      label={words.joinMake}
+      operation={createJoinToken}
+      input={{ params: { namespace }, body: { duration, ...filled(checks) } }}
+      onClose={onClose}
+      onDone={setMade}
+    >
+      <div className="fields">
+        <NamespaceField value={namespace} onValue={setNamespace} />
+        <TextField label={words.joinDuration} {...field('duration')} />
+        <CheckField label={words.joinReusable} {...field('reusable')} />
+      </div>
+    </ActionDialog>
   )
 }

@@ -1,8 +1,7 @@
 // How a node is: its state, and what of it is in use.
 import type { ReactNode } from 'react'
 import type { Node } from '../../../src/api/nodes/nodes.ts'
-import { Bar } from '../../ui/bar.tsx'
-import { State } from '../../ui/state.tsx'
+import { Bar, State } from '../../ui/state.tsx'
 import { capacityOf } from './model.ts'
 import { nodeTexts as words } from './texts.ts'
 

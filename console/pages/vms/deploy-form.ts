@@ -7,30 +7,7 @@ import { parseReservedPorts } from '../../../src/rules/ports.ts'
 import { deployTexts as words } from './texts.ts'
 
 /** The fields as they are typed. */
-export interface DeployForm {
-  readonly name: string
-  readonly image: string
-  readonly vmConfig: string
-  readonly cpu: string
-  readonly memory: string
-  readonly node: string
-  readonly tag: string
-  readonly tagRequired: boolean
-  readonly scheduler: string
-  readonly ttl: string
-  readonly reservedPorts: string
-  readonly labels: string
-  readonly metadata: string
-  readonly userdata: string
-  readonly iso: string
-  readonly noScreen: boolean
-  readonly cold: boolean
-  readonly legacyIO: boolean
-  readonly noNetBoost: boolean
-  readonly gpuPassthrough: boolean
-}
-
-export const emptyForm: DeployForm = {
+export const emptyForm = {
   name: '',
   image: '',
   vmConfig: '',
@@ -53,10 +30,11 @@ export const emptyForm: DeployForm = {
   gpuPassthrough: false,
 }
 
-export type Faults = Partial<Record<keyof DeployForm, string>>
+type DeployForm = Readonly<typeof emptyForm>
+type Faults = Partial<Record<keyof DeployForm, string>>
 
 /** `a=b, c=d` → pairs, or the first part that is none. */
-export function parsePairs(text: string): { pairs: Record<string, string>; wrong: string | undefined } {
+function parsePairs(text: string): { pairs: Record<string, string>; wrong: string | undefined } {
   const pairs: Record<string, string> = {}
   for (const part of text.split(',').map((each) => each.trim())) {
     if (part === '') continue

@@ -21,20 +21,20 @@ import { vmPath } from '../paths.ts'
 import { deploymentOf, emptyForm, faultsOf } from './deploy-form.ts'
 import { deployTexts as words } from './texts.ts'
 
-type Checks = 'tagRequired' | 'noScreen' | 'cold' | 'legacyIO' | 'noNetBoost' | 'gpuPassthrough'
-
-interface PartProps {
-  readonly text: (key: Exclude<keyof typeof emptyForm, Checks>) => {
-    readonly field: string
-    readonly value: string
-    readonly onValue: (value: string) => void
-    readonly fault: string | undefined
-  }
-  readonly namespace: string
+/** The values of the form, each with what is wrong with it. A field that is still empty is not marked as wrong. */
+function useDeployForm(image: string, vmConfig: string) {
+  const { values, field } = useForm({ ...emptyForm, image, vmConfig })
+  const faults = faultsOf(values)
+  const checked = <K extends keyof typeof values>(key: K) => ({
+    ...field(key),
+    fault: values[key] === '' ? undefined : faults[key],
+  })
+  return { values, reason: Object.values(faults)[0], field: checked }
 }
 
-interface MoreProps extends PartProps {
-  readonly check: (key: Checks) => { readonly value: boolean; readonly onValue: (value: boolean) => void }
+interface PartProps {
+  readonly field: ReturnType<typeof useDeployForm>['field']
+  readonly namespace: string
 }
 
 export function Deploy({ onClose }: { readonly onClose: () => void }) {
@@ -42,16 +42,8 @@ export function Deploy({ onClose }: { readonly onClose: () => void }) {
   const [, go] = useLocation()
   const query = new URLSearchParams(useSearch())
   const [namespace, setNamespace] = useState(query.get('namespace') ?? main)
-  const { values, field } = useForm({
-    ...emptyForm,
-    image: query.get('image') ?? '',
-    vmConfig: query.get('config') ?? '',
-  })
-  const faults = faultsOf(values)
-  const reason = Object.values(faults)[0]
+  const { values, reason, field } = useDeployForm(query.get('image') ?? '', query.get('config') ?? '')
   const body = deploymentOf(values)
-  // A field that is still empty is not marked as wrong.
-  const text: PartProps['text'] = (key) => ({ ...field(key), fault: values[key] === '' ? undefined : faults[key] })
   return (
     <ActionDialog
       title={words.title}
@@ -64,12 +56,12 @@ export function Deploy({ onClose }: { readonly onClose: () => void }) {
       onDone={(vm) => go(vmPath(vm))}
     >
       <div className="fields">
-        <Main text={text} namespace={namespace} />
+        <Main field={field} namespace={namespace} />
         {all.length > 1 && <NamespaceField value={namespace} onValue={setNamespace} />}
       </div>
       <details className="more">
         <summary>{texts.common.more}</summary>
-        <More text={text} check={field} namespace={namespace} />
+        <More field={field} namespace={namespace} />
       </details>
       <Estimate namespace={namespace} body={reason === undefined ? body : undefined} />
     </ActionDialog>
@@ -78,7 +70,7 @@ export function Deploy({ onClose }: { readonly onClose: () => void }) {
 
 const namesOf = (items: readonly { readonly name: string }[]): string[] => items.map(({ name }) => name)
 
-function Main({ text, namespace }: PartProps) {
+function Main({ field, namespace }: PartProps) {
   const images = useLive(listImages, [namespace]).items
   const configs = useLive(listVmConfigs, [namespace]).items
   return (
@@ -86,22 +78,22 @@ function Main({ text, namespace }: PartProps) {
       <TextField
         label={words.image}
         hint={words.imageHint}
-        {...text('image')}
+        {...field('image')}
         offers={namesOf(images.filter((image) => image.state === 'Ready'))}
         autoFocus
       />
-      <TextField label={words.name} hint={words.nameHint} {...text('name')} />
+      <TextField label={words.name} hint={words.nameHint} {...field('name')} />
       {configs.length > 0 && (
         <SelectField
           label={words.config}
           hint={words.configHint}
-          {...text('vmConfig')}
+          {...field('vmConfig')}
           labels={{ '': words.noConfig }}
           choices={namesOf(configs)}
         />
       )}
-      <TextField label={words.cpu} placeholder="3" inputMode="numeric" {...text('cpu')} />
-      <TextField label={words.memory} placeholder={words.auto} inputMode="decimal" {...text('memory')} />
+      <TextField label={words.cpu} placeholder="3" inputMode="numeric" {...field('cpu')} />
+      <TextField label={words.memory} placeholder={words.auto} inputMode="decimal" {...field('memory')} />
     </>
   )
 }
@@ -115,26 +107,26 @@ const checks = [
   ['gpuPassthrough', words.gpu],
 ] as const
 
-function More({ text, check, namespace }: MoreProps) {
+function More({ field, namespace }: PartProps) {
   const nodes = useLive(listNodes, [namespace]).items
   const isos = useLive(listIsos, [namespace]).items
   const tags = [...new Set(nodes.flatMap((node) => node.orkaTags))].sort()
   return (
     <div className="stack">
       <div className="fields">
-        <SelectField label={words.node} {...text('node')} labels={{ '': words.anyNode }} choices={namesOf(nodes)} />
-        <TextField label={words.tag} {...text('tag')} offers={tags} />
-        <SelectField label={words.scheduler} {...text('scheduler')} labels={words.schedulers} />
-        <SelectField label={words.iso} {...text('iso')} labels={{ '': words.noIso }} choices={namesOf(isos)} />
-        <TextField label={words.ttl} hint={words.ttlHint} {...text('ttl')} />
-        <TextField label={words.ports} hint={words.portsHint} {...text('reservedPorts')} />
-        <TextField label={words.labels} hint={words.pairsHint} {...text('labels')} />
-        <TextField label={words.metadata} hint={words.pairsHint} {...text('metadata')} />
+        <SelectField label={words.node} {...field('node')} labels={{ '': words.anyNode }} choices={namesOf(nodes)} />
+        <TextField label={words.tag} {...field('tag')} offers={tags} />
+        <SelectField label={words.scheduler} {...field('scheduler')} labels={words.schedulers} />
+        <SelectField label={words.iso} {...field('iso')} labels={{ '': words.noIso }} choices={namesOf(isos)} />
+        <TextField label={words.ttl} hint={words.ttlHint} {...field('ttl')} />
+        <TextField label={words.ports} hint={words.portsHint} {...field('reservedPorts')} />
+        <TextField label={words.labels} hint={words.pairsHint} {...field('labels')} />
+        <TextField label={words.metadata} hint={words.pairsHint} {...field('metadata')} />
       </div>
-      <AreaField label={words.userdata} {...text('userdata')} />
+      <AreaField label={words.userdata} {...field('userdata')} />
       <div className="fields">
         {checks.map(([key, label]) => (
-          <CheckField key={key} label={label} {...check(key)} />
+          <CheckField key={key} label={label} {...field(key)} />
         ))}
       </div>
     </div>

@@ -1,32 +1,28 @@
 // One VM: how it is, how to reach it, why it waits, what was done to it and made of it, what it writes to its console.
+
+import { useEffect, useRef, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import { listImages } from '../../../src/api/images/images.ts'
 import { listPushJobs } from '../../../src/api/vms/push-jobs.ts'
-import { getVm, listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { getVm, getVmLogs, listVms, type Vm } from '../../../src/api/vms/vms.ts'
+import { client } from '../../api/client.ts'
 import { useLive } from '../../api/live.ts'
 import { texts } from '../../texts.ts'
-import { Bar } from '../../ui/bar.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Copyable } from '../../ui/copy.tsx'
-import { Note } from '../../ui/notes.tsx'
-import { Card, DetailPage, Facts, Tags } from '../../ui/page.tsx'
-import { State } from '../../ui/state.tsx'
+import { Card, DetailPage, ErrorNote, Facts, Note, Tags } from '../../ui/page.tsx'
+import { Bar, State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
 import { Time } from '../../ui/time.tsx'
 import { EventFeed } from '../event-feed.tsx'
 import { ImageState } from '../images/state.tsx'
-import { imagePath, nodePath, vmPath } from '../paths.ts'
+import { imagePath, type Named, nodePath, vmPath } from '../paths.ts'
 import { VmMenu } from './actions.tsx'
-import { VmLog } from './log.tsx'
 import { imagesOf, labelsOf, reasonAgainstScreen, reasonAgainstTerminal, waitingReasons } from './model.ts'
 import { PushState, VmState } from './state.tsx'
 import { vmTexts as words } from './texts.ts'
 
-interface Props {
-  readonly params: { readonly namespace?: string; readonly name?: string }
-}
-
-export function VmDetail({ params: { namespace = '', name = '' } }: Props) {
+export function VmDetail({ namespace, name }: Named) {
   const [, go] = useLocation()
   return (
     <DetailPage
@@ -196,5 +192,56 @@ function Results({ vm }: { readonly vm: Vm }) {
         ))}
       </ul>
     </Card>
+  )
+}
+
+const keptChars = 200_000
+
+export function VmLog({ vm }: { readonly vm: Vm }) {
+  const [isOpen, setOpen] = useState(false)
+  return isOpen ? (
+    <Follow vm={vm} />
+  ) : (
+    <div>
+      <Button onClick={() => setOpen(true)}>{words.logShow}</Button>
+    </div>
+  )
+}
+
+function Follow({ vm: { namespace, name } }: { readonly vm: Vm }) {
+  const [text, setText] = useState('')
+  const [error, setError] = useState<unknown>()
+  const [isOver, setOver] = useState(false)
+  const box = useRef<HTMLPreElement>(null)
+  useEffect(() => {
+    const stop = new AbortController()
+    const { signal } = stop
+    const follow = async (): Promise<void> => {
+      const input = { params: { namespace, vm: name }, query: { follow: true, tail: 500 }, signal }
+      const { body } = await client.open(getVmLogs, input)
+      const decoder = new TextDecoder()
+      for await (const chunk of body) {
+        const more = decoder.decode(chunk, { stream: true })
+        setText((before) => (before + more).slice(-keptChars))
+      }
+      setOver(true)
+    }
+    follow().catch((failure: unknown) => signal.aborted || setError(failure))
+    return () => stop.abort()
+  }, [namespace, name])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: follows what is written
+  useEffect(() => {
+    const pre = box.current
+    if (pre) pre.scrollTop = pre.scrollHeight
+  }, [text])
+  return (
+    <>
+      <ErrorNote error={error} />
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard */}
+      <pre ref={box} className="code log" role="log" aria-label={words.log} tabIndex={0}>
+        {text === '' ? words.logEmpty : text}
+      </pre>
+      {isOver && <p className="muted small">{words.logEnded}</p>}
+    </>
   )
 }

@@ -12,18 +12,14 @@ import { AreaField, CheckField, TextField } from '../../ui/field.tsx'
 import { Page } from '../../ui/page.tsx'
 import { State } from '../../ui/state.tsx'
 import { TeachPage } from '../../ui/teach.tsx'
-import { vmPath } from '../paths.ts'
+import { type Named, vmPath } from '../paths.ts'
 import { keysymOf } from './model.ts'
 import { screenTexts as words } from './texts.ts'
-
-interface Props {
-  readonly params: { readonly namespace?: string; readonly name?: string }
-}
 
 type Phase = 'connecting' | 'connected' | 'ended'
 const tones = { connecting: 'busy', connected: 'good', ended: 'bad' } as const
 
-export function Screen({ params: { namespace = '', name = '' } }: Props) {
+export function Screen({ namespace, name }: Named) {
   const [attempt, setAttempt] = useState(1)
   const [phase, setPhase] = useState<Phase>('connecting')
   const [isScaled, setScaled] = useState(true)

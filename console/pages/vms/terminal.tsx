@@ -14,23 +14,18 @@ import { texts } from '../../texts.ts'
 import { Button } from '../../ui/button.tsx'
 import { Code } from '../../ui/copy.tsx'
 import { SecretField, TextField } from '../../ui/field.tsx'
-import { Note } from '../../ui/notes.tsx'
-import { Page } from '../../ui/page.tsx'
-import { vmPath } from '../paths.ts'
+import { Note, Page } from '../../ui/page.tsx'
+import { type Named, vmPath } from '../paths.ts'
 import { terminalTexts as words } from './texts.ts'
 
 const scrollback = 5_000
-
-interface Props {
-  readonly params: { readonly namespace?: string; readonly name?: string }
-}
 
 interface Login {
   readonly user: string
   readonly password: string
 }
 
-export function TerminalPage({ params: { namespace = '', name = '' } }: Props) {
+export function TerminalPage({ namespace, name }: Named) {
   const [login, setLogin] = useState<Login>()
   const [said, setSaid] = useState<string>()
   return (
