@@ -1,4 +1,4 @@
-// Who is told when a value of a module changes: what useSyncExternalStore needs, once.
+// Listeners of a value that a module keeps, as useSyncExternalStore needs them.
 
 interface Listeners {
   readonly subscribe: (listener: () => void) => () => void

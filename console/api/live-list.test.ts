@@ -58,8 +58,8 @@ function rig() {
   }
 }
 
-describe('a live list', () => {
-  it('shows nothing until all is there, then everything at once', async () => {
+describe('live lists', () => {
+  it('a live list shows nothing until all items have come, then everything at once', async () => {
     const { list, send, names, notices } = rig()
     list.start()
     await send(added('a'), added('b'))
@@ -69,7 +69,7 @@ describe('a live list', () => {
     list.stop()
   })
 
-  it('follows changes, with one notice for many of them', async () => {
+  it('a live list follows changes, and notifies its listeners once for many of them', async () => {
     const { list, send, names, notices } = rig()
     list.start()
     await send(added('a', 1), bookmark)
@@ -85,7 +85,7 @@ describe('a live list', () => {
     list.stop()
   })
 
-  it('keeps what it shows while it is read anew, and drops what has gone meanwhile', async () => {
+  it('a live list keeps its items while it is filled again, then drops those that were deleted meanwhile', async () => {
     const { list, send, names, restarted } = rig()
     list.start()
     await send(added('a'), added('b'), bookmark)
@@ -102,7 +102,7 @@ describe('a live list', () => {
     list.stop()
   })
 
-  it('gives the same snapshot until something changes', async () => {
+  it('a live list gives the same snapshot until something changes', async () => {
     const { list, send } = rig()
     list.start()
     await send(added('a'), bookmark)

@@ -29,7 +29,7 @@ const retryMs = 3_000
 
 export class LiveList<T> {
   #items = new Map<string, T>()
-  /** While it is read anew: what has come so far. What was shown stays until all is there. */
+  /** While it is filled again: what has come so far. What was shown stays until all of it has. */
   #next: Map<string, T> | undefined
   #snapshot: Snapshot<T> = { items: [], isLoaded: false, error: undefined }
   readonly #listeners = createListeners()
@@ -97,7 +97,7 @@ export class LiveList<T> {
 
   #publish(change: Partial<Snapshot<T>>): void {
     const state = { isLoaded: this.#snapshot.isLoaded, error: this.#snapshot.error, ...change }
-    // The state is kept at once, the items are copied when they are looked at next: once for a thousand changes.
+    // The state is kept at once, the items are copied on the next frame: once for a thousand changes.
     this.#snapshot = { items: this.#snapshot.items, ...state }
     if (this.#isDue) return
     this.#isDue = true

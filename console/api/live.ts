@@ -1,4 +1,4 @@
-// Lists in React: whoever shows one subscribes, and all who show the same share it. Kept for a while after the last one
+// Live lists in React: components that show the same list share one watch. It is kept for a while after the last of them
 // has gone, so that going back and forth costs nothing.
 import { useCallback, useMemo, useSyncExternalStore } from 'react'
 import type { ItemOf } from '../../src/api/operation.ts'

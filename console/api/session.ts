@@ -83,7 +83,7 @@ function take(answer: Answer | undefined): void {
   } else set({ phase: before ? 'ended' : 'out', hasProvider: login.provider, problem })
 }
 
-/** Also when something was refused for want of a session. */
+/** Asks the server who is logged in: at the start, before the session ends, and when a request was refused. */
 export async function checkSession(): Promise<void> {
   turn += 1
   const mine = turn
@@ -109,7 +109,7 @@ async function enter(by: { token: string } | { ticket: string }): Promise<void> 
   tabs.postMessage('in')
 }
 
-/** The page is loaded anew: nothing of the person stays in its memory. */
+/** Reloads the page: nothing of the person stays in its memory. */
 export async function logOut(isEverywhere: boolean): Promise<void> {
   await ask('DELETE', undefined, isEverywhere ? '?everywhere=true' : '')
   tabs.postMessage('out')

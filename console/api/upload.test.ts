@@ -42,8 +42,8 @@ function service(size: number, options: { there?: number; cuts?: readonly number
   }
 }
 
-describe('an upload', () => {
-  it('sends all of it in pieces, and tells how far it is', async () => {
+describe('uploads', () => {
+  it('an upload sends the file in pieces and reports its progress', async () => {
     const size = 2 * pieceBytes + 5
     const { run, sent, told } = service(size)
     assert.equal(await run(), 'image')
@@ -56,21 +56,21 @@ describe('an upload', () => {
     assert.ok((told.at(-1)?.bytesPerSecond ?? 0) > 0)
   })
 
-  it('goes on after a cut from what has arrived', async () => {
+  it('an upload resumes after a cut connection from what has arrived', async () => {
     const { run, sent, told } = service(2 * pieceBytes, { cuts: [2], kept: 1_000 })
     assert.equal(await run(), 'image')
     assert.deepEqual(sent[2], [pieceBytes + 1_000, 2 * pieceBytes])
     assert.ok(told.some(({ phase }) => phase === 'waiting'))
   })
 
-  it('goes on with what another page has begun', async () => {
+  it('an upload resumes what another page has begun', async () => {
     const { run, sent, told } = service(pieceBytes, { there: 4_096 })
     await run()
     assert.deepEqual(sent, [[4_096, pieceBytes]])
     assert.equal(told[0]?.resumedAt, 4_096)
   })
 
-  it('gives up on a refusal, and when it is told to', async () => {
+  it('an upload gives up when it is refused or aborted', async () => {
     const { steps } = service(10)
     const send = () => Promise.reject(refused)
     await assert.rejects(

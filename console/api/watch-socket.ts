@@ -11,7 +11,7 @@ interface Options {
   readonly onClose: () => void
 }
 
-/** Events of one watch, from the socket to whoever reads. */
+/** Events of one watch, from the socket to its reader. */
 class EventQueue {
   #events: unknown[] = []
   #end: Error | 'done' | undefined

@@ -32,7 +32,7 @@ const image = operations.getImage.example.response as unknown as Image
 const node = operations.listNodes.example.response.items[0] as unknown as Node
 
 describe('VMs', () => {
-  it('are found by words and by filters, all of which hold', () => {
+  it('VMs are found by search words and filters, all of which have to match', () => {
     const vms = [vm, { ...vm, name: 'other', node: 'mini-2', labels: { team: 'ios' }, powerState: 'stopped' as const }]
     const names = (part: object): string[] => filterVms(vms, { ...noFilter, ...part }).map(({ name }) => name)
     assert.equal(filterVms(vms, noFilter), vms)
@@ -42,13 +42,13 @@ describe('VMs', () => {
     assert.deepEqual(names({ owner: 'ada@example.com', state: 'running' }), [vm.name])
   })
 
-  it('keep their filters in the address', () => {
+  it('the address of the VM list keeps its filters', () => {
     const filter = { ...noFilter, search: 'a b&c', state: 'running' }
     assert.deepEqual(filterFromQuery(queryFromFilter(filter).slice(1)), filter)
     assert.equal(queryFromFilter(noFilter), '')
   })
 
-  it('say in the words of the service why not', () => {
+  it('actions of a VM that are not possible say why, in the words of the service', () => {
     assert.equal(reasonAgainst('stop', vm), undefined)
     assert.match(reasonAgainst('start', vm) ?? '', /only a stopped VM can be started/)
     assert.match(reasonAgainst('push', vm) ?? '', /Apple silicon-based VMs only/)
@@ -63,7 +63,7 @@ describe('VMs', () => {
     assert.match(reasonAgainstScreen({ ...vm, powerState: 'stopped' }) ?? '', /stopped/)
   })
 
-  it('say node by node why they wait', () => {
+  it('a pending VM says node by node why it waits', () => {
     const condition = {
       type: 'Scheduled',
       status: 'False',
@@ -77,7 +77,7 @@ describe('VMs', () => {
 })
 
 describe('the deployment form', () => {
-  it('needs an image or a configuration, and names what is wrong', () => {
+  it('the deployment form needs an image or a configuration, and names what is wrong', () => {
     assert.deepEqual(Object.keys(faultsOf(emptyForm)), ['image'])
     const wrong = {
       ...emptyForm,
@@ -93,7 +93,7 @@ describe('the deployment form', () => {
     assert.deepEqual(faultsOf({ ...emptyForm, vmConfig: 'ios' }), {})
   })
 
-  it('sends only what was filled in', () => {
+  it('the deployment form sends only what was filled in', () => {
     assert.deepEqual(deploymentOf({ ...emptyForm, image: ' sonoma ' }), {
       name: 'vm',
       shouldGenerateName: true,
@@ -122,12 +122,12 @@ describe('the deployment form', () => {
 })
 
 describe('figures', () => {
-  it('tell what of a node is in use', () => {
+  it('the capacity of a node says what is in use', () => {
     const { cores, memory } = capacityOf(node)
     assert.deepEqual([cores.used, cores.whole, memory.text], [3, 8, ['4.8 GiB', '16 GiB']])
   })
 
-  it('tell what is being done', () => {
+  it('work under way has VMs, images and pushes with their progress', () => {
     const busy = { ...vm, operation: { kind: 'save', phase: 'packing', percent: 40 } }
     const updating: Image = { ...image, state: 'Updating', progress: { percent: 3, bytes: 9 } }
     const job = operations.getPushJob.example.response as never
@@ -138,7 +138,7 @@ describe('figures', () => {
     )
   })
 
-  it('tell what was made of a VM, and what is being made', () => {
+  it('images of a VM are those saved, committed or being made of it', () => {
     const full = `${vm.namespace}/${vm.name}`
     const images: Image[] = [
       image,
@@ -152,7 +152,7 @@ describe('figures', () => {
     )
   })
 
-  it('read well', () => {
+  it('durations, times and measured values are written for people', () => {
     assert.deepEqual([span(5), span(600), span(7_200), span(400_000)], ['5 s', '10 min', '2 h', '5 d'])
     assert.equal(ago('2026-01-01T00:00:00Z', Date.parse('2026-01-01T00:01:00Z')), '60 s ago')
     assert.equal(ago('2026-01-01T00:10:00Z', Date.parse('2026-01-01T00:00:00Z')), 'in 10 min')
@@ -164,13 +164,13 @@ describe('figures', () => {
   })
 })
 
-describe('the lineage of an image', () => {
+describe('lineage', () => {
   const { sources, version, copiedTo, savedTo, vm: vmText } = imageTexts
   const { parent: _, ...plain } = { ...image, usedBy: [] as string[] }
   const told = (nodes: readonly { name: string; what: string }[]): string[] =>
     nodes.map((node) => `${node.name} ${node.what}`)
 
-  it('goes back through the VM that was saved to the version of the image that it ran on', () => {
+  it('the lineage of an image goes back through the saved VM to the image version that it ran on', () => {
     const origin: Image = { ...plain, name: 'sonoma', source: 'lab', sourceType: 'remote', version: 4 }
     const parent = { image: 'sonoma', version: 2, vm: 'svc-a/gone' }
     const saved: Image = { ...plain, name: 'tools', sourceType: 'vm', parent, usedBy: ['svc-a/b'], version: 3 }
@@ -182,26 +182,26 @@ describe('the lineage of an image', () => {
     assert.deepEqual(told(lineageOf(origin, [origin, saved]).after), [`tools ${savedTo}`])
   })
 
-  it('names what is gone, and leads nowhere there', () => {
+  it('the lineage of an image names deleted images without a link', () => {
     const orphan: Image = { ...plain, name: 'orphan', parent: { image: 'deleted', version: 1 } }
     const [first] = lineageOf(orphan, [orphan]).before
     assert.deepEqual([first?.name, first?.path], ['deleted', undefined])
   })
 
-  it('ends where it would go in circles', () => {
+  it('the lineage of an image ends where it would go in circles', () => {
     const one: Image = { ...plain, name: 'one', parent: { image: 'two' } }
     const two: Image = { ...plain, name: 'two', parent: { image: 'one' } }
     assert.ok(lineageOf(one, [one, two]).before.length <= 6)
   })
 })
 
-describe('small things', () => {
-  it('escape names in addresses', () => {
+describe('names and keys', () => {
+  it('addresses of pages escape names', () => {
     assert.equal(vmPath({ namespace: 'svc-a', name: 'a/b c' }), '/vms/svc-a/a%2Fb%20c')
     assert.equal(imagePath('iso', 'x.iso'), '/isos/x.iso')
   })
 
-  it('read people and accounts', () => {
+  it('users and service accounts are parsed as they are typed', () => {
     assert.deepEqual(parseNames('a@b.c, d@e.f\n'), ['a@b.c', 'd@e.f'])
     assert.deepEqual(parseAccounts('svc-ios:ci jenkins', 'svc-x'), [
       { namespace: 'svc-ios', name: 'ci' },
@@ -209,7 +209,7 @@ describe('small things', () => {
     ])
   })
 
-  it('know keys, what replaces old calls, and how a host joins', () => {
+  it('characters have key symbols, legacy calls a replacement, and a host a line to join with', () => {
     assert.deepEqual([keysymOf('a'), keysymOf('\n'), keysymOf('€')], [0x61, 0xff0d, 0x010020ac])
     assert.match(replacementFor('POST /resources/vm/deploy') ?? '', /^svc3 vm deploy/)
     assert.equal(replacementFor('GET /nothing'), undefined)

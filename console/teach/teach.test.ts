@@ -18,7 +18,7 @@ async function parsed(words: readonly string[]) {
 const ns = { namespace: 'svc-ios' }
 
 describe('show as command', () => {
-  it('is a command of ours for the example of every operation that it knows', async () => {
+  it('"show as command" gives a line that the command line parses, for the example of every operation', async () => {
     const known = allOperations.filter(hasCommand)
     assert.ok(known.length > 45)
     for (const operation of known) {
@@ -27,7 +27,7 @@ describe('show as command', () => {
     }
   })
 
-  it('carries what a deployment asks for', async () => {
+  it('"show as command" of a deployment has all its options', async () => {
     const body = {
       name: 'demo',
       image: 'tiny-amd64',
@@ -50,7 +50,7 @@ describe('show as command', () => {
     assert.deepEqual(options.label, ['team=a b'])
   })
 
-  it('quotes for the shell, and leaves the default namespace out', () => {
+  it('"show as command" quotes for the shell and leaves out the default namespace', () => {
     const input: Input = {
       params: { namespace: 'svc-default', vm: 'demo' },
       body: { imageName: 'x', description: "it's" },
@@ -58,7 +58,7 @@ describe('show as command', () => {
     assert.equal(commandLine(operations.saveVm, input), `svc3 vm save demo x -d 'it'\\''s'`)
   })
 
-  it('never carries a password', () => {
+  it('"show as command" and "show as request" never hold a password', () => {
     const body = { server: 'https://ghcr.io', username: 'ci', password: 'planted' }
     const line = commandLine(operations.addRegistryCredential, { params: ns, body })
     assert.equal(line, 'svc3 regcred add https://ghcr.io -u ci --password-stdin -n svc-ios < password.txt')
@@ -69,7 +69,7 @@ describe('show as command', () => {
 })
 
 describe('show as request', () => {
-  it('is the request of the operation', () => {
+  it('"show as request" is the request of the operation', () => {
     const input = { params: { namespace: 'svc-default', vm: 'demo' }, body: { command: 'stop' } }
     assert.equal(
       curlLine(operations.execVm, input, 'https://svc3.example'),
@@ -82,7 +82,7 @@ describe('show as request', () => {
     )
   })
 
-  it('watches without buffering, and downloads into a file', () => {
+  it('"show as request" watches without buffering and downloads into a file', () => {
     const list = curlLine(operations.listVms, { params: ns, query: { watch: true } }, 'https://svc3.example')
     assert.match(list, /vms\?watch=true'.* -N$/s)
     const download = curlLine(operations.downloadImage, { params: { ...ns, image: 'a b' } }, 'https://svc3.example')

@@ -115,7 +115,7 @@ interface SecretProps {
   readonly children: ReactNode
 }
 
-/** What an action made and nobody sees again. */
+/** Shows once what an action made. */
 export const SecretDialog = ({ title, text, secret, what, onClose, children }: SecretProps) => (
   <Dialog title={title} onClose={onClose}>
     <p>{text}</p>

@@ -102,7 +102,7 @@ type SecretProps = Around & {
   /** Given by the form, and never written into the page. */
   readonly value?: string
   readonly onValue: (value: string) => void
-  /** What a password store of the browser may do here. */
+  /** What the browser's password manager may do here. */
   readonly autoComplete?: 'off' | 'new-password'
 }
 

@@ -31,7 +31,7 @@ export function Menu({ label, items, size, text }: Props) {
   const id = useId()
   const button = useRef<HTMLButtonElement>(null)
   const list = useRef<HTMLDivElement>(null)
-  // A table has many menus, and at most one of them is looked at: the others are no more than their buttons.
+  // A table has many menus and at most one is open: the others are only their buttons.
   const [isOpen, setOpen] = useState(false)
   const place = (): void => {
     const [from, menu] = [button.current?.getBoundingClientRect(), list.current]

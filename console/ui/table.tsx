@@ -1,4 +1,4 @@
-// Tables of records: sorted by a column, and drawn only where somebody looks, so that ten thousand rows are no more work
+// Tables of records: sorted by a column, and drawn only where they are visible, so that ten thousand rows are no more work
 // than thirty. And the page that is one table of a list.
 import { memo, type ReactNode, useMemo, useRef, useState } from 'react'
 import type { Operation } from '../../src/api/operation.ts'
@@ -46,7 +46,7 @@ interface Props<T> {
   readonly sort?: readonly [column: number, isDown: boolean]
 }
 
-/** Shorter tables are drawn whole: that is simpler for the browser, and for whoever searches in the page. */
+/** Shorter tables are drawn whole: simpler for the browser, and the browser's search finds every row. */
 const drawnWhole = 60
 
 /** Said as well as shown by the elements: what is laid out otherwise is no table any more for some browsers. */
@@ -151,7 +151,7 @@ const drawRow = <T,>({ row, columns, index, isPlaced }: RowProps<T>) => (
   </tr>
 )
 
-/** Drawn once for each change of its record: whoever scrolls waits only for the rows that come into sight. */
+/** Drawn again only when its record changes: scrolling waits for nothing but the rows that come into sight. */
 const Row = memo(drawRow) as typeof drawRow
 
 interface PageProps<T> {

@@ -1,4 +1,4 @@
-// Which rows of a long table are in the window, or near it: worked out anew as it is scrolled, once a frame at most.
+// Which rows of a long table are in the window, or near it: computed again as it is scrolled, at most once a frame.
 import { type RefObject, useEffect, useState } from 'react'
 import { flushSync } from 'react-dom'
 
@@ -9,11 +9,11 @@ const step = 4
 
 type Range = readonly [from: number, to: number]
 
-/** Of a body as high as all its rows, which are of one height. */
+/** Rows of a table body that is as high as all its rows together, each of one height. */
 export function useVisibleRows(body: RefObject<HTMLElement | null>, count: number): Range {
   const [view, setView] = useState({ first: 0, fitting: 0 })
   useEffect(() => {
-    const look = (): void => {
+    const measure = (): void => {
       if (!body.current) return
       const { top, height } = body.current.getBoundingClientRect()
       const rowPx = height / count
@@ -22,13 +22,13 @@ export function useVisibleRows(body: RefObject<HTMLElement | null>, count: numbe
       setView((known) => (known.first === first && known.fitting === fitting ? known : { first, fitting }))
     }
     // In the frame that was scrolled for, not in the one after it.
-    const scrolled = (): void => flushSync(look)
-    look()
+    const scrolled = (): void => flushSync(measure)
+    measure()
     addEventListener('scroll', scrolled, { passive: true })
-    addEventListener('resize', look)
+    addEventListener('resize', measure)
     return () => {
       removeEventListener('scroll', scrolled)
-      removeEventListener('resize', look)
+      removeEventListener('resize', measure)
     }
   }, [body, count])
   const { first, fitting } = view

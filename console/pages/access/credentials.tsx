@@ -1,7 +1,5 @@
-// Credentials for registries: the page of administrators, and the dialog that adds one, also where a push lacks it. Passwords
-// go in and never come out.
+// Credentials for registries, for administrators. Passwords go in and never come out.
 import {
-  addRegistryCredential,
   listRegistryCredentials,
   type RegistryCredential,
   removeRegistryCredential,
@@ -9,10 +7,10 @@ import {
 import { useLive } from '../../api/live.ts'
 import { useNamespaces } from '../../api/namespaces.ts'
 import { texts } from '../../texts.ts'
-import { ActionDialog, removal } from '../../ui/action-dialog.tsx'
-import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
+import { removal } from '../../ui/action-dialog.tsx'
 import { ActionsMenu } from '../../ui/menu.tsx'
 import { actionsColumn, type Column, TablePage, timeColumn } from '../../ui/table.tsx'
+import { AddCredentials } from './add-credentials.tsx'
 import { credentialTexts as words } from './texts.ts'
 
 const columnsFor = (namespace: string): readonly Column<RegistryCredential>[] => [
@@ -49,40 +47,4 @@ function CredentialMenu({ server, namespace }: { readonly server: string; readon
     input: { params: { namespace }, body: { server } },
   })
   return <ActionsMenu name={server} items={[remove]} size="small" />
-}
-
-interface Props {
-  readonly namespace: string
-  /** Where it is known which registry they are for. */
-  readonly server?: string
-  readonly onClose: () => void
-}
-
-export function AddCredentials({ namespace, server: known, onClose }: Props) {
-  const { values, field } = useForm({
-    server: known ?? 'https://',
-    username: '',
-    password: '',
-    allowInsecure: false,
-    replace: false,
-  })
-  const { server, username, password, ...checks } = values
-  return (
-    <ActionDialog
-      label={words.add}
-      made={server}
-      operation={addRegistryCredential}
-      input={{ params: { namespace }, body: { server, username, password, ...filled(checks) } }}
-      reason={username === '' ? words.username : password === '' ? words.password : undefined}
-      onClose={onClose}
-    >
-      <TextField label={words.server} hint={words.serverHint} {...field('server')} autoFocus={known === undefined} />
-      <div className="fields">
-        <TextField label={words.username} {...field('username')} autoFocus={known !== undefined} />
-        <SecretField label={words.password} autoComplete="new-password" {...field('password')} />
-      </div>
-      <CheckField label={words.allowInsecure} {...field('allowInsecure')} />
-      <CheckField label={words.replace} {...field('replace')} />
-    </ActionDialog>
-  )
 }

@@ -29,41 +29,28 @@ export function ImageMenu({ image, kind, namespace, size, onDeleted }: Props) {
   const notReady = image.state === 'Ready' ? undefined : `${name}: ${image.state}`
   const inUse = image.usedBy.length === 0 ? undefined : words.inUse(image.usedBy.length)
   const shared = { image, kind, params }
+  const cache = (label: string, text: string, operation: typeof addCachedImage | typeof removeCachedImage) => ({
+    label,
+    dialog: (onClose: () => void) => (
+      <ActionDialog
+        label={label}
+        text={text}
+        of={name}
+        started={[name]}
+        operation={operation}
+        input={{ params, body: { all: true } }}
+        onClose={onClose}
+      />
+    ),
+  })
   const ofImages: MenuItem[] = [
     {
       label: texts.common.deployVm,
       reason: notReady,
       onChoose: () => go(`/vms?deploy&image=${encodeURIComponent(name)}`),
     },
-    {
-      label: words.cacheAdd,
-      reason: notReady,
-      dialog: (onClose) => (
-        <ActionDialog
-          label={words.cacheAdd}
-          text={words.cacheAddText}
-          of={name}
-          started={[name]}
-          operation={addCachedImage}
-          input={{ params, body: { all: true } }}
-          onClose={onClose}
-        />
-      ),
-    },
-    {
-      label: words.cacheRemove,
-      dialog: (onClose) => (
-        <ActionDialog
-          label={words.cacheRemove}
-          text={words.cacheRemoveText}
-          of={name}
-          started={[name]}
-          operation={removeCachedImage}
-          input={{ params, body: { all: true } }}
-          onClose={onClose}
-        />
-      ),
-    },
+    { ...cache(words.cacheAdd, words.cacheAddText, addCachedImage), reason: notReady },
+    cache(words.cacheRemove, words.cacheRemoveText, removeCachedImage),
   ]
   const items: MenuItem[] = [
     ...(kind.kind === 'image' ? ofImages : []),

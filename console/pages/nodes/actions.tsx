@@ -21,7 +21,7 @@ import { nodeTexts as words } from './texts.ts'
 const actions = ['cordon', 'uncordon', 'drain', 'tag', 'untag', 'move', 'delete'] as const
 type Action = (typeof actions)[number]
 
-/** Why not, as far as the page can know; the service has the last word. */
+/** Why an action is not possible, as far as the page knows; the service decides. */
 function reasonAgainst(action: Action, node: Node, isAdmin: boolean): string | undefined {
   if (!isAdmin) return words.onlyAdmins
   if (action === 'cordon' && node.cordoned) return words.alreadyCordoned

@@ -77,7 +77,7 @@ export function Chart({ label, timesSeconds, values, format }: ChartProps) {
     const host = place.current
     if (!host) return
     const style = getComputedStyle(host)
-    // A canvas knows no light-dark(): the colours that the page has now are looked up.
+    // A canvas does not know light-dark(): it gets the colours that the page has now.
     const colour = (name: string): string => {
       const probe = document.createElement('span')
       probe.style.color = `var(${name})`

@@ -13,7 +13,7 @@ import { Button } from '../../ui/button.tsx'
 import { CheckField, filled, SecretField, TextField, useForm } from '../../ui/field.tsx'
 import { ActionsMenu, type MenuItem } from '../../ui/menu.tsx'
 import { Note } from '../../ui/page.tsx'
-import { AddCredentials } from '../access/credentials.tsx'
+import { AddCredentials } from '../access/add-credentials.tsx'
 import { credentialTexts } from '../access/texts.ts'
 import { imagePath } from '../paths.ts'
 import { reasonAgainst, reasonAgainstDeleting, vmActions } from './model.ts'
@@ -146,7 +146,7 @@ function Commit({ vm, onClose }: DialogProps) {
   )
 }
 
-/** Whoever may store credentials sees at once when there are none for the registry, and adds them from here. */
+/** An administrator sees at once when there are no credentials for the registry, and adds them from here. */
 function Push({ vm, onClose }: DialogProps) {
   const { label, text, reference, referenceHint, lacking: lackingText } = words.push
   const [imageReference, setReference] = useState('')

@@ -102,13 +102,12 @@ export function Screen({ namespace, name }: Named) {
   )
 }
 
-function SendKeys({
-  reason,
-  onSend,
-}: {
+interface SendProps {
   readonly reason: string | undefined
   readonly onSend: (text: string) => void
-}) {
+}
+
+function SendKeys({ reason, onSend }: SendProps) {
   const [text, setText] = useState('')
   return (
     <form

@@ -59,13 +59,7 @@ export function TerminalPage({ namespace, name }: Named) {
   )
 }
 
-interface FormProps {
-  readonly namespace: string
-  readonly name: string
-  readonly onOpen: (login: Login) => void
-}
-
-function LoginForm({ namespace, name, onOpen }: FormProps) {
+function LoginForm({ namespace, name, onOpen }: Named & { readonly onOpen: (login: Login) => void }) {
   const [user, setUser] = useState('admin')
   const [password, setPassword] = useState('')
   const submit = (event: FormEvent): void => {
@@ -84,17 +78,12 @@ function LoginForm({ namespace, name, onOpen }: FormProps) {
           {words.open}
         </Button>
       </div>
-      <Code text={sshLine(namespace, name, user)} what={texts.common.command} />
+      <Code text={`svc3 vm ssh ${name} -u ${user} -n ${namespace}`} what={texts.common.command} />
     </form>
   )
 }
 
-const sshLine = (namespace: string, name: string, user: string): string =>
-  `svc3 vm ssh ${name} -u ${user} -n ${namespace}`
-
-interface SessionProps {
-  readonly namespace: string
-  readonly name: string
+interface SessionProps extends Named {
   readonly login: Login
   readonly onEnd: (message: string) => void
 }
