@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import type { KeyValue } from './etcd/protocol.ts'
-import { Layout, seal, sharedFormat, shimFormat } from './etcd/records.ts'
+import { Layout } from './etcd/records.ts'
 import { compareKeys, prefixEnd } from './keys.ts'
 import { SortedKeys } from './sorted-keys.ts'
 
@@ -54,33 +53,9 @@ test('sorted keys give the ranges that filtering gives', () => {
   )
 })
 
-const record = { key: '', value: seal('op', '1'), createRevision: 1, modRevision: 1 } satisfies KeyValue
-
-function layoutOf(format: number): Layout {
+test('keys in etcd are as they are, below the data of the prefix; a range holds what begins with it', () => {
   const layout = new Layout('p', () => undefined)
-  layout.adopt({ meta: record, isShim: format === shimFormat }, { format, startRev: 0 })
-  return layout
-}
-
-const marks = fc.string({ unit: fc.constantFrom('$', '%', ']', '^', '#', '&', '\\', '_', '1', '2', '/', 'é', '😀') })
-
-test('keys behind a shim mean nothing to LIKE, come back, and keep their order and their prefixes', () => {
-  const layout = layoutOf(shimFormat)
-  const stored = (key: string): string => layout.key(key).toString()
-  fc.assert(
-    fc.property(marks, marks, marks, (a, b, rest) => {
-      assert.doesNotMatch(stored(a), /[%^]/)
-      assert.equal(layout.entry({ ...record, key: stored(a) })?.key, a)
-      assert.equal(bytes(stored(a), stored(b)), bytes(a, b))
-      assert.equal(stored(a + rest).startsWith(stored(a)), true)
-      assert.equal(layout.prefix(a).isBelow({ ...record, key: stored(b) }), b.startsWith(a))
-    }),
-  )
-})
-
-test('keys in etcd are as they are; a range ends where its folder does', () => {
-  const layout = layoutOf(sharedFormat)
   assert.equal(layout.key('/a%b').toString(), '/p/data/a%b')
   const ends = ['/a/', '/a/b', '/a', ''].map((prefix) => layout.prefix(prefix).end.toString())
-  assert.deepEqual(ends, ['/p/data/a0', '/p/data/a0', '/p/data0', '/p0'])
+  assert.deepEqual(ends, ['/p/data/a0', '/p/data/a/c', '/p/data/b', '/p/datb'])
 })

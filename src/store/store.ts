@@ -54,10 +54,7 @@ export interface Store {
    * is kept as JSON: the entry has what reading it back gives. TypeError for what is no key or no JSON.
    */
   create(key: string, value: Json): Promise<Entry>
-  /**
-   * MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. An engine that writes
-   * several creates at once may take the revision of one of them for that of another, as nothing was there before either.
-   */
+  /** MUST throw Conflict when the entry's revision is not `expect`, NotFound when there is no entry. */
   update(key: string, value: Json, expect: Rev): Promise<Entry>
   /** As update. Returns the revision of the deletion. */
   delete(key: string, expect: Rev): Promise<Rev>

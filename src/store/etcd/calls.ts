@@ -1,7 +1,7 @@
 // The calls to etcd that the store makes, typed; and how long and how often each may be tried.
 
 import { compacted } from '../faults.ts'
-import type { Rev } from '../store.ts'
+import { type Rev, StoreError } from '../store.ts'
 import { type CallOptions, type EtcdClient, EtcdFailure } from './client.ts'
 import { storeFault } from './faults.ts'
 import {
@@ -11,15 +11,15 @@ import {
   decodeTxn,
   encodeCompact,
   encodeCreate,
+  encodePut,
   encodeRange,
-  encodeUpdate,
   type KeyValue,
   methods,
   type RangeRequest,
   type RangeResponse,
   type TxnResponse,
 } from './protocol.ts'
-import { type Layout, newOperationId, seal } from './records.ts'
+import { dataFormat, type Layout, type Meta, newOperationId, seal } from './records.ts'
 import { grpc } from './verdict.ts'
 
 /** Repeating these changes nothing, so that a short deadline costs nothing. */
@@ -33,6 +33,13 @@ export const once: CallOptions = { isRepeatable: false, tryMs: 2_000 }
 /** Somebody has waited for some time already. */
 export const looking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_500 }
 export const checking: CallOptions = { isRepeatable: true, tryMs: 1_000, patienceMs: 2_000, isUrgent: true }
+
+/** Such a program over an SQL database shows changes late, and in another order than it numbers them. */
+const notEtcd = (): StoreError =>
+  new StoreError(
+    'Unavailable',
+    'what answers there is not etcd, but a program that stands in for it, such as kine: use etcd, or sqlite: on one machine',
+  )
 
 export const isOutOfRange = (error: unknown): boolean => error instanceof EtcdFailure && error.code === grpc.outOfRange
 
@@ -84,19 +91,28 @@ export class EtcdCalls {
 
   /** Makes a change of no meaning, for its revision: all others that were there before come before it. */
   async sync(): Promise<number> {
-    const { syncKey } = this.layout
-    const before = (await this.range({ key: syncKey })).kvs[0]
-    const value = seal(newOperationId(), 'null')
-    // Somebody else's is as good.
-    await this.txn(before ? encodeUpdate(syncKey, value, before.modRevision) : encodeCreate(syncKey, value), repeatable)
-    return (await this.range({ key: syncKey })).kvs[0]?.modRevision ?? Number.POSITIVE_INFINITY
+    const { txn } = await this.txn(encodePut(this.layout.syncKey, seal(newOperationId(), 'null')), repeatable)
+    return txn.header.revision
+  }
+
+  /** The record by which the data say whose they are, made where there is none; and a revision that is not older. */
+  async meta(startRev: number): Promise<{ readonly meta: KeyValue; readonly revision: number }> {
+    const { metaKey } = this.layout
+    for (;;) {
+      const { kvs, header } = await this.range({ key: metaKey })
+      if (header.clusterId === 0) throw notEtcd()
+      if (kvs[0]) return { meta: kvs[0], revision: header.revision }
+      const value = Buffer.from(JSON.stringify({ format: dataFormat, startRev } satisfies Meta))
+      // Whoever comes first makes it; the loop reads what there is.
+      await this.txn(encodeCreate(metaKey, value), repeatable)
+    }
   }
 
   async alarms(): Promise<readonly Alarm[]> {
     try {
       return decodeAlarms((await this.client.call(methods.alarm, Buffer.alloc(0), checking)).bytes)
     } catch {
-      // Not everybody may ask, and shims do not know the question.
+      // Not everybody may ask.
       return []
     }
   }

@@ -150,11 +150,6 @@ export class EtcdClient {
     await this.#following
   }
 
-  /** The first member that answers is asked from now on. Never fails. */
-  meet(): Promise<void> {
-    return this.#members.meet()
-  }
-
   /** The next call logs in anew. */
   forgetLogin(): void {
     this.#token = undefined

@@ -16,6 +16,7 @@ import { changeRev, compareRevs, ignoreLost, type Store } from '../store.ts'
 import { View } from '../view.ts'
 import { EtcdCalls, paging } from './calls.ts'
 import { type EtcdOptions, openEtcd } from './engine.ts'
+import { methods } from './protocol.ts'
 import { bytesField, message, messageField, presentNumber } from './wire.ts'
 
 let etcd: EtcdCluster
@@ -274,7 +275,7 @@ it('a store gives up when revisions go back, and not while they stay', async (t)
   await store.close()
 })
 
-it('data of a newer program is refused, and a store whose data was restored gives up', async () => {
+it('data of another format is refused with what to do, and a store whose data was restored gives up', async () => {
   const prefix = newPrefix()
   const store = await direct(prefix)
   const meta = (format: number): Promise<unknown> =>
@@ -289,7 +290,11 @@ it('data of a newer program is refused, and a store whose data was restored give
   assert.equal((await again.create('/a', 1)).rev, '5001')
   await again.close()
   await meta(4)
-  await rejectsWith('Newer', direct(prefix), /format 4/)
+  await rejectsWith('Newer', direct(prefix), /format 4.*newer svc3/)
+  for (const format of [2, 3]) {
+    await meta(format)
+    await rejectsWith('Newer', direct(prefix), new RegExp(`format ${format}.*svc3 server backup.*svc3 server restore`))
+  }
 })
 
 it('what was there before the data began is no past of theirs', async () => {
@@ -305,12 +310,12 @@ it('what was there before the data began is no past of theirs', async () => {
   assert.deepEqual((await collectTo(moved, '/', '5000', rev)).map(changeRev), [rev])
 })
 
-/** Says that it is some version of etcd, and nothing else. */
-async function startStandIn(version: string): Promise<{ url: string; close: () => void }> {
-  const header = messageField(1, message(presentNumber(1, 7)))
-  const body = message(header, bytesField(2, version))
+/** Says which version and cluster it is, and that nothing is there. */
+async function startStandIn(version: string, clusterId = 7): Promise<{ url: string; close: () => void }> {
+  const header = messageField(1, message(presentNumber(1, clusterId)))
   const server = http2.createServer()
-  server.on('stream', (stream) => {
+  server.on('stream', (stream, { ':path': path }) => {
+    const body = path === methods.status ? message(header, bytesField(2, version)) : header
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true })
     stream.on('wantTrailers', () => stream.sendTrailers({ 'grpc-status': '0' }))
     const head = Buffer.alloc(5)
@@ -335,6 +340,12 @@ it('versions that are too old are refused, old ones are warned of', async () => 
   // Debian's.
   assert.match(notices.join(), /upgrade it to 3\.5\.24/)
   await store.close()
+})
+
+it('a program that stands in for etcd, and so has no cluster id, is refused', async () => {
+  const shim = await startStandIn('3.5.24', 0)
+  await rejectsWith('Unavailable', direct('x', { endpoints: [shim] }), /is not etcd.*kine.*use etcd, or sqlite:/)
+  shim.close()
 })
 
 it('a member of another cluster is not taken for one of ours', async () => {

@@ -1,9 +1,8 @@
 // The store on etcd, for several servers: compare-and-set as transactions on one key, and one watch on everything that
 // feeds the watchers of this process. A write whose answer is lost is looked for by its operation id.
 
-import { closed, compacted, conflict, notFound, textOf } from '../faults.ts'
+import { alreadyExists, closed, compacted, conflict, notFound, textOf } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
-import { readBack } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -16,17 +15,15 @@ import {
   type Store,
   StoreError,
 } from '../store.ts'
-import { checking, EtcdCalls, repeatable } from './calls.ts'
+import { checking, EtcdCalls, once, repeatable } from './calls.ts'
 import { type ClientOptions, EtcdClient, EtcdFailure } from './client.ts'
-import { Creates } from './creates.ts'
-import { alarmAdvice, storeFault, unknown, wronglyRefused } from './faults.ts'
+import { alarmAdvice, storeFault, unknown } from './faults.ts'
 import { Follower } from './follower.ts'
-import { judgeDelete, recogniseUpdate } from './lost-write.ts'
-import { type FoundMeta, knownMeta, readMeta } from './meta.ts'
-import { encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './protocol.ts'
+import { judgeDelete, recogniseCreate, recogniseUpdate } from './lost-write.ts'
+import { encodeCreate, encodeDelete, encodeUpdate, type KeyValue, type WatchEvent } from './protocol.ts'
 import { listEntries, readPast } from './read.ts'
 import { RecentChanges } from './recent.ts'
-import { Layout, newOperationId, type Standing, seal } from './records.ts'
+import { Layout, newOperationId, seal } from './records.ts'
 
 export interface EtcdOptions extends FeedOptions, Omit<ClientOptions, 'patienceMs'> {
   /** Keys begin with it: several stores may share a cluster. */
@@ -52,12 +49,9 @@ export async function openEtcd(options: EtcdOptions): Promise<Store> {
   const layout = new Layout(options.prefix, options.notice)
   try {
     const calls = new EtcdCalls(client, layout)
-    const found = await readMeta(calls, options.startRev ?? 0)
-    layout.adopt(found, knownMeta(found.meta, options.prefix))
-    if (found.isShim) await client.meet()
-    const store = new EtcdStore(calls, found, options)
-    if (found.isShim) await store.begun()
-    return store
+    const { meta, revision } = await calls.meta(options.startRev ?? 0)
+    layout.adopt(meta)
+    return new EtcdStore(calls, meta, revision, options)
   } catch (error) {
     client.close()
     throw storeFault(error, 'the store', false)
@@ -70,7 +64,6 @@ class EtcdStore implements Store {
   readonly #options: EtcdOptions
   readonly #feed: Feed
   readonly #follower: Follower
-  readonly #creates: Creates
   readonly #recent: RecentChanges
   readonly #meta: KeyValue
   readonly #underWay = new Set<Promise<unknown>>()
@@ -82,7 +75,7 @@ class EtcdStore implements Store {
   /** What was there before the data began is not theirs. */
   #compacted: number
 
-  constructor(calls: EtcdCalls, { meta, revision }: FoundMeta, options: EtcdOptions) {
+  constructor(calls: EtcdCalls, meta: KeyValue, revision: number, options: EtcdOptions) {
     const { client, layout } = calls
     this.#calls = calls
     this.#layout = layout
@@ -94,23 +87,12 @@ class EtcdStore implements Store {
     this.#follower = new Follower({
       client,
       range: layout.all,
-      // A shim's watch says itself where it begins.
-      revision: layout.isShim ? 0 : revision,
+      revision,
       deliver: (events, reached) => this.#deliver(events, reached),
       skipped: (reached) => this.#skip(reached),
       newest: () => this.#calls.newest(),
-      sync: layout.isShim ? () => this.#calls.sync() : undefined,
     })
-    this.#creates = new Creates(calls, options.patienceMs ?? defaultPatienceMs)
     this.#heartbeat = setInterval(() => void this.#beat(), heartbeatMs).unref()
-  }
-
-  /** Resolves when the watch of a shim can be relied on. */
-  async begun(): Promise<void> {
-    if (await this.#follower.reached(1, catchUpMs, new AbortController().signal)) return
-    await this.close()
-    const why = this.#follower.trouble ?? 'it did not begin in time'
-    throw new StoreError('Unavailable', `the watch of the shim that stands in for etcd does not work (${why})`)
   }
 
   get failed(): Promise<Error> {
@@ -127,16 +109,24 @@ class EtcdStore implements Store {
 
   async list(prefix: string, page?: { readonly limit: number; readonly after?: string }): Promise<Page> {
     const { after, limit = Number.POSITIVE_INFINITY } = page ?? {}
-    const settle = this.#layout.isShim ? (isAgain: boolean) => this.#settle(isAgain) : undefined
-    return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit, settle }))
+    return this.#work(`${prefix}…`, false, () => listEntries(this.#calls, { prefix, after, limit }))
   }
 
   async create(key: string, value: Json): Promise<Entry> {
     return this.#work(key, true, async () => {
       assertKey(key)
       const text = textOf(key, value)
-      const made = await this.#creates.create(key, text, this.#follower.revision)
-      return this.#written(key, readBack(value, text), made)
+      const op = newOperationId()
+      const before = this.#follower.revision
+      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
+      try {
+        const { txn } = await this.#calls.txn(encodeCreate(this.#layout.key(key), seal(op, text)), once)
+        if (!txn.succeeded) throw alreadyExists(key)
+        return entryAt(txn.header.revision)
+      } catch (error) {
+        if (!(error instanceof EtcdFailure && error.perhaps)) throw error
+        return entryAt(await recogniseCreate(this.#calls, { key, op, before, failure: error }))
+      }
     })
   }
 
@@ -146,16 +136,15 @@ class EtcdStore implements Store {
       const wanted = await this.#expected(key, expect)
       const op = newOperationId()
       const request = encodeUpdate(this.#layout.key(key), seal(op, text), wanted)
-      const entryAt = (standing: Standing): Entry => this.#written(key, readBack(value, text), standing)
+      const entryAt = (revision: number): Entry => this.#written(key, JSON.parse(text) as Json, revision)
       try {
         const { txn, perhapsBefore } = await this.#calls.txn(request, repeatable)
         const { succeeded, found, header } = txn
         const isOurs = found !== undefined && this.#layout.isWrittenBy(op, found)
-        if (succeeded || isOurs) return entryAt({ revision: found?.modRevision ?? header.revision })
+        if (succeeded || isOurs) return entryAt(found?.modRevision ?? header.revision)
         // An earlier try may have won, and somebody changed or removed it since.
         if (perhapsBefore) throw unknown(key, 'somebody else has written it since')
-        if (found?.modRevision === wanted) throw wronglyRefused(key)
-        throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
+        throw this.#lost(key, expect, found)
       } catch (error) {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
         return entryAt(await recogniseUpdate(this.#calls, { key, op, before: wanted, failure: error }))
@@ -171,17 +160,14 @@ class EtcdStore implements Store {
         if (!(error instanceof EtcdFailure && error.perhaps)) throw error
         throw await judgeDelete(this.#calls, { key, before: wanted, failure: error })
       })
-      const { succeeded, header } = txn
+      const { succeeded, header, found } = txn
       if (succeeded) {
         this.#acknowledge(header.revision)
         return this.#layout.rev(header.revision)
       }
-      if (txn.found?.modRevision === wanted) throw wronglyRefused(key)
-      // Where two delete at once, a shim may answer with what is gone.
-      const found = txn.found && this.#layout.isShim ? await this.#calls.find(key) : txn.found
       // A deletion leaves nothing to recognise it by; only what was there all the time was surely not deleted.
       if (perhapsBefore && !(found && found.createRevision <= wanted)) throw unknown(key, 'it is gone now')
-      throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
+      throw this.#lost(key, expect, found)
     })
   }
 
@@ -198,7 +184,7 @@ class EtcdStore implements Store {
   }
 
   async compact(rev: Rev): Promise<void> {
-    const target = this.#layout.passed(rev)
+    const target = this.#layout.revision(rev)
     if (Number.isNaN(target)) throw new TypeError(`"${rev}" is not a revision`)
     await this.#work('the past', true, async () => this.#forget(Math.min(target, await this.#calls.newest())))
   }
@@ -246,20 +232,20 @@ class EtcdStore implements Store {
     }
   }
 
-  /**
-   * The revision of etcd that an entry must have; those that share one are all creates, of which nothing can be lost by naming
-   * a neighbour's. Text that is no revision can be nobody's: the answer is the same.
-   */
+  /** The revision of etcd that an entry must have. Text that is no revision can be nobody's: the answer is the same. */
   async #expected(key: string, expect: Rev): Promise<number> {
-    const revision = this.#layout.holding(expect)
+    const revision = this.#layout.revision(expect)
     if (isKey(key) && revision > 0) return revision
-    const found = isKey(key) ? await this.#calls.find(key) : undefined
-    throw found ? conflict(key, expect, this.#layout.revOf(found)) : notFound(key)
+    throw this.#lost(key, expect, isKey(key) ? await this.#calls.find(key) : undefined)
   }
 
-  #written(key: string, value: Json, { revision, place }: Standing): Entry {
+  #lost(key: string, expect: Rev, found: KeyValue | undefined): StoreError {
+    return found ? conflict(key, expect, this.#layout.rev(found.modRevision)) : notFound(key)
+  }
+
+  #written(key: string, value: Json, revision: number): Entry {
     this.#acknowledge(revision)
-    return { key, value, rev: this.#layout.rev(revision, place) }
+    return { key, value, rev: this.#layout.rev(revision) }
   }
 
   #acknowledge(revision: number): void {
@@ -302,7 +288,7 @@ class EtcdStore implements Store {
 
   /** The past of a watcher: from memory, or from etcd itself. */
   async #readLog(prefix: string, after: Rev): Promise<LogPage> {
-    const from = this.#layout.passed(after)
+    const from = this.#layout.revision(after)
     if (!(from >= this.#compacted)) throw compacted(after)
     if (from < this.#recent.since) {
       await this.#calls.assertKept(from, after)
@@ -311,16 +297,9 @@ class EtcdStore implements Store {
     return { changes: this.#recent.after(from, prefix), rev: this.#layout.rev(this.#follower.revision) }
   }
 
-  /** A revision that a shim shows all of. The next change helps one that refuses what it gave out as its newest. */
-  async #settle(isAgain: boolean): Promise<number> {
-    const newest = isAgain ? await this.#calls.sync() : await this.#calls.newest()
-    await this.#catchUp(this.#layout.rev(newest), new AbortController().signal)
-    return newest
-  }
-
   /** A watch begins after everything that was acknowledged before, and after the revision that its reader has seen. */
   async #catchUp(after: Rev, signal: AbortSignal): Promise<void> {
-    const asked = this.#layout.holding(after)
+    const asked = this.#layout.revision(after)
     const wanted = Math.max(this.#acknowledged, Number.isNaN(asked) ? 0 : asked)
     if (wanted <= this.#follower.revision || signal.aborted) return
     if (asked > this.#acknowledged) await this.#calls.assertKept(asked, after)

@@ -22,10 +22,6 @@ export const unknown = (what: string, reason: string, cause?: unknown): StoreErr
     { cause },
   )
 
-/** A shim says "not equal" when its database fails it. */
-export const wronglyRefused = (what: string): StoreError =>
-  unknown(what, 'it was refused, although nobody else had changed it')
-
 type Row = readonly [
   (code: number, message: string) => boolean,
   'TooLarge' | 'Unavailable',
@@ -49,11 +45,6 @@ const rows: readonly Row[] = [
     (code) => code === grpc.permissionDenied,
     'Unavailable',
     (message) => `etcd refuses this user (${message}): grant it a role that reads and writes all of the store's prefix`,
-  ],
-  [
-    (code, message) => code === grpc.unimplemented && message.includes('etcdserverpb.Auth'),
-    'Unavailable',
-    () => "what answers there in etcd's place knows no users: leave user and password-file out of the store's address",
   ],
   [
     (code, message) => code !== 0 && /^etcdserver: (.*auth|user name is empty)/.test(message),

@@ -2,7 +2,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { EtcdClient } from './client.ts'
 import type { Range } from './protocol.ts'
-import { readSoundWatch } from './shim-watch.ts'
 import { type Deliver, readWatch } from './watch.ts'
 
 export interface FollowerOptions {
@@ -11,12 +10,10 @@ export interface FollowerOptions {
   /** Everything after this revision is followed. */
   readonly revision: number
   readonly deliver: Deliver
-  /** What came before this revision was compacted before it could be read, or is not known to be whole. */
+  /** What came before this revision was compacted before it could be read. */
   readonly skipped: (revision: number) => void
   /** The newest revision, for going on after compaction. */
   readonly newest: () => Promise<number>
-  /** Where a shim is followed: makes a change, for its revision. */
-  readonly sync?: (() => Promise<number>) | undefined
 }
 
 const minPauseMs = 20
@@ -70,7 +67,7 @@ export class Follower {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    const { client, range, newest, sync, skipped } = this.#options
+    const { client, range } = this.#options
     let failures = 0
     const receive: Deliver = (events, revision) => {
       this.#trouble = undefined
@@ -80,16 +77,8 @@ export class Follower {
       this.#options.deliver(events, revision)
       this.#advance(revision)
     }
-    const begun = (revision: number): void => {
-      this.#trouble = undefined
-      failures = 0
-      skipped(revision)
-      this.#advance(revision)
-    }
     for (; !signal.aborted; failures++) {
-      const end = sync
-        ? await readSoundWatch({ client, range, newest, sync, begun, deliver: receive }, signal)
-        : await readWatch(client, range, this.#revision + 1, signal, receive)
+      const end = await readWatch(client, range, this.#revision + 1, signal, receive)
       if (end.kind === 'compacted') await this.#skip()
       else if (end.kind === 'failed') this.#trouble = end.text
       const pauseMs = Math.min(minPauseMs * 2 ** failures, maxPauseMs) * (0.5 + Math.random() / 2)

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { alreadyExists } from '../faults.ts'
 import { type EtcdCalls, looking } from './calls.ts'
 import { EtcdFailure } from './client.ts'
-import type { Standing } from './records.ts'
 
 export interface LostWrite {
   readonly key: string
@@ -17,8 +16,8 @@ export interface LostWrite {
 const looks = 5
 const lookEveryMs = 100
 
-/** Where it stands; throws when it cannot be told, or was not it. */
-export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<Standing> {
+/** Its revision; throws when it cannot be told, or was not carried out. */
+export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<number> {
   const { layout } = calls
   // When nobody answers now either, it stays open.
   const giveUp = (): never => {
@@ -26,21 +25,21 @@ export async function recogniseCreate(calls: EtcdCalls, { key, op, before, failu
   }
   for (let look = 1; ; look++) {
     const found = await calls.find(key, undefined, looking).catch(giveUp)
-    if (found && layout.isWrittenBy(op, found)) return layout.standing(found)
+    if (found && layout.isWrittenBy(op, found)) return found.modRevision
     if (found && found.createRevision <= before) throw alreadyExists(key)
     // Created by us, and changed by somebody since?
     const first = found && (await calls.find(key, found.createRevision, looking).catch(giveUp))
-    if (first && layout.isWrittenBy(op, first)) return layout.standing(first)
+    if (first && layout.isWrittenBy(op, first)) return first.modRevision
     if (!found && failure.settled) throw undone(failure)
     if (found || look >= looks) throw failure
     await sleep(lookEveryMs)
   }
 }
 
-/** The same of an update. */
-export async function recogniseUpdate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<Standing> {
+/** As `recogniseCreate`, for an update. */
+export async function recogniseUpdate(calls: EtcdCalls, { key, op, before, failure }: LostWrite): Promise<number> {
   const found = await calls.find(key, undefined, looking).catch(() => undefined)
-  if (found && calls.layout.isWrittenBy(op, found)) return calls.layout.standing(found)
+  if (found && calls.layout.isWrittenBy(op, found)) return found.modRevision
   throw found?.modRevision === before && failure.settled ? undone(failure) : failure
 }
 

@@ -20,7 +20,6 @@ const avoidMs = 3_000
 const headStartMs = 250
 
 export class Members {
-  readonly #endpoints: readonly Endpoint[]
   readonly #members: readonly Member[]
   readonly #notice: (text: string) => void
   readonly #stopping: AbortSignal
@@ -29,7 +28,6 @@ export class Members {
   #warnedVersion: string | undefined
 
   constructor(endpoints: readonly Endpoint[], notice: (text: string) => void, stopping: AbortSignal) {
-    this.#endpoints = endpoints
     this.#notice = notice
     this.#stopping = stopping
     // Several servers begin with different members.
@@ -71,21 +69,6 @@ export class Members {
       const member = this.#members[index]
       if (!member || member.avoidUntilMs > performance.now() || !(await this.#leads(member).catch(() => false)))
         continue
-      this.#preferred = index
-      return
-    }
-  }
-
-  /**
-   * Makes the first one that answers, in the order of the address, the one that is asked. Shims know nothing of each other,
-   * and show what came through another one late: servers had better meet at the same. Never fails.
-   */
-  async meet(): Promise<void> {
-    for (const endpoint of this.#endpoints) {
-      const index = this.#members.findIndex((member) => member.endpoint === endpoint)
-      const member = this.#members[index]
-      const isThere = member && (await this.#open(member).catch(() => undefined))
-      if (!isThere) continue
       this.#preferred = index
       return
     }
@@ -191,8 +174,7 @@ export class Members {
         throw new Error(`${endpoint.url} belongs to another cluster than the other members: name members of one only`)
       if (isOlder(version, oldest))
         throw new Error(`${endpoint.url} is etcd ${version}: svc3 needs ${oldest.slice(0, 2).join('.')} or later`)
-      // A shim says some version, and has faults of its own.
-      if (header.clusterId !== 0 && isOlder(version, recommended) && this.#warnedVersion !== version) {
+      if (isOlder(version, recommended) && this.#warnedVersion !== version) {
         this.#warnedVersion = version
         this.#notice(
           `etcd ${version} at ${endpoint.url} has known faults in watches: upgrade it to ${recommended.join('.')} or later`,
@@ -200,7 +182,7 @@ export class Members {
       }
       return connection
     } catch (error) {
-      // A member that does not say may still serve: some shims do not know the question.
+      // A member that does not say may still serve.
       if (error instanceof CallFailure && error.kind === 'answered' && judge(error) === 'final') return connection
       connection.close()
       throw error

@@ -1,5 +1,4 @@
-// The part of etcd's protocol (version 3) that the store speaks. Only transactions of one comparison on one key, those that
-// shims over SQL databases understand as well; to etcd itself, several of them in one.
+// The part of etcd's protocol (version 3) that the store speaks.
 import { bytesField, type FieldValue, message, messageField, numberField, presentNumber, readFields } from './wire.ts'
 
 export const methods = {
@@ -79,13 +78,8 @@ export const encodeUpdate = (key: Buffer, value: Buffer, modRevision: number): B
 export const encodeDelete = (key: Buffer, modRevision: number): Buffer =>
   message(comparison(key, modRevision), messageField(2, remove(key)), look(key))
 
-/**
- * Each by itself, whatever becomes of the others. etcd refuses two that write the same key. It counts against its quota only
- * what a transaction writes itself, and one that writes nothing gets through whatever its alarm says: so this one would write
- * `spare` if its comparison failed, and has none.
- */
-export const encodeTogether = (txns: readonly Buffer[], spare: Buffer): Buffer =>
-  message(...txns.map((txn) => messageField(2, messageField(4, txn))), messageField(3, put(spare, noBytes)))
+/** Whatever is there. */
+export const encodePut = (key: Buffer, value: Buffer): Buffer => messageField(2, put(key, value))
 
 export const encodeCompact = (revision: number): Buffer => numberField(1, revision)
 
@@ -154,45 +148,19 @@ export interface TxnResponse {
   readonly found: KeyValue | undefined
 }
 
-/** How many keys went. */
-function decodeDeleted(bytes: Buffer): number {
-  let deleted = 0
-  readFields(bytes, (field, value) => {
-    if (field === 2) deleted = asNumber(value)
-  })
-  return deleted
-}
-
 export function decodeTxn(bytes: Buffer): TxnResponse {
   let header = noHeader
   let succeeded = false
   let found: KeyValue | undefined
-  let isNothing = false
   readFields(bytes, (field, value) => {
     if (field === 1) header = decodeHeader(asBytes(value))
     else if (field === 2) succeeded = value !== 0
     else if (field === 3)
       readFields(asBytes(value), (kind, answer) => {
         if (kind === 1) found = decodeRange(asBytes(answer)).kvs[0]
-        // A shim is content to delete what is not there; etcd's comparison fails.
-        else if (kind === 3) isNothing = decodeDeleted(asBytes(answer)) === 0
       })
   })
-  return { header, succeeded: succeeded && !isNothing, found }
-}
-
-/** Of each of them, in order, whether its comparison held. */
-export function decodeTogether(bytes: Buffer): { readonly header: Header; readonly succeeded: readonly boolean[] } {
-  let header = noHeader
-  const succeeded: boolean[] = []
-  readFields(bytes, (field, value) => {
-    if (field === 1) header = decodeHeader(asBytes(value))
-    else if (field === 3)
-      readFields(asBytes(value), (kind, answer) => {
-        if (kind === 4) succeeded.push(decodeTxn(asBytes(answer)).succeeded)
-      })
-  })
-  return { header, succeeded }
+  return { header, succeeded, found }
 }
 
 export interface WatchEvent {
@@ -208,8 +176,6 @@ export interface WatchResponse {
   /** Not 0: the revision to start from is gone; this is the oldest that is left. */
   readonly compactRevision: number
   readonly cancelReason: string
-  /** More of the same answer follows. */
-  readonly isFragment: boolean
   readonly events: readonly WatchEvent[]
 }
 
@@ -231,7 +197,6 @@ export function decodeWatch(bytes: Buffer): WatchResponse {
   let canceled = false
   let compactRevision = 0
   let cancelReason = ''
-  let isFragment = false
   const events: WatchEvent[] = []
   readFields(bytes, (field, value) => {
     if (field === 1) header = decodeHeader(asBytes(value))
@@ -239,10 +204,9 @@ export function decodeWatch(bytes: Buffer): WatchResponse {
     else if (field === 4) canceled = value !== 0
     else if (field === 5) compactRevision = asNumber(value)
     else if (field === 6) cancelReason = asText(value)
-    else if (field === 7) isFragment = value !== 0
     else if (field === 11) events.push(decodeEvent(asBytes(value)))
   })
-  return { header, created, canceled, compactRevision, cancelReason, isFragment, events }
+  return { header, created, canceled, compactRevision, cancelReason, events }
 }
 
 export function decodeToken(bytes: Buffer): string {

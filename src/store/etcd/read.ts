@@ -18,14 +18,12 @@ export interface ListOptions {
   readonly prefix: string
   readonly after: string | undefined
   readonly limit: number
-  /** Which revision is read; without it, that of the first page. `isAgain`: the one before was refused. */
-  readonly settle?: ((isAgain: boolean) => Promise<number>) | undefined
 }
 
 export async function listEntries(calls: EtcdCalls, options: ListOptions): Promise<Page> {
   for (let tries = 1; ; tries++) {
     try {
-      return await listAtOneRevision(calls, options, await options.settle?.(tries > 1))
+      return await listAtOneRevision(calls, options)
     } catch (error) {
       // The revision of the first page was compacted before the last was read.
       if (!isOutOfRange(error) || tries >= maxTries) throw error
@@ -34,18 +32,14 @@ export async function listEntries(calls: EtcdCalls, options: ListOptions): Promi
 }
 
 /** As many entries a page as make about the same number of bytes. */
-async function listAtOneRevision(
-  calls: EtcdCalls,
-  { prefix, after, limit }: ListOptions,
-  settled: number | undefined,
-): Promise<Page> {
+async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: ListOptions): Promise<Page> {
   const { layout } = calls
-  const { key, end, isBelow } = layout.prefix(prefix)
+  const { key, end } = layout.prefix(prefix)
   const start = after === undefined ? key : following(layout.key(after))
   let from = Buffer.compare(start, key) > 0 ? start : key
   const entries: Entry[] = []
   let pageEntries = firstPageEntries
-  let revision = settled
+  let revision: number | undefined
   for (;;) {
     const wanted = Math.min(limit - entries.length, pageEntries)
     const isEmpty = wanted <= 0 || Buffer.compare(from, end) >= 0
@@ -53,14 +47,12 @@ async function listAtOneRevision(
     const request = isEmpty ? { key: layout.metaKey, countOnly: true } : { key: from, end, limit: wanted }
     const found = await calls.range({ ...request, revision }, paging)
     revision ??= found.header.revision
-    const below = isEmpty ? [] : found.kvs.filter(isBelow)
-    for (const kv of below) {
+    for (const kv of found.kvs) {
       const entry = layout.entry(kv)
       if (entry) entries.push(entry)
     }
-    const last = below.at(-1)
-    const isWhole = !last || !found.more || below.length < found.kvs.length
-    if (isWhole || entries.length >= limit) return { entries, rev: layout.rev(revision) }
+    const last = found.kvs.at(-1)
+    if (!last || !found.more || entries.length >= limit) return { entries, rev: layout.rev(revision) }
     from = following(Buffer.from(last.key))
     const fitting = Math.floor((wantedPageBytes * found.kvs.length) / (found.bytes + 1))
     pageEntries = Math.max(1, Math.min(fitting, maxPageEntries))
@@ -82,7 +74,7 @@ export interface PastOptions {
 /** The changes after a revision, a page of them. */
 export async function readPast(calls: EtcdCalls, { prefix, after, target, ceiling }: PastOptions): Promise<LogPage> {
   const { client, layout } = calls
-  const from = layout.passed(after)
+  const from = layout.revision(after)
   const enough = new AbortController()
   const signal = AbortSignal.any([enough.signal, AbortSignal.timeout(logMs)])
   const changes: Change[] = []
@@ -98,8 +90,6 @@ export async function readPast(calls: EtcdCalls, { prefix, after, target, ceilin
     judge()
   }, helpAfterMs)
   const end = await readWatch(client, layout.all, from + 1, signal, (events, revision) => {
-    // A shim's progress may come before changes.
-    if (layout.isShim && events.length === 0) return
     for (const event of events) {
       const change = event.kv.modRevision > ceiling ? undefined : layout.change(event)
       if (change === 'gap') isGap = true

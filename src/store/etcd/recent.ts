@@ -13,8 +13,6 @@ const maxBytes = 16 * 1_048_576
 export class RecentChanges {
   readonly #maxChanges: number
   #kept: Kept[] = []
-  /** Those before are forgotten, but still in the array. */
-  #first = 0
   #bytes = 0
   /** Every change after this revision is here. */
   #since: number
@@ -31,34 +29,25 @@ export class RecentChanges {
   push(change: Change, revision: number, bytes: number): void {
     this.#kept.push({ change, revision, bytes })
     this.#bytes += bytes
-    while (this.#kept.length - this.#first > this.#maxChanges || this.#bytes > maxBytes) this.#drop()
-    if (this.#first <= this.#maxChanges) return
-    this.#kept = this.#kept.slice(this.#first)
-    this.#first = 0
-  }
-
-  #drop(): void {
-    const oldest = this.#kept[this.#first++]
-    if (!oldest) return
-    this.#bytes -= oldest.bytes
-    this.#since = oldest.revision
+    while (this.#kept.length > this.#maxChanges || this.#bytes > maxBytes) {
+      const oldest = this.#kept.shift()
+      if (!oldest) return
+      this.#bytes -= oldest.bytes
+      this.#since = oldest.revision
+    }
   }
 
   /** A gap: nothing up to `revision` is known. */
   restart(revision: number): void {
     this.#kept = []
-    this.#first = 0
     this.#bytes = 0
     this.#since = revision
   }
 
   /** Those after `revision`, which is not before `since`. */
   after(revision: number, prefix: string): Change[] {
-    let from = this.#kept.length
-    while (from > this.#first && (this.#kept[from - 1]?.revision ?? 0) > revision) from--
     return this.#kept
-      .slice(from)
+      .filter((kept) => kept.revision > revision && changeKey(kept.change).startsWith(prefix))
       .map(({ change }) => change)
-      .filter((change) => changeKey(change).startsWith(prefix))
   }
 }

@@ -1,42 +1,14 @@
-// How entries stand in etcd: below one prefix, each value in an envelope that names the write that made it, and
-// revisions counted from the record that says whose data this is.
+// How entries are laid out in etcd: below one prefix, each value in an envelope that names the write that made it. A revision
+// of the store is a revision of etcd, counted from the record that says whose data this is.
 import { randomBytes } from 'node:crypto'
 import { revNumber } from '../faults.ts'
-import type { Change, Entry, Json, Rev } from '../store.ts'
+import { type Change, type Entry, type Json, type Rev, StoreError } from '../store.ts'
 import { type KeyValue, prefixRange, type Range, type WatchEvent } from './protocol.ts'
 
-/**
- * Of the layout below. A program that knows only smaller numbers refuses the data. Data that were begun with the first one
- * keep it: each of their writes is a revision of etcd.
- */
-export const firstFormat = 1
-/** The same behind a shim over an SQL database: keys have none of the characters that mean something to LIKE. */
-export const shimFormat = 2
-/** A revision of etcd may hold several writes, and stands for as many of ours as there are places in it. */
-export const sharedFormat = 3
-/** More than are ever written together; the last is for what is written alone. */
-const sharedPlaces = 100
-
-/** Each stands for one character, and sorts like it. The underscore is seen to by shims themselves. */
-const escapes: Readonly<Record<string, string>> = { $: '$1', '%': '$2', ']': ']1', '^': ']2' }
-const unescapes = Object.fromEntries(Object.entries(escapes).map(([character, code]) => [code, character]))
-const escapeKey = (text: string): string => text.replace(/[$%\]^]/g, (character) => escapes[character] ?? character)
-const unescapeKey = (text: string): string => text.replace(/[$\]][12]/g, (code) => unescapes[code] ?? code)
-const asIs = (text: string): string => text
-
-interface Envelope {
-  /** Whose write it is: a writer that lost the answer recognises it. */
-  readonly op: string
-  /** Among those that were written together; without it, it was written alone. */
-  readonly place?: number
-  readonly value: Json
-}
-
-/** Where a write stands: a revision of etcd, and a place in it where it shares that with others. */
-export interface Standing {
-  readonly revision: number
-  readonly place?: number | undefined
-}
+/** Of the layout below. Data of any other format are refused. */
+export const dataFormat = 1
+/** Written by builds before the first release: keys escaped for SQL databases, a hundred revisions to one of etcd. */
+const formerFormats: readonly number[] = [2, 3]
 
 /** `startRev` is the revision of the store at the write of this record: data that moved here go on counting. */
 export interface Meta {
@@ -44,13 +16,18 @@ export interface Meta {
   readonly startRev: number
 }
 
+interface Envelope {
+  /** Whose write it is: a writer that lost the answer recognises it. */
+  readonly op: string
+  readonly value: Json
+}
+
 const writer = randomBytes(9).toString('base64url')
 let writes = 0
 /** No two writes of any process have the same. */
 export const newOperationId = (): string => `${writer}-${(++writes).toString(36)}`
 
-export const seal = (op: string, text: string, place?: number): Buffer =>
-  Buffer.from(`{"op":"${op}",${place === undefined ? '' : `"place":${place},`}"value":${text}}`)
+export const seal = (op: string, text: string): Buffer => Buffer.from(`{"op":"${op}","value":${text}}`)
 
 function unseal(value: Buffer): Envelope | undefined {
   try {
@@ -69,91 +46,57 @@ export class Layout {
   readonly syncKey: Buffer
   /** Everything of this store. */
   readonly all: Range
+  readonly #prefix: string
   readonly #data: string
   readonly #notice: (text: string) => void
-  /** The revision of etcd that made the record of what this is, and the one of the store that it stands for. */
-  #first = 0
-  #startRev = 0
-  /** In every revision of etcd. */
-  #places = 1
-  #isShim = false
-  #escape = asIs
-  #unescape = asIs
+  /** Add it to a revision of the store for that of etcd. */
+  #offset = 0
 
   constructor(prefix: string, notice: (text: string) => void) {
     this.metaKey = Buffer.from(`/${prefix}/meta`)
     this.syncKey = Buffer.from(`/${prefix}/sync`)
     this.all = prefixRange(`/${prefix}/`)
+    this.#prefix = prefix
     this.#data = `/${prefix}/data`
     this.#notice = notice
   }
 
-  /** Something else stands in for etcd: it shows changes late, and in another order than it numbers them. */
-  get isShim(): boolean {
-    return this.#isShim
+  /** Takes up what the data say of themselves. Throws Newer for data of another format. */
+  adopt({ value, modRevision }: KeyValue): void {
+    const { format, startRev } = JSON.parse(value.toString()) as Meta
+    if (format !== dataFormat) {
+      const advice = formerFormats.includes(format)
+        ? 'which was in use before the first release: make a backup with the svc3 that wrote it (svc3 server backup), ' +
+          'and restore that into an empty prefix with this one (svc3 server restore)'
+        : `this program knows ${dataFormat}: run the newer svc3 that wrote it, or restore a backup from before the upgrade`
+      throw new StoreError('Newer', `the data below /${this.#prefix}/ in etcd has format ${format}, ${advice}`)
+    }
+    this.#offset = modRevision - startRev
   }
 
-  /** Several writes may share a revision of etcd. */
-  get isShared(): boolean {
-    return this.#places > 1 && !this.#isShim
+  rev(revision: number): Rev {
+    return String(revision - this.#offset)
   }
 
-  /** What the data say of themselves, and where they are. */
-  adopt({ meta, isShim }: { readonly meta: KeyValue; readonly isShim: boolean }, { format, startRev }: Meta): void {
-    this.#first = meta.modRevision
-    this.#startRev = startRev
-    this.#isShim = isShim
-    if (format === sharedFormat) this.#places = sharedPlaces
-    if (format !== shimFormat) return
-    this.#escape = escapeKey
-    this.#unescape = unescapeKey
-  }
-
-  /** Of a write; without a place, of everything up to this revision of etcd. */
-  rev(revision: number, place = this.#places - 1): Rev {
-    return String((revision - this.#first - 1) * this.#places + 1 + place + this.#startRev)
-  }
-
-  /** The last revision of etcd of which nothing is later. */
-  passed(rev: Rev): number {
-    return this.#first + Math.floor((revNumber(rev) - this.#startRev) / this.#places)
-  }
-
-  /** The revision of etcd that it is a part of. */
-  holding(rev: Rev): number {
-    return this.#first + Math.ceil((revNumber(rev) - this.#startRev) / this.#places)
+  /** NaN for text that is no revision. */
+  revision(rev: Rev): number {
+    return revNumber(rev) + this.#offset
   }
 
   key(key: string): Buffer {
-    return Buffer.from(this.#data + this.#escape(key))
+    return Buffer.from(this.#data + key)
   }
 
-  /**
-   * All keys of a prefix are there, from the first on; `isBelow` ends them. The range ends where the folder does that the
-   * prefix is in: shims know no other.
-   */
-  prefix(prefix: string): { readonly key: Buffer; readonly end: Buffer; isBelow(kv: KeyValue): boolean } {
-    const text = this.#data + this.#escape(prefix)
-    const { end } = prefixRange(text.slice(0, text.lastIndexOf('/') + 1))
-    return { key: Buffer.from(text), end, isBelow: ({ key }) => key.startsWith(text) }
+  prefix(prefix: string): { readonly key: Buffer; readonly end: Buffer } {
+    return prefixRange(this.#data + prefix)
   }
 
-  /** Undefined for what somebody else put there: it is passed over, and told. */
+  /** Undefined for what somebody else put there: it is passed over, with a notice. */
   entry(kv: KeyValue): Entry | undefined {
     const envelope = unseal(kv.value)
     if (!envelope) this.#notice(`etcd's key "${kv.key}" has a value that svc3 did not write: it is passed over`)
-    const key = this.#unescape(kv.key.slice(this.#data.length))
-    return envelope && { key, value: envelope.value, rev: this.rev(kv.modRevision, envelope.place) }
-  }
-
-  /** Where what is there was written. */
-  standing({ value, modRevision }: KeyValue): Standing {
-    return { revision: modRevision, place: unseal(value)?.place }
-  }
-
-  revOf(kv: KeyValue): Rev {
-    const { revision, place } = this.standing(kv)
-    return this.rev(revision, place)
+    const key = kv.key.slice(this.#data.length)
+    return envelope && { key, value: envelope.value, rev: this.rev(kv.modRevision) }
   }
 
   isWrittenBy(op: string, kv: KeyValue): boolean {

@@ -24,7 +24,7 @@ export const grpc = {
  */
 export type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear' | 'either'
 
-/** What the words of etcd, or of a shim, say of what it did. */
+/** What the words of etcd say of what it did. */
 const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: no leader/, 'elsewhere'],
   [/raft proposal dropped/, 'elsewhere'],
@@ -35,8 +35,6 @@ const refusals: readonly (readonly [RegExp, Verdict])[] = [
   [/etcdserver: user name is empty/, 'login'],
   // Whoever asks with room left is carried out, and refused all the same when there is none by then.
   [/etcdserver: mvcc: database space exceeded/, 'either'],
-  // Shims, of questions that they do not know.
-  [/ is not (supported|implemented)/, 'final'],
 ]
 const unclearCodes: ReadonlySet<number> = new Set([
   grpc.cancelled,

@@ -22,20 +22,16 @@ export async function readWatch(
 ): Promise<WatchEnd> {
   if (signal.aborted) return { kind: 'stopped' }
   const ended = Promise.withResolvers<WatchEnd>()
-  /** Of a revision of which more follows. */
-  let begun: readonly WatchEvent[] = []
   let connection: Connection | undefined
   const receive = (body: Buffer): void => {
-    const { canceled, compactRevision, cancelReason, events, isFragment, created, header } = decodeWatch(body)
+    const { canceled, compactRevision, cancelReason, events, created, header } = decodeWatch(body)
     if (canceled) ended.resolve(compactRevision > 0 ? { kind: 'compacted' } : canceledBy(client, cancelReason))
     if (canceled || signal.aborted) return
-    const received = [...begun, ...events]
-    const end = isFragment ? firstOfLast(received) : received.length
-    begun = received.slice(end)
-    // Beside events the header has the member's own revision, which may be further than what it has sent.
-    const last = received[end - 1]
-    if (last) deliver(received.slice(0, end), last.kv.modRevision)
-    else if (!created && !isFragment) deliver([], header.revision)
+    // Beside events the header has the member's own revision, which may be further than what it has sent. A fragment of a
+    // large answer is as good as a whole one: every write of ours has a revision of its own.
+    const last = events.at(-1)
+    if (last) deliver(events, last.kv.modRevision)
+    else if (!created) deliver([], header.revision)
   }
   const stop = (): void => ended.resolve({ kind: 'stopped' })
   try {
@@ -71,10 +67,4 @@ export async function readWatch(
 function canceledBy(client: EtcdClient, reason: string): WatchEnd {
   if (/permission denied|auth token/.test(reason)) client.forgetLogin()
   return { kind: 'failed', text: `etcd ended the watch: ${reason || 'it did not say why'}` }
-}
-
-/** Where the last revision of what is there begins: of it more may follow, of no other. */
-function firstOfLast(events: readonly WatchEvent[]): number {
-  const revision = events.at(-1)?.kv.modRevision
-  return events.findIndex(({ kv }) => kv.modRevision === revision)
 }
