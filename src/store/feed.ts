@@ -71,11 +71,6 @@ export class Feed {
     return this.#rev
   }
 
-  /** Without watchers nobody needs the changes themselves, only the revision. */
-  get isWatched(): boolean {
-    return this.#watchers.size > 0
-  }
-
   /** A commit: its changes in order, and the revision it reaches. */
   publish(changes: readonly Change[], rev: Rev): void {
     this.#rev = rev

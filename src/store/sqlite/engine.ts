@@ -7,7 +7,6 @@ import { Worker } from 'node:worker_threads'
 import { syncFolder } from '../../platform/files.ts'
 import { alreadyExists, closed, compacted, conflict, notFound, revNumber, textOf } from '../faults.ts'
 import { Feed, type FeedOptions, type LogPage } from '../feed.ts'
-import { readBack } from '../json.ts'
 import { assertKey, isKey } from '../keys.ts'
 import {
   type Bookmark,
@@ -20,7 +19,7 @@ import {
   type Store,
   StoreError,
 } from '../store.ts'
-import type { Answer, LogRow, Opening, Request, Row, SentAnswer, ThreadOptions } from './protocol.ts'
+import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
 
 export interface SqliteOptions extends FeedOptions {
   /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
@@ -98,9 +97,7 @@ async function prepareFiles(folder: string, file: string): Promise<void> {
 
 interface Waiting {
   readonly request: Request
-  /** What a create or an update puts, as it will be read back. */
-  readonly value: Json | undefined
-  readonly settle: (answer: Answer, entry: Entry | undefined) => void
+  readonly resolve: (settled: Settled) => void
   readonly reject: (error: StoreError) => void
 }
 
@@ -111,9 +108,6 @@ interface Settled {
 }
 
 const writes: ReadonlySet<Request[0]> = new Set(['create', 'update', 'delete', 'compact'])
-
-/** Sending at once from here on beats one message a turn by about a third; 4 to 16 measure alike. */
-const maxUnsent = 16
 
 class SqliteStore implements Store {
   readonly #worker: Worker
@@ -133,7 +127,7 @@ class SqliteStore implements Store {
     this.#worker = worker
     this.#folder = folder
     this.#feed = new Feed((prefix, after) => this.#readLog(prefix, after), String(rev), options)
-    worker.on('message', (answers: SentAnswer[]) => this.#settle(answers))
+    worker.on('message', (answers: Answer[]) => this.#settle(answers))
     worker.on('error', (error) => this.#die(error))
     this.#exited = new Promise((resolve) => {
       worker.on('exit', (exitCode) => {
@@ -159,24 +153,18 @@ class SqliteStore implements Store {
     return { entries: rows.map(toEntry), rev: String(rev) }
   }
 
-  /** One promise, and no `await`: with many writers, time on this thread counts. What is thrown here rejects. */
-  create(key: string, value: Json): Promise<Entry> {
-    return new Promise((resolve, reject) => {
-      assertKey(key)
-      const text = textOf(key, value)
-      const settle = (answer: Answer, entry: Entry | undefined): void => {
-        if (entry) resolve(entry)
-        else reject(answer[0] === 'exists' ? alreadyExists(key) : otherKind(answer))
-      }
-      this.#queue({ request: ['create', key, text], value: readBack(value, text), settle, reject })
-    })
+  async create(key: string, value: Json): Promise<Entry> {
+    assertKey(key)
+    const { answer, entry } = await this.#ask(['create', key, textOf(key, value)])
+    if (answer[0] === 'exists') throw alreadyExists(key)
+    if (!entry) throw otherKind(answer)
+    return entry
   }
 
   async update(key: string, value: Json, expect: Rev): Promise<Entry> {
     const text = textOf(key, value)
     if (!isKey(key)) throw notFound(key)
-    const request: Request = ['update', key, text, revNumber(expect)]
-    const { answer, entry } = await this.#ask(request, readBack(value, text))
+    const { answer, entry } = await this.#ask(['update', key, text, revNumber(expect)])
     if (answer[0] === 'absent') throw notFound(key)
     if (answer[0] === 'conflict') throw conflict(key, expect, String(answer[1]))
     if (!entry) throw otherKind(answer)
@@ -235,20 +223,13 @@ class SqliteStore implements Store {
     return { changes: rows.map(toChange), rev: String(rev) }
   }
 
-  #ask(request: Request, value?: Json): Promise<Settled> {
+  #ask(request: Request): Promise<Settled> {
     return new Promise((resolve, reject) => {
-      this.#queue({ request, value, settle: (answer, entry) => resolve({ answer, entry }), reject })
+      if (this.#death) throw new StoreError('Unavailable', this.#death.message, { cause: this.#death })
+      if (this.#closing) throw closed()
+      // What one turn of the event loop brings goes in one message.
+      if (this.#unsent.push({ request, resolve, reject }) === 1) setImmediate(() => this.#send())
     })
-  }
-
-  #queue(waiting: Waiting): void {
-    if (this.#death) throw new StoreError('Unavailable', this.#death.message, { cause: this.#death })
-    if (this.#closing) throw closed()
-    // What one turn of the event loop brings goes in few messages; the first ones leave at once, so that the thread
-    // works on them while the others are still being made.
-    const unsent = this.#unsent.push(waiting)
-    if (unsent === maxUnsent) this.#send()
-    else if (unsent === 1) setImmediate(() => this.#send())
   }
 
   #send(): void {
@@ -256,26 +237,21 @@ class SqliteStore implements Store {
     this.#unsent = []
     if (this.#death || unsent.length === 0) return
     this.#sent.push(unsent)
-    const requests: Request[] = []
-    // Not map(): V8 copies the array that it makes more slowly, property by property.
-    for (const { request } of unsent) requests.push(request)
-    this.#worker.postMessage(requests)
+    this.#worker.postMessage(unsent.map(({ request }) => request))
   }
 
-  #settle(answers: readonly SentAnswer[]): void {
+  #settle(answers: readonly Answer[]): void {
     const changes: Change[] = []
     const settled: (Settled & { readonly waiting: Waiting })[] = []
-    const isWatched = this.#feed.isWatched
     let rev: number | undefined
-    for (const given of answers) {
+    for (const answer of answers) {
       const waiting = this.#nextSent()
-      const { request } = waiting
-      const answer: Answer = typeof given === 'number' ? ['written', given, null, null] : given
+      const [kind, key, text] = waiting.request
       let entry: Entry | undefined
       if (answer[0] === 'written') {
         rev = answer[1]
-        if (waiting.value !== undefined) entry = { key: String(request[1]), value: waiting.value, rev: String(rev) }
-        if (isWatched) changes.push(committed(String(request[1]), entry, answer))
+        if (kind === 'create' || kind === 'update') entry = toEntry([key, text, rev])
+        changes.push(committed(String(key), entry, answer))
       }
       settled.push({ waiting, answer, entry })
     }
@@ -283,7 +259,7 @@ class SqliteStore implements Store {
     if (rev !== undefined) this.#feed.publish(changes, String(rev))
     for (const { waiting, answer, entry } of settled)
       if (answer[0] === 'failed') waiting.reject(new StoreError(answer[1], answer[2]))
-      else waiting.settle(answer, entry)
+      else waiting.resolve({ answer, entry })
   }
 
   #nextSent(): Waiting {

@@ -1,5 +1,5 @@
-// What sqlite.ts and its thread say to each other. Requests travel in arrays and are answered in the same order, also in
-// arrays: one message each way for everything that came together. Tuples, because they are quicker to copy than objects.
+// What engine.ts and its thread say to each other. Requests travel in arrays and are answered in the same order, also in
+// arrays: one message each way for everything that came together.
 import type { StoreFault } from '../store.ts'
 
 export interface ThreadOptions {
@@ -40,9 +40,6 @@ export type Answer =
   | readonly ['compacted']
   | readonly ['done']
   | readonly ['failed', fault: StoreFault, message: string]
-
-/** As it travels: a create that succeeded is its revision alone, because a number is the quickest to copy. */
-export type SentAnswer = Answer | number
 
 /** The thread's first message. */
 export type Opening = readonly ['opened', rev: number] | readonly ['refused', fault: StoreFault, message: string]

@@ -6,15 +6,11 @@ import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_thread
 import { compareKeys, prefixEnd } from '../keys.ts'
 import { maxValueBytes } from '../store.ts'
 import { applicationId, isDiskFull, isFailedWrite, messageOf, Refusal, refusal, schema, schemaVersion } from './file.ts'
-import type { Answer, LogRow, Opening, Request, Row, SentAnswer, ThreadOptions } from './protocol.ts'
+import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
 
 /** A transaction holds no more than this, so that nobody waits for a giant one. */
 const maxGroupWrites = 1_000
 const maxGroupCharacters = 8_000_000
-/** So many creates that stand together are written by one statement each for `entries` and `log`. */
-const rowsPerInsert = 8
-/** Stands where an answer will be. */
-const unanswered = 0
 /** A page of the log: so many revisions looked at, and about so much text returned. */
 const logPageRevisions = 2_000
 const logPageCharacters = 1_000_000
@@ -68,11 +64,6 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   const commit = prepare('COMMIT')
   const selectEntry = prepare('SELECT entries.key, value, rev FROM entries JOIN log USING (rev) WHERE entries.key = ?')
   const insertEntry = prepare('INSERT INTO entries (key, rev) VALUES (?, ?) ON CONFLICT DO NOTHING')
-  const rows = (columns: string): string => Array<string>(rowsPerInsert).fill(columns).join()
-  const insertEntries = prepare(`INSERT OR IGNORE INTO entries (key, rev) VALUES ${rows('(?, ?)')}`)
-  // OR FAIL: a statement that never has to undo its first rows saves SQLite a copy of each page that it touches.
-  const insertLogs = prepare(`INSERT OR FAIL INTO log (rev, key, value) VALUES ${rows('(?, ?, ?)')}`)
-  const removeEntry = prepare('DELETE FROM entries WHERE key = ? AND rev >= ?')
   const updateEntry = prepare('UPDATE entries SET rev = ? WHERE key = ?')
   const deleteEntry = prepare('DELETE FROM entries WHERE key = ?')
   const insertLog = prepare('INSERT INTO log (rev, key, previous_rev, value) VALUES (?, ?, ?, ?)')
@@ -100,7 +91,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   /** Why the last commit failed, until one succeeds. */
   let trouble: string | undefined
 
-  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => SentAnswer
+  type Handle<K extends Request[0]> = (request: Extract<Request, { readonly 0: K }>) => Answer
   type Write = 'create' | 'update' | 'delete'
 
   /** The revision of the write being judged: `rev` moves on only after COMMIT, so a rolled-back batch uses none up. */
@@ -110,7 +101,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     create: ([, key, text]) => {
       if (insertEntry.run(key, next).changes === 0) return ['exists']
       insertLog.run(next, key, null, text)
-      return next++
+      return ['written', next++, null, null]
     },
     update: ([, key, text, expect]) => {
       const row = selectEntry.get(key) as Row | undefined
@@ -128,41 +119,6 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
       insertLog.run(next, key, row[2], null)
       return ['written', next++, row[1], row[2]]
     },
-  }
-
-  type Create = Extract<Request, { readonly 0: 'create' }>
-
-  /** All of them, or none: then somebody has one of the keys, and each has to be judged by itself. */
-  function createTogether(creates: readonly Create[]): boolean {
-    const keysAndRevs: (string | number)[] = []
-    const columns: (string | number)[] = []
-    let created = next
-    for (const [, key, text] of creates) {
-      keysAndRevs.push(key, created)
-      columns.push(created++, key, text)
-    }
-    if (insertEntries.run(...keysAndRevs).changes < creates.length) {
-      for (const [, key] of creates) removeEntry.run(key, next)
-      return false
-    }
-    insertLogs.run(...columns)
-    next += creates.length
-    return true
-  }
-
-  /** Judges the writes of a group, in order. Other requests get a place for their answer. */
-  function write(group: readonly Request[]): SentAnswer[] {
-    const answers: SentAnswer[] = []
-    for (let i = 0; i < group.length; i += rowsPerInsert) {
-      const together = group.slice(i, i + rowsPerInsert)
-      if (together.length === rowsPerInsert && together.every(isCreate) && createTogether(together))
-        for (let created = next - rowsPerInsert; created < next; created++) answers.push(created)
-      // The table's types pair each name with its own request; a lookup by a union loses that.
-      else
-        for (const request of together)
-          answers.push(isWrite(request) ? (writes[request[0]] as Handle<Write>)(request) : unanswered)
-    }
-    return answers
   }
 
   const others: { readonly [K in Exclude<Request[0], Write>]: Handle<K> } = {
@@ -236,23 +192,23 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
     }
   }
 
-  const isCreate = (request: Request): request is Create => request[0] === 'create'
   const isWrite = (request: Request): request is Extract<Request, { readonly 0: Write }> =>
     request[0] === 'create' || request[0] === 'update' || request[0] === 'delete'
 
   function runGroup(group: readonly Request[]): void {
-    let answers: SentAnswer[] = []
+    const answers: Answer[] = []
     let failure: Answer | undefined
     if (group.some(isWrite)) {
       failure = transact(() => {
         next = rev + 1
-        answers = write(group)
+        // The table's types pair each name with its own request; a lookup by a union loses that.
+        for (const [i, request] of group.entries())
+          if (isWrite(request)) answers[i] = (writes[request[0]] as Handle<Write>)(request)
       })
       if (!failure) rev = next - 1
     }
     let isClosed = false
-    for (let i = 0; i < group.length; i++) {
-      const request = group[i] as Request
+    for (const [i, request] of group.entries()) {
       if (!isWrite(request)) answers[i] = (others[request[0]] as Handle<(typeof request)[0]>)(request)
       // Even a lost compare-and-set may have lost against a write that was rolled back.
       else if (failure) answers[i] = failure
@@ -282,7 +238,7 @@ function serve(db: DatabaseSync, port: NonNullable<typeof parentPort>): void {
   port.postMessage(['opened', rev] satisfies Opening)
 }
 
-if (!parentPort) throw new Error('sqlite-thread runs as a worker thread of sqlite.ts')
+if (!parentPort) throw new Error('sqlite-thread runs as a worker thread of engine.ts')
 let database: DatabaseSync | undefined
 try {
   database = openDatabase()
