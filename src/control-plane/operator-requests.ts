@@ -2,7 +2,7 @@
 import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
-import type { ContentStore } from '../images/content.ts'
+import type { ContentStore } from '../images/content/content.ts'
 import { writeBackup } from '../operator/backup-file.ts'
 import type { OperatorRequest, RequestFile } from '../operator/operator-request.ts'
 import { notOurs, type Rotation, rotateKeyFile } from '../operator/reseal.ts'

@@ -1,8 +1,8 @@
 // Why the service did not start: what, and what to do next, as lines for a person.
 import { KeyringError } from '../auth/keyring.ts'
 import { SealError } from '../auth/seal.ts'
+import { RegistryError } from '../oci/artifact/errors.ts'
 import { ForeignImagesError } from '../oci/content/owner.ts'
-import { RegistryError } from '../oci/errors.ts'
 import { SettingsError } from '../server/settings.ts'
 import { StoreError } from '../store/store.ts'
 import { readConnection } from './connection.ts'

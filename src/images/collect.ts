@@ -1,8 +1,8 @@
 // Frees content that no image refers to. Which content that is, is a pure question; the deleting is safe beside puts, for
 // whatever was put or touched within the grace is new and stays, also when it happens in that very moment.
-import type { ContentSource, ContentStore, Listed } from './content.ts'
-import { chunksOf } from './manifest.ts'
-import { readManifest } from './stored-manifests.ts'
+import type { ContentSource, ContentStore, Listed } from './content/content.ts'
+import { chunksOf } from './format/manifest.ts'
+import { readManifest } from './pack/stored-manifests.ts'
 
 /** Everything that the images with these manifests need. Manifests are read one after the other and not kept. */
 export async function referencedBy(

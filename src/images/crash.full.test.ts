@@ -6,11 +6,11 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { Manifest } from './format.ts'
+import { openStore } from './content/store.ts'
+import { removeUnfinished } from './content/temporary-files.ts'
+import type { Manifest } from './format/format.ts'
 import { packDisk } from './pack/chunks.ts'
-import { openStore } from './store.ts'
-import { putManifest } from './stored-manifests.ts'
-import { removeUnfinished } from './temporary-files.ts'
+import { putManifest } from './pack/stored-manifests.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
 after(() => fs.rm(root, { recursive: true, force: true }))
@@ -38,10 +38,10 @@ before(async () => {
 function start(code: string, env: Record<string, string> = {}, wrap: readonly string[] = []) {
   const module = (name: string) => JSON.stringify(path.join(import.meta.dirname, name))
   const text = `import fs from 'node:fs/promises'
-    import { openStore } from ${module('store.ts')}
+    import { openStore } from ${module('content/store.ts')}
     import { packDisk } from ${module('pack/chunks.ts')}
-    import { restoreDisk } from ${module('restore.ts')}
-    import { readManifest } from ${module('stored-manifests.ts')}
+    import { restoreDisk } from ${module('pack/restore.ts')}
+    import { readManifest } from ${module('pack/stored-manifests.ts')}
     const root = ${JSON.stringify(root)}
     const store = await openStore(root + '/store')
     const manifest = await readManifest(store, ${JSON.stringify(digest)})

@@ -1,6 +1,6 @@
 // What is clearly no raw disk, by its first bytes, its last sector and its size, with what to do about it. A raw disk has
 // nothing to be known by, so everything else is taken for one.
-import { sectorBytes } from './format.ts'
+import { sectorBytes } from './format/format.ts'
 
 /** So much of the beginning is looked at. */
 export const headBytes = 4_096

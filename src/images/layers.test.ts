@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { firstBeyond, neededZeros, resolveLayers } from './extents.ts'
-import type { Chunk, Extent, Layer } from './format.ts'
-import { blockBytes } from './format.ts'
+import { firstBeyond, neededZeros, resolveLayers } from './format/extents.ts'
+import type { Chunk, Extent, Layer } from './format/format.ts'
+import { blockBytes } from './format/format.ts'
 import { mostLayersKept, planFold, weigh } from './pack/fold.ts'
 
 const blocks = 24

@@ -5,13 +5,13 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import type { ContentStore } from './content.ts'
-import { blockBytes, type Manifest } from './format.ts'
-import { encodeManifest } from './manifest.ts'
+import type { ContentStore } from './content/content.ts'
+import { openStore } from './content/store.ts'
+import { blockBytes, type Manifest } from './format/format.ts'
+import { encodeManifest } from './format/manifest.ts'
 import { packDisk } from './pack/chunks.ts'
 import { childManifest, packRawDelta } from './pack/deltas.ts'
-import { restoreDisk } from './restore.ts'
-import { openStore } from './store.ts'
+import { restoreDisk } from './pack/restore.ts'
 
 const mib = 2 ** 20
 

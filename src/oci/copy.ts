@@ -1,11 +1,12 @@
 // Push and pull: one copy between two targets. Blobs go several at once, those that are there are skipped, and the
 // manifest comes last, so that nothing is visible before all of it is there. Can be done again at any time: it goes on.
 import { setMaxListeners } from 'node:events'
-import { eachAtOnce } from '../images/pack/parallel.ts'
 import { failpoint } from '../platform/failpoint.ts'
-import { RegistryError } from './errors.ts'
-import { type ResolveOptions, resolveManifest } from './resolve.ts'
-import type { BlobContent, Descriptor, Destination, Source } from './target.ts'
+import { eachAtOnce } from '../platform/parallel.ts'
+import { RegistryError } from './artifact/errors.ts'
+import type { Descriptor } from './artifact/oci-manifest.ts'
+import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
+import type { BlobContent, Destination, Source } from './artifact/target.ts'
 
 export interface From {
   readonly target: Source

@@ -1,8 +1,8 @@
 // Sends chunks while others are still being packed: a store that forwards what is put into it. Only a head start: the copy
 // that follows sends what is missing. What the destination refuses for good ends the packing.
-import type { ContentStore } from '../images/content.ts'
-import { RegistryError } from './errors.ts'
-import type { Destination } from './target.ts'
+import type { ContentStore } from '../images/content/content.ts'
+import { RegistryError } from './artifact/errors.ts'
+import type { Destination } from './artifact/target.ts'
 
 export interface Forwarding {
   /** For packing into. Refuses what is put into it once the destination has refused something for good. */

@@ -1,10 +1,11 @@
 // What an image in a registry is, before any of its disk is fetched: one of ours, or one of tart's; for which
 // architecture, and how large. Whatever is neither is refused here.
-import type { Manifest } from '../images/format.ts'
-import { type ImageLimits, openResolvedImage, type RemoteImage } from './image-target.ts'
-import { parseOciManifest } from './oci-manifest.ts'
-import { type ResolveOptions, resolveManifest } from './resolve.ts'
-import type { RawManifest, Source } from './target.ts'
+import type { Manifest } from '../images/format/format.ts'
+import { type ImageLimits, openResolvedImage, type RemoteImage } from './artifact/image-target.ts'
+import type { RawManifest } from './artifact/oci-manifest.ts'
+import { parseOciManifest } from './artifact/oci-manifest.ts'
+import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
+import type { Source } from './artifact/target.ts'
 import { inspectTart, isTart } from './tart/read.ts'
 
 export interface Inspected {

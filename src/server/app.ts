@@ -1,11 +1,10 @@
 // The HTTP service: one Fastify route for every operation of the table, and what holds for all of them.
-
 import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'
 import { allOperations } from '../api/index.ts'
 import type { Principal } from '../auth/principal.ts'
-import { NoContentError } from '../images/content.ts'
+import { NoContentError } from '../images/content/content.ts'
 import { isLegacyPath } from '../legacy/paths.ts'
 import { type ConsoleServices, serveConsole } from './browser/console.ts'
 import { serveIssuer } from './browser/issuer.ts'

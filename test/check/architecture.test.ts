@@ -24,7 +24,7 @@ const rules: Readonly<Record<string, Rule>> = {
     packages: { jose: everywhere, 'oidc-provider': /^provider\/(provider|issuer|login-adapter)\.ts$/ },
   },
   client: { ours: ['api', 'rules'], packages: { ws: 'tunnel.ts' } },
-  images: { ours: ['api', 'rules', 'platform'], packages: { typebox: 'format.ts' } },
+  images: { ours: ['api', 'rules', 'platform'], packages: { typebox: 'format/format.ts' } },
   oci: { ours: ['api', 'rules', 'images', 'platform'], packages: {} },
   drivers: { ours: ['api', 'platform'], packages: {} },
   agent: {

@@ -2,7 +2,7 @@
 import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { openStore } from '../../src/images/store.ts'
+import { openStore } from '../../src/images/content/store.ts'
 import { age } from '../support/rigs/content-folder.ts'
 import { contentContract } from './content.ts'
 

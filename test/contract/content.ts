@@ -1,12 +1,12 @@
-// The contract of src/images/content.ts as a suite: every place for content runs it (content-<place>.test.ts).
+// The contract of src/images/content/content.ts as a suite: every place for content runs it (content-<place>.test.ts).
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { collect } from '../../src/images/collect.ts'
-import { type ContentStore, NoContentError, WrongContentError } from '../../src/images/content.ts'
-import type { Chunk, Manifest } from '../../src/images/format.ts'
-import { digestOf } from '../../src/images/manifest.ts'
-import { isWhole, putManifest, readManifest } from '../../src/images/stored-manifests.ts'
+import { type ContentStore, NoContentError, WrongContentError } from '../../src/images/content/content.ts'
+import type { Chunk, Manifest } from '../../src/images/format/format.ts'
+import { digestOf } from '../../src/images/format/manifest.ts'
+import { isWhole, putManifest, readManifest } from '../../src/images/pack/stored-manifests.ts'
 
 export interface ContentPlace {
   readonly name: string

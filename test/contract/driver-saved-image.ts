@@ -1,12 +1,12 @@
 // What was captured of a VM as an image of its own: each layer packed once, the disk put together again from the chunks.
 import path from 'node:path'
 import type { BaseImage, Capture } from '../../src/drivers/driver.ts'
-import type { Manifest } from '../../src/images/format.ts'
-import { digestOf, encodeManifest } from '../../src/images/manifest.ts'
+import { openStore } from '../../src/images/content/store.ts'
+import type { Manifest } from '../../src/images/format/format.ts'
+import { digestOf, encodeManifest } from '../../src/images/format/manifest.ts'
 import { packDisk } from '../../src/images/pack/chunks.ts'
 import { childManifest, packDelta } from '../../src/images/pack/deltas.ts'
-import { restoreDisk } from '../../src/images/restore.ts'
-import { openStore } from '../../src/images/store.ts'
+import { restoreDisk } from '../../src/images/pack/restore.ts'
 
 export async function savedImage(capture: Capture, image: BaseImage, folder: string): Promise<BaseImage> {
   const store = await openStore(path.join(folder, 'store'))

@@ -3,13 +3,13 @@
 import { randomFillSync } from 'node:crypto'
 import path from 'node:path'
 import { fillContent } from '../../src/agent/images/fill-content.ts'
-import { blockBytes, type Manifest } from '../../src/images/format.ts'
+import { openStore } from '../../src/images/content/store.ts'
+import { blockBytes, type Manifest } from '../../src/images/format/format.ts'
 import { packLayer } from '../../src/images/pack/chunks.ts'
-import { openStore } from '../../src/images/store.ts'
-import { putManifest } from '../../src/images/stored-manifests.ts'
+import { putManifest } from '../../src/images/pack/stored-manifests.ts'
+import { imageDestination, imageSource, openRemoteImage } from '../../src/oci/artifact/image-target.ts'
 import { copy } from '../../src/oci/copy.ts'
 import { forwardTo } from '../../src/oci/forward.ts'
-import { imageDestination, imageSource, openRemoteImage } from '../../src/oci/image-target.ts'
 import { openRegistry } from '../../src/oci/registry/registry.ts'
 
 const [mode = '', server = '', folder = '', count = '', mebibytes = ''] = process.argv.slice(2)

@@ -2,9 +2,9 @@
 // all of it is there. What has come stays, so whoever begins again sends the rest.
 import { ApiError } from '../../api/errors.ts'
 import { ConnectionError } from '../../client/transport.ts'
-import type { Stored } from '../../images/content.ts'
-import { eachAtOnce } from '../../images/pack/parallel.ts'
+import type { Stored } from '../../images/content/content.ts'
 import { failpoint } from '../../platform/failpoint.ts'
+import { eachAtOnce } from '../../platform/parallel.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 import { reasonOf } from '../vms/messages.ts'

@@ -4,18 +4,24 @@ import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { BaseImage, Capture, MachineFiles } from '../../drivers/driver.ts'
-import type { ContentSource, ContentStore, Stored } from '../../images/content.ts'
-import { type Attachment, formatVersion, type Layer, largestManifestBytes, type Manifest } from '../../images/format.ts'
-import { chunksOf, encodeManifest } from '../../images/manifest.ts'
+import type { ContentSource, ContentStore, Stored } from '../../images/content/content.ts'
+import {
+  type Attachment,
+  formatVersion,
+  type Layer,
+  largestManifestBytes,
+  type Manifest,
+} from '../../images/format/format.ts'
+import { chunksOf, encodeManifest } from '../../images/format/manifest.ts'
 import { packAttachment } from '../../images/pack/attachments.ts'
 import { boundLayers } from '../../images/pack/bounded.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
 import { childManifest, type Delta, packDelta, packRawDelta } from '../../images/pack/deltas.ts'
 import { foldLayers, planFold } from '../../images/pack/fold.ts'
-import type { WorkOptions } from '../../images/pack/parallel.ts'
-import { isWhole, readManifest } from '../../images/stored-manifests.ts'
+import { isWhole, readManifest } from '../../images/pack/stored-manifests.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import type { WorkOptions } from '../../platform/parallel.ts'
 
 /** The node's own store, and all that it lacks from the server. */
 export interface NodeContent {

@@ -7,8 +7,8 @@ import {
   digestOfBuffer,
   NoContentError,
   WrongContentError,
-} from '../../images/content.ts'
-import type { Syncing } from '../../images/pack/syncing.ts'
+} from '../../images/content/content.ts'
+import type { Syncing } from '../../images/content/syncing.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
 

@@ -9,11 +9,11 @@ import path from 'node:path'
 import { after, describe, it } from 'node:test'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 import { ApiError } from '../../api/errors.ts'
-import { chunkBytes, type Manifest } from '../../images/format.ts'
+import { openStore } from '../../images/content/store.ts'
+import { chunkBytes, type Manifest } from '../../images/format/format.ts'
 import { packAttachment } from '../../images/pack/attachments.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
-import { openStore } from '../../images/store.ts'
-import { putManifest, readManifest } from '../../images/stored-manifests.ts'
+import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
 import type { RetryPolicy } from '../../rules/retry.ts'
 import { createPacker } from '../captures/pack.ts'
@@ -189,7 +189,7 @@ describe('an image by content', () => {
     const { folder, images, opened } = await node()
     const code = `
       import { openImages } from ${JSON.stringify(path.join(import.meta.dirname, 'images.ts'))}
-      import { openStore } from ${JSON.stringify(path.join(import.meta.dirname, '../../images/store.ts'))}
+      import { openStore } from ${JSON.stringify(path.join(import.meta.dirname, '../../images/content/store.ts'))}
       const server = await openStore(${JSON.stringify(server.folder)})
       const openBlob = async (digest) => server.open(digest)
       const log = { warn() {} }

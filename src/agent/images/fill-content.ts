@@ -1,7 +1,7 @@
 // A copy of an image out of content that somebody has: chunks go to the node's store and to the disk at once. The disk is on
 // the disk when this is over. The chunks, which can be had again, are made lasting after it; one that a loss of power
 // damages is found out by its size or its digest, and fetched again.
-import { createSyncing } from '../../images/pack/syncing.ts'
+import { createSyncing } from '../../images/content/syncing.ts'
 import { type MakeContentOptions, makeContent } from './content.ts'
 import { fetchedContent, type SourceOptions } from './content-source.ts'
 

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { ifAbsent } from '../../images/temporary-files.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { openHandles, type VmRecord } from '../vms/handles.ts'
 

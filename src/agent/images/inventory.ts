@@ -1,10 +1,10 @@
 // What is in a node's folder of images, and what it really takes of the disk: blocks, not lengths, for disks have holes.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { ContentStore } from '../../images/content.ts'
-import { chunksOf } from '../../images/manifest.ts'
-import { readManifest } from '../../images/stored-manifests.ts'
-import { ifAbsent } from '../../images/temporary-files.ts'
+import type { ContentStore } from '../../images/content/content.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
+import { chunksOf } from '../../images/format/manifest.ts'
+import { readManifest } from '../../images/pack/stored-manifests.ts'
 import type { Evictable } from '../../rules/eviction.ts'
 import type { Recipe } from './recipes.ts'
 

@@ -3,8 +3,8 @@
 // instead, within seconds.
 import https from 'node:https'
 import type { Peer } from '../../api/nodes/agent.ts'
-import { digestOfBuffer } from '../../images/content.ts'
-import { chunkBytes, largestManifestBytes } from '../../images/format.ts'
+import { digestOfBuffer } from '../../images/content/content.ts'
+import { chunkBytes, largestManifestBytes } from '../../images/format/format.ts'
 import type { Log } from '../../platform/log.ts'
 import { reasonOf } from '../vms/messages.ts'
 import type { NearContent } from './content-source.ts'

@@ -2,8 +2,8 @@
 // images, so that the same image is known again after a restart, and by the other agents of the host.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { digestPattern } from '../../images/format.ts'
-import { ifAbsent } from '../../images/temporary-files.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
+import { digestPattern } from '../../images/format/format.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 
 export interface PulledImage {

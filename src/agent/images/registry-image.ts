@@ -1,8 +1,8 @@
 // An image in a registry, reached straight from this node: as whom, the server says, each time it is needed.
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
+import type { Source } from '../../oci/artifact/target.ts'
 import { type Inspected, inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
-import type { Source } from '../../oci/target.ts'
 import { timeLeft } from '../../rules/durations.ts'
 import { parseImageReference } from '../../rules/image-reference.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'

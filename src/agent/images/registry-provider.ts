@@ -1,7 +1,7 @@
 // How an image in a registry comes to be on this node: first which content it is, which is known before any of it comes;
 // then like any other content, but that the registry has it. Images of tart's are unpacked into content of ours first.
-import type { ContentSource, ContentStore } from '../../images/content.ts'
-import { isWhole, putManifest } from '../../images/stored-manifests.ts'
+import type { ContentSource, ContentStore } from '../../images/content/content.ts'
+import { isWhole, putManifest } from '../../images/pack/stored-manifests.ts'
 import { packTart } from '../../oci/tart/read.ts'
 import { findContent } from './content.ts'
 import type { OpenBlob } from './content-source.ts'

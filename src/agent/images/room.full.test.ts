@@ -7,9 +7,9 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
+import { openStore } from '../../images/content/store.ts'
 import { packDisk } from '../../images/pack/chunks.ts'
-import { openStore } from '../../images/store.ts'
-import { putManifest } from '../../images/stored-manifests.ts'
+import { putManifest } from '../../images/pack/stored-manifests.ts'
 import { silentLog } from '../../platform/log.ts'
 import { openHandles, type VmRecord } from '../vms/handles.ts'
 import type { OpenBlob } from './content-source.ts'
@@ -187,7 +187,7 @@ describe('an eviction that is killed', { concurrency: 2 }, () => {
       const code = `
         import { openImages } from ${module('images.ts')}
         import { openHolders } from ${module('holders.ts')}
-        import { openStore } from ${module('../../images/store.ts')}
+        import { openStore } from ${module('../../images/content/store.ts')}
         const server = await openStore(${JSON.stringify(server.folder)})
         const holders = await openHolders(${JSON.stringify(imageFolder)}, ${JSON.stringify(folder)}, 'test')
         const images = await openImages({ folder: ${JSON.stringify(imageFolder)}, recipes: {}, holders, added() {},

@@ -2,7 +2,7 @@
 // before it is deleted, so that a killed agent leaves none that is half there.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { ContentStore } from '../../images/content.ts'
+import type { ContentStore } from '../../images/content/content.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'

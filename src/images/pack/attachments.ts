@@ -1,8 +1,8 @@
 // Files that go with a disk: kernel, initrd, the memory of a running VM, NVRAM. Chunks of their own, like a disk's.
 import fs from 'node:fs/promises'
-import type { ContentStore } from '../content.ts'
-import type { Attachment } from '../format.ts'
-import { wholeBlocks } from '../manifest.ts'
+import type { ContentStore } from '../content/content.ts'
+import type { Attachment } from '../format/format.ts'
+import { wholeBlocks } from '../format/manifest.ts'
 import type { PackOptions } from './chunks.ts'
 import { packDisk, packLayer } from './chunks.ts'
 

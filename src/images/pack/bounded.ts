@@ -1,15 +1,14 @@
 // A disk that is written in very many small places can have more of them than a manifest can list. Then its layers become
 // one, in which the zeros between places that are near each other are kept too: they compress to nothing.
-
-import type { ContentStore } from '../content.ts'
-import type { Segment } from '../extents.ts'
-import { resolveLayers } from '../extents.ts'
-import type { Layer } from '../format.ts'
-import { blockBytes, chunkBytes, largestManifestBytes, mostExtents } from '../format.ts'
-import { diskSource } from '../read-range.ts'
+import type { WorkOptions } from '../../platform/parallel.ts'
+import type { ContentStore } from '../content/content.ts'
+import type { Segment } from '../format/extents.ts'
+import { resolveLayers } from '../format/extents.ts'
+import type { Layer } from '../format/format.ts'
+import { blockBytes, chunkBytes, largestManifestBytes, mostExtents } from '../format/format.ts'
 import type { Piece } from './chunks.ts'
 import { packLayer } from './chunks.ts'
-import type { WorkOptions } from './parallel.ts'
+import { diskSource } from './read-range.ts'
 
 export interface Bounds {
   /** Bytes of a manifest that the layers may take. The rest is for attachments. */

@@ -1,7 +1,7 @@
 // Buffers of the length of a chunk, in memory that threads share, used again and again: each that is freed makes Node scan
 // its whole heap. One pool for each purpose serves everything in the process, so that many at once take no more memory
 // than one; who wants a buffer waits until one is free. Idle ones are freed after a while.
-import { chunkBytes } from '../format.ts'
+import { chunkBytes } from '../format/format.ts'
 
 export interface BufferPool {
   take(): Promise<Buffer>

@@ -1,15 +1,16 @@
 // From a disk to chunks in a store: holes are not read, zero blocks not kept, the rest is compressed and stored several
 // at once. Memory is a few chunks, whatever the disk measures.
 import fs from 'node:fs/promises'
-import type { ContentStore } from '../content.ts'
-import { addExtent } from '../extents.ts'
-import type { Chunk, Extent, Layer } from '../format.ts'
-import { blockBytes, chunkBytes } from '../format.ts'
+import type { WorkOptions } from '../../platform/parallel.ts'
+import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
+import { type BlockSource, fileSource } from '../content/blocks.ts'
+import type { ContentStore } from '../content/content.ts'
+import { createSyncing } from '../content/syncing.ts'
+import { addExtent } from '../format/extents.ts'
+import type { Chunk, Extent, Layer } from '../format/format.ts'
+import { blockBytes, chunkBytes } from '../format/format.ts'
 import { createBufferPool } from './buffer-pool.ts'
 import { dataAreas } from './holes.ts'
-import type { WorkOptions } from './parallel.ts'
-import { defaultParallel, eachAtOnce } from './parallel.ts'
-import { createSyncing } from './syncing.ts'
 import { packInThread } from './threads.ts'
 
 /** A place on the disk and where its bytes are in the source; `at` undefined: zeros, without a look. Whole blocks. */
@@ -17,11 +18,6 @@ export interface Piece {
   readonly offset: number
   readonly length: number
   readonly at: number | undefined
-}
-
-export interface BlockSource {
-  /** Fills the whole of the target. */
-  read(target: Buffer, at: number): Promise<void>
 }
 
 export interface PackOptions extends WorkOptions {
@@ -178,17 +174,3 @@ function keepBlocks(read: Buffer, old: Buffer | undefined, place: number, extent
   }
   return kept
 }
-
-/** A file as blocks: zeros behind its end, and a failure when it is shorter than it was. */
-export const fileSource = (file: fs.FileHandle, bytes: number): BlockSource => ({
-  async read(target, at) {
-    const wanted = Math.max(0, Math.min(target.length, bytes - at))
-    for (let done = 0; done < wanted; ) {
-      const { bytesRead } = await file.read(target, done, wanted - done, at + done)
-      if (bytesRead === 0)
-        throw new Error('the disk became shorter while it was read: try again when nobody resizes it')
-      done += bytesRead
-    }
-    target.fill(0, wanted)
-  },
-})

@@ -2,15 +2,16 @@
 // disk is a raw file of its own, what differs from the one that it began as. Overlays are our own, but the guest's to fill,
 // and may be damaged: they are read as strictly as an upload.
 import fs from 'node:fs/promises'
-import type { ContentStore } from '../content.ts'
-import { addExtent, neededZeros } from '../extents.ts'
-import type { Extent, Layer, Manifest } from '../format.ts'
-import { blockBytes } from '../format.ts'
-import { wholeBlocks } from '../manifest.ts'
+import { fileSource } from '../content/blocks.ts'
+import type { ContentStore } from '../content/content.ts'
+import { addExtent, neededZeros } from '../format/extents.ts'
+import type { Extent, Layer, Manifest } from '../format/format.ts'
+import { blockBytes } from '../format/format.ts'
+import { wholeBlocks } from '../format/manifest.ts'
 import { clustersOf } from '../qcow2/clusters.ts'
 import { BadDiskError, readQcow2Header } from '../qcow2/header.ts'
 import type { PackOptions, Piece } from './chunks.ts'
-import { fileSource, packLayer } from './chunks.ts'
+import { packLayer } from './chunks.ts'
 import { dataAreas } from './holes.ts'
 
 export interface DeltaOptions extends Omit<PackOptions, 'before' | 'isDelta'> {

@@ -1,12 +1,11 @@
 // Layers that hide each other's data take space and time for nothing. When it is cheaper to write what is to be seen of
 // the last ones anew, they become one layer. The rule is pure; the work reads from the store and writes to it.
-
-import type { ContentStore } from '../content.ts'
-import { resolveLayers } from '../extents.ts'
-import type { Layer } from '../format.ts'
-import { diskSource } from '../read-range.ts'
+import type { WorkOptions } from '../../platform/parallel.ts'
+import type { ContentStore } from '../content/content.ts'
+import { resolveLayers } from '../format/extents.ts'
+import type { Layer } from '../format/format.ts'
 import { packLayer } from './chunks.ts'
-import type { WorkOptions } from './parallel.ts'
+import { diskSource } from './read-range.ts'
 
 /** More layers than this are folded even where nothing is hidden: every reader looks at each of them. */
 export const mostLayersKept = 16

@@ -5,10 +5,10 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { childEnvironment } from '../../platform/exec.ts'
-import { addExtent } from '../extents.ts'
-import type { Extent } from '../format.ts'
-import { blockBytes } from '../format.ts'
-import { wholeBlocks } from '../manifest.ts'
+import { addExtent } from '../format/extents.ts'
+import type { Extent } from '../format/format.ts'
+import { blockBytes } from '../format/format.ts'
+import { wholeBlocks } from '../format/manifest.ts'
 
 /** In whole blocks. Where there is no qemu-img, all of the file is taken for data, which is right and slower. */
 export async function dataAreas(file: string, signal?: AbortSignal): Promise<readonly Extent[]> {

@@ -3,8 +3,8 @@
 import fs from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
-import type { Compression } from '../format.ts'
-import { defaultParallel } from './parallel.ts'
+import { defaultParallel } from '../../platform/parallel.ts'
+import type { Compression } from '../format/format.ts'
 
 /** All of them are in memory that threads share. */
 export interface PackJob {

@@ -1,7 +1,7 @@
 // A qcow2 file whose content is known beforehand: header and tables first, then the data blocks in the disk's order.
 // Pure, and any part of it can be asked for by itself, so it can be written in parallel or served by ranges.
-import type { Segment } from '../extents.ts'
-import { blockBytes } from '../format.ts'
+import type { Segment } from '../format/extents.ts'
+import { blockBytes } from '../format/format.ts'
 import { qcow2Magic } from './header.ts'
 
 export interface Backing {

@@ -1,7 +1,13 @@
 // What a server keeps of content that is in a registry: what passed through it lately, in a folder of bounded size. All of
 // it may be lost at any time.
-import { type Content, NoContentError, type PutOptions, type Stored, WrongContentError } from '../../images/content.ts'
-import { type ContentFolder, openStore } from '../../images/store.ts'
+import {
+  type Content,
+  NoContentError,
+  type PutOptions,
+  type Stored,
+  WrongContentError,
+} from '../../images/content/content.ts'
+import { type ContentFolder, openStore } from '../../images/content/store.ts'
 
 export interface ContentCache extends Pick<ContentFolder, 'folder' | 'size' | 'read' | 'open'> {
   /** Kept, whatever else comes, until `work` is over. */

@@ -1,8 +1,7 @@
 // Whose images a repository has: a tag that names the cluster. Another cluster would delete what it does not know.
-
-import { digestOf } from '../../images/manifest.ts'
-import { RegistryError } from '../errors.ts'
-import { ociManifestType, parseOciManifest, rawManifest } from '../oci-manifest.ts'
+import { digestOf } from '../../images/format/manifest.ts'
+import { RegistryError } from '../artifact/errors.ts'
+import { ociManifestType, parseOciManifest, rawManifest } from '../artifact/oci-manifest.ts'
 import type { Repository } from '../registry/registry.ts'
 
 export class ForeignImagesError extends Error {

@@ -10,17 +10,18 @@ import {
   NoContentError,
   type Stored,
   WrongContentError,
-} from '../../images/content.ts'
-import { digestPattern, type Manifest } from '../../images/format.ts'
-import { readManifest } from '../../images/stored-manifests.ts'
-import { DiskFullError } from '../../images/temporary-files.ts'
+} from '../../images/content/content.ts'
+import { DiskFullError } from '../../images/content/temporary-files.ts'
+import { digestPattern, type Manifest } from '../../images/format/format.ts'
+import { readManifest } from '../../images/pack/stored-manifests.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
-import { encodeArtifact } from '../artifact.ts'
-import { RegistryError, type RegistryFault } from '../errors.ts'
+import { encodeArtifact } from '../artifact/artifact.ts'
+import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
+import type { Descriptor } from '../artifact/oci-manifest.ts'
+import type { BlobContent } from '../artifact/target.ts'
 import type { Repository } from '../registry/registry.ts'
 import { mostTags } from '../registry/tags.ts'
-import type { BlobContent, Descriptor } from '../target.ts'
 import { type ContentCache, isNotCached } from './cache.ts'
 
 export interface RegistryContentOptions {

@@ -1,9 +1,9 @@
 // What goes into `Authorization`: learned from the registry's challenge, Basic as it is, Bearer with tokens that are
 // fetched once for each scope, kept until shortly before they end, and fetched anew when the registry refuses one.
-import { RegistryError } from '../errors.ts'
-import { type Redactor, redactUrl } from '../redact.ts'
-import { refusal } from '../refusal.ts'
+import { RegistryError } from '../artifact/errors.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
+import { type Redactor, redactUrl } from './redact.ts'
+import { refusal } from './refusal.ts'
 import { type Answer, readBounded, type SendOptions, send } from './send.ts'
 
 export interface Credentials {

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { parseRetryAfter } from '../../rules/retry.ts'
-import { createRedactor, redactUrl } from '../redact.ts'
 import { type Challenge, parseChallenges } from './challenge.ts'
+import { createRedactor, redactUrl } from './redact.ts'
 
 const bearer = (realm: string, service?: string): Challenge => ({ scheme: 'bearer', realm, service })
 

@@ -7,7 +7,7 @@ import https from 'node:https'
 import net from 'node:net'
 import tls from 'node:tls'
 import { type AddressPolicy, isAllowedAddress } from '../../rules/address-kinds.ts'
-import { RegistryError } from '../errors.ts'
+import { RegistryError } from '../artifact/errors.ts'
 
 export interface ConnectOptions {
   /** The same for every host, or by host: one that an administrator named may be where others may not lead to. */

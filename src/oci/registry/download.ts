@@ -1,12 +1,13 @@
 // One blob from a registry: as a stream, or all of it. Goes on with a range where a connection broke off, never takes
 // more than was declared, and checks the digest.
 import { createHash } from 'node:crypto'
-import { digestOfBuffer } from '../../images/content.ts'
+import { digestOfBuffer } from '../../images/content/content.ts'
 import { createBackoff } from '../../rules/retry.ts'
-import { RegistryError } from '../errors.ts'
-import { networkError } from '../network-error.ts'
-import type { Descriptor, OpenOptions } from '../target.ts'
+import { RegistryError } from '../artifact/errors.ts'
+import type { Descriptor } from '../artifact/oci-manifest.ts'
+import type { OpenOptions } from '../artifact/target.ts'
 import type { Exchange } from './exchange.ts'
+import { networkError } from './network-error.ts'
 import type { Answer } from './send.ts'
 
 export interface DownloadOptions {

@@ -2,12 +2,12 @@
 // refused in the middle of something, and errors in our words.
 import { dockerHubApiHost, dockerHubHosts } from '../../rules/registry-server.ts'
 import { isTransientStatus, type RetryPolicy } from '../../rules/retry.ts'
-import { RegistryError } from '../errors.ts'
-import { isUnknownHost } from '../network-error.ts'
-import { createRedactor, redactUrl } from '../redact.ts'
-import { refusal } from '../refusal.ts'
+import { RegistryError } from '../artifact/errors.ts'
 import { type Authorization, type Credentials, createAuthorization, orAborted } from './authorization.ts'
 import { type ConnectOptions, type Connector, createConnector } from './connect.ts'
+import { isUnknownHost } from './network-error.ts'
+import { createRedactor, redactUrl } from './redact.ts'
+import { refusal } from './refusal.ts'
 import { type Answer, type Ask, discard, type SendOptions, send } from './send.ts'
 
 export interface RegistryOptions extends ConnectOptions {

@@ -7,14 +7,21 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
-import { blockBytes, chunkBytes, type Manifest } from '../../images/format.ts'
-import { restoreDisk } from '../../images/restore.ts'
-import { openStore } from '../../images/store.ts'
-import { annotation, artifactType, decodeArtifact, encodeArtifact } from '../artifact.ts'
+import { openStore } from '../../images/content/store.ts'
+import { blockBytes, chunkBytes, type Manifest } from '../../images/format/format.ts'
+import { restoreDisk } from '../../images/pack/restore.ts'
+import { annotation, artifactType, decodeArtifact, encodeArtifact } from '../artifact/artifact.ts'
+import { type ImageLimits, imageDestination, imageSource, openRemoteImage } from '../artifact/image-target.ts'
+import type { RawManifest } from '../artifact/oci-manifest.ts'
+import {
+  dockerListType,
+  ociIndexType,
+  ociManifestType,
+  parseOciManifest,
+  rawManifest,
+} from '../artifact/oci-manifest.ts'
+import type { Source } from '../artifact/target.ts'
 import { copy } from '../copy.ts'
-import { type ImageLimits, imageDestination, imageSource, openRemoteImage } from '../image-target.ts'
-import { dockerListType, ociIndexType, ociManifestType, parseOciManifest, rawManifest } from '../oci-manifest.ts'
-import type { RawManifest, Source } from '../target.ts'
 
 interface Json {
   mediaType: string

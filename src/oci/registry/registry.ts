@@ -1,21 +1,24 @@
 // A registry that speaks the OCI distribution API, as source and destination of copies. One request a function; what
 // blobs need lies in upload.ts and download.ts.
-import { digestPattern } from '../../images/format.ts'
-import { digestOf } from '../../images/manifest.ts'
+import { digestPattern } from '../../images/format/format.ts'
+import { digestOf } from '../../images/format/manifest.ts'
 import { retrying } from '../../rules/retry.ts'
-import { RegistryError } from '../errors.ts'
+import { RegistryError } from '../artifact/errors.ts'
 import {
+  blobsOf,
+  type Descriptor,
   dockerListType,
   dockerManifestType,
   largestOciManifestBytes,
   ociIndexType,
   ociManifestType,
   parseOciManifest,
-} from '../oci-manifest.ts'
-import { redactUrl } from '../redact.ts'
-import { blobsOf, type Descriptor, type Destination, type RawManifest, type Source } from '../target.ts'
+  type RawManifest,
+} from '../artifact/oci-manifest.ts'
+import type { Destination, Source } from '../artifact/target.ts'
 import { readBlob, streamBlob } from './download.ts'
 import { createExchange, type Exchange, type RegistryOptions } from './exchange.ts'
+import { redactUrl } from './redact.ts'
 import { discard, readBounded } from './send.ts'
 import { listTags } from './tags.ts'
 import { uploadBlob } from './upload.ts'

@@ -2,10 +2,10 @@
 // own origin and nowhere else. A request that is refused while its body is on the way stops sending it.
 import http, { type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { RegistryError } from '../errors.ts'
-import { networkError } from '../network-error.ts'
-import { redactUrl } from '../redact.ts'
+import { RegistryError } from '../artifact/errors.ts'
 import type { Connector } from './connect.ts'
+import { networkError } from './network-error.ts'
+import { redactUrl } from './redact.ts'
 
 export interface Body {
   readonly bytes: number

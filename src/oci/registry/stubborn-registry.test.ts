@@ -10,10 +10,10 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import { makeSmallImage, type SmallImage } from '../../../test/support/rigs/small-image.ts'
 import { type BadRegistry, reply, startBadRegistry } from '../../../test/support/stand-ins/bad-registry.ts'
 import { makePair } from '../../../test/support/tools/certificates.ts'
+import { imageSource } from '../artifact/image-target.ts'
 import { copy } from '../copy.ts'
-import { imageSource } from '../image-target.ts'
-import { networkError } from '../network-error.ts'
 import type { RegistryOptions } from './exchange.ts'
+import { networkError } from './network-error.ts'
 import { openRegistry, type RepositoryOptions } from './registry.ts'
 
 const credentials = { username: 'ci', password: 'secret' }

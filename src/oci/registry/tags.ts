@@ -1,8 +1,8 @@
 // Which tags a repository has: page after page, as the registry leads on, and only as far as anybody could use it.
 import { retrying } from '../../rules/retry.ts'
-import { RegistryError } from '../errors.ts'
-import { redactUrl } from '../redact.ts'
+import { RegistryError } from '../artifact/errors.ts'
 import type { Exchange } from './exchange.ts'
+import { redactUrl } from './redact.ts'
 import { type Answer, locationOf, readBounded } from './send.ts'
 
 export interface TagsOptions {

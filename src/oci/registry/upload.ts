@@ -1,10 +1,11 @@
 // One blob to a registry: mounted from another repository where that works; otherwise sent in one piece, or in several
 // where it is long or the registry wants smaller ones; and after a failure from where the registry says that it is.
 import { createBackoff, isTransientStatus } from '../../rules/retry.ts'
-import { RegistryError } from '../errors.ts'
-import { redactUrl } from '../redact.ts'
-import type { BlobContent, Descriptor, PutOptions } from '../target.ts'
+import { RegistryError } from '../artifact/errors.ts'
+import type { Descriptor } from '../artifact/oci-manifest.ts'
+import type { BlobContent, PutOptions } from '../artifact/target.ts'
 import type { Exchange } from './exchange.ts'
+import { redactUrl } from './redact.ts'
 import { type Answer, type Body, discard, locationOf } from './send.ts'
 
 export interface UploadOptions extends PutOptions {

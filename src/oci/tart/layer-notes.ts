@@ -3,12 +3,12 @@
 import { hash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { ContentStore } from '../../images/content.ts'
-import { type Chunk, formatVersion, type Manifest } from '../../images/format.ts'
-import { checkManifest } from '../../images/manifest.ts'
-import { defaultParallel, eachAtOnce } from '../../images/pack/parallel.ts'
-import { ifAbsent } from '../../images/temporary-files.ts'
+import type { ContentStore } from '../../images/content/content.ts'
+import { ifAbsent } from '../../images/content/temporary-files.ts'
+import { type Chunk, formatVersion, type Manifest } from '../../images/format/format.ts'
+import { checkManifest } from '../../images/format/manifest.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
+import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
 
 /** A layer, and its place on the disk: its chunks say where they belong. */
 export interface NotedLayer {

@@ -9,9 +9,9 @@ import path from 'node:path'
 import { after, afterEach, before, describe, it } from 'node:test'
 import { type BadRegistry, reply, startBadRegistry } from '../../../test/support/stand-ins/bad-registry.ts'
 import { putTart } from '../../../test/support/stand-ins/tart.ts'
-import type { ContentStore } from '../../images/content.ts'
-import { restoreDisk } from '../../images/restore.ts'
-import { openStore } from '../../images/store.ts'
+import type { ContentStore } from '../../images/content/content.ts'
+import { openStore } from '../../images/content/store.ts'
+import { restoreDisk } from '../../images/pack/restore.ts'
 import { openRegistry, type Registry } from '../registry/registry.ts'
 import { packTart } from './read.ts'
 
@@ -95,7 +95,7 @@ describe("a pull of tart's image", () => {
   it('that was killed goes on in the next process', async () => {
     const place = path.join(folder, 'killed')
     const module = (name: string) => JSON.stringify(path.join(import.meta.dirname, name))
-    const code = `import { openStore } from ${module('../../images/store.ts')}
+    const code = `import { openStore } from ${module('../../images/content/store.ts')}
       import { openRegistry } from ${module('../registry/registry.ts')}
       import { packTart } from ${module('read.ts')}
       const source = openRegistry(${JSON.stringify(reach())}).repository(${JSON.stringify(repository)})

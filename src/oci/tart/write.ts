@@ -2,14 +2,15 @@
 // with config and NVRAM as layers of their own. Layers are made in the store first, because their digests have to be known
 // before they are sent; the same disk makes the same layers, so that a registry is sent only those that changed.
 import { createHash } from 'node:crypto'
-import type { ContentStore } from '../../images/content.ts'
-import type { Attachment, Manifest } from '../../images/format.ts'
-import { digestOf } from '../../images/manifest.ts'
-import { diskSource, readRange } from '../../images/read-range.ts'
-import { readManifest } from '../../images/stored-manifests.ts'
-import { storeSource } from '../image-target.ts'
-import { ociConfigType, ociManifestType, rawManifest } from '../oci-manifest.ts'
-import type { Descriptor, RawManifest, Source } from '../target.ts'
+import type { ContentStore } from '../../images/content/content.ts'
+import type { Attachment, Manifest } from '../../images/format/format.ts'
+import { digestOf } from '../../images/format/manifest.ts'
+import { diskSource, readRange } from '../../images/pack/read-range.ts'
+import { readManifest } from '../../images/pack/stored-manifests.ts'
+import { storeSource } from '../artifact/image-target.ts'
+import type { Descriptor, RawManifest } from '../artifact/oci-manifest.ts'
+import { ociConfigType, ociManifestType, rawManifest } from '../artifact/oci-manifest.ts'
+import type { Source } from '../artifact/target.ts'
 import { encodeAppleLz4 } from './lz4-encode.ts'
 import { largestConfigBytes, largestNvramBytes, tartAnnotation, tartTypes } from './read.ts'
 

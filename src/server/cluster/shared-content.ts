@@ -1,9 +1,9 @@
 // The content of images where several servers share records: each server keeps what it has been sent or asked for, and
 // what it lacks it takes from another one. Content is named by its digest, so that a copy is as good as any other.
 import { findServerBlobs, getServerBlob } from '../../api/nodes/servers.ts'
-import { ContentAwayError, type ContentStore, NoContentError } from '../../images/content.ts'
-import { eachAtOnce } from '../../images/pack/parallel.ts'
+import { ContentAwayError, type ContentStore, NoContentError } from '../../images/content/content.ts'
 import type { Log } from '../../platform/log.ts'
+import { eachAtOnce } from '../../platform/parallel.ts'
 import type { KnownServerRecord, ServerRecord } from '../../store/records/server-records.ts'
 import type { ServerCalls } from './server-calls.ts'
 import { hostOf } from './servers.ts'

@@ -7,7 +7,7 @@ import {
   ContentTooLargeError,
   ContentUnavailableError,
   NoContentError,
-} from '../../images/content.ts'
+} from '../../images/content/content.ts'
 import { isOutOfSpace } from '../../store/faults.ts'
 import { StoreError, type StoreFault } from '../../store/store.ts'
 

@@ -1,8 +1,8 @@
 // A file on the server's disk becomes the content of a record that is Updating, which is then Ready by one
 // compare-and-set. For uploads, whichever way they came, and for pulls.
 import { ApiError, invalid } from '../../api/errors.ts'
+import { DiskFullError } from '../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
-import { DiskFullError } from '../../images/temporary-files.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { ImageRecord } from '../../store/records/fleet-records.ts'
 import type { Entry } from '../../store/store.ts'

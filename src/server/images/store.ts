@@ -2,7 +2,7 @@
 // not there: it becomes Ready by one compare-and-set, after all that it names is in the store.
 import { ApiError, type Cause, invalid, notFound, type Status, success } from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
-import type { ContentStore } from '../../images/content.ts'
+import type { ContentStore } from '../../images/content/content.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { imageNameRule, isImageName } from '../../rules/image-names.ts'

@@ -2,7 +2,7 @@
 // stands for one manifest from then on. So nobody gets from a node's cache what the registry would not give them.
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, type ErrorOptions, type Reason } from '../../api/errors.ts'
-import { RegistryError, type RegistryFault } from '../../oci/errors.ts'
+import { RegistryError, type RegistryFault } from '../../oci/artifact/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
 import { type ImageReference, noCredentials } from '../../rules/image-reference.ts'

@@ -1,13 +1,12 @@
 // Pulls from registries into the image store of the cluster: beside those from remotes, and like them written down in the
 // record, done in the background, and gone on with after a restart. What has come stays in the store.
-
-import type { ContentStore } from '../../images/content.ts'
-import { putManifest, readManifest } from '../../images/stored-manifests.ts'
+import type { ContentStore } from '../../images/content/content.ts'
+import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
+import { type ImageLimits, imageDestination } from '../../oci/artifact/image-target.ts'
+import type { Source } from '../../oci/artifact/target.ts'
 import { copy } from '../../oci/copy.ts'
-import { type ImageLimits, imageDestination } from '../../oci/image-target.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry } from '../../oci/registry/registry.ts'
-import type { Source } from '../../oci/target.ts'
 import { packTart } from '../../oci/tart/read.ts'
 import { isImageReference } from '../../rules/image-reference.ts'
 import type { RegistryPull } from '../../store/records/fleet-records.ts'

@@ -1,8 +1,8 @@
 // A remote that is a repository of an OCI registry: its tags are the images that it offers. Read without credentials.
-import { eachAtOnce } from '../../images/pack/parallel.ts'
-import { RegistryError } from '../../oci/errors.ts'
+import { RegistryError } from '../../oci/artifact/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'
+import { eachAtOnce } from '../../platform/parallel.ts'
 import { isImageName } from '../../rules/image-names.ts'
 import { type Place, RemoteError } from './http.ts'
 import type { RemoteItem, RemoteSource } from './source.ts'

@@ -1,6 +1,6 @@
 // What every kind of remote is to the others: what it offers, and how that is fetched.
 import type { Architecture } from '../../api/architecture.ts'
-import type { Source } from '../../oci/target.ts'
+import type { Source } from '../../oci/artifact/target.ts'
 import type { Firmware, GuestSystem, Imported } from '../images/contents.ts'
 import type { Progress } from '../images/intake.ts'
 

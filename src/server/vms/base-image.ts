@@ -1,6 +1,6 @@
 // What a VM's disk is made from, written down in its record: an image's name may stand for something else tomorrow.
 import { ApiError, notFound } from '../../api/errors.ts'
-import type { ContentStore } from '../../images/content.ts'
+import type { ContentStore } from '../../images/content/content.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { ImageRecord, VmRecord } from '../../store/records/fleet-records.ts'
 import { forgetVm } from '../../store/records/vms.ts'

@@ -9,7 +9,7 @@ import { ApiError } from '../../../src/api/errors.ts'
 import type { AgentMessage, DesiredVm, VmReport } from '../../../src/api/nodes/agent.ts'
 import type { NodeReport } from '../../../src/api/nodes/node-report.ts'
 import { revisionHeader } from '../../../src/api/revision.ts'
-import { chunksOf, decodeManifest, digestOf } from '../../../src/images/manifest.ts'
+import { chunksOf, decodeManifest, digestOf } from '../../../src/images/format/manifest.ts'
 import { desiredVm } from './desired-vm.ts'
 
 type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']

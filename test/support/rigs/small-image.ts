@@ -2,11 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import type { ContentStore } from '../../../src/images/content.ts'
-import type { Manifest } from '../../../src/images/format.ts'
+import type { ContentStore } from '../../../src/images/content/content.ts'
+import { openStore } from '../../../src/images/content/store.ts'
+import type { Manifest } from '../../../src/images/format/format.ts'
 import { packDisk } from '../../../src/images/pack/chunks.ts'
-import { openStore } from '../../../src/images/store.ts'
-import { putManifest } from '../../../src/images/stored-manifests.ts'
+import { putManifest } from '../../../src/images/pack/stored-manifests.ts'
 
 const mebi = 2 ** 20
 

@@ -1,7 +1,8 @@
 // Writes images in tart's format, to its description: for tests that read them.
 import { createHash } from 'node:crypto'
-import { ociConfigType, ociManifestType, rawManifest } from '../../../src/oci/oci-manifest.ts'
-import type { Descriptor, Destination } from '../../../src/oci/target.ts'
+import type { Descriptor } from '../../../src/oci/artifact/oci-manifest.ts'
+import { ociConfigType, ociManifestType, rawManifest } from '../../../src/oci/artifact/oci-manifest.ts'
+import type { Destination } from '../../../src/oci/artifact/target.ts'
 
 const u32 = (value: number): Buffer => {
   const bytes = Buffer.alloc(4)

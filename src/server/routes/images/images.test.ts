@@ -8,9 +8,9 @@ import { type Answer, type CallOptions, startService, type TestService } from '.
 import { addImage, startNode, startScheduler } from '../../../../test/support/stand-ins/node.ts'
 import { collectOnce } from '../../../controllers/collect-images.ts'
 import { collect } from '../../../images/collect.ts'
-import { ContentAwayError, NoContentError } from '../../../images/content.ts'
-import { chunksOf } from '../../../images/manifest.ts'
-import { readManifest } from '../../../images/stored-manifests.ts'
+import { ContentAwayError, NoContentError } from '../../../images/content/content.ts'
+import { chunksOf } from '../../../images/format/manifest.ts'
+import { readManifest } from '../../../images/pack/stored-manifests.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 const stream = { 'content-type': 'application/octet-stream' }

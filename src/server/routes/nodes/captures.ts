@@ -1,15 +1,14 @@
 // The server's side of what nodes have frozen of VMs: it takes the content, and makes it visible when all of it is there.
-
 import { ApiError, badRequest, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/captures.ts'
-import { type ContentStore, NoContentError, WrongContentError } from '../../../images/content.ts'
-import { digestPattern, largestManifestBytes, type Manifest } from '../../../images/format.ts'
-import { BadManifestError, chunksOf } from '../../../images/manifest.ts'
-import { eachAtOnce } from '../../../images/pack/parallel.ts'
-import { readManifest } from '../../../images/stored-manifests.ts'
-import { DiskFullError } from '../../../images/temporary-files.ts'
+import { type ContentStore, NoContentError, WrongContentError } from '../../../images/content/content.ts'
+import { DiskFullError } from '../../../images/content/temporary-files.ts'
+import { digestPattern, largestManifestBytes, type Manifest } from '../../../images/format/format.ts'
+import { BadManifestError, chunksOf } from '../../../images/format/manifest.ts'
+import { readManifest } from '../../../images/pack/stored-manifests.ts'
 import { type Clock, timestamp } from '../../../platform/clock.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
+import { eachAtOnce } from '../../../platform/parallel.ts'
 import { changeCaptured, dropCapture, failCapture, withoutCapture } from '../../../store/records/captures.ts'
 import type { Collections } from '../../../store/records/collections.ts'
 import type {

@@ -1,8 +1,8 @@
 // What a place for content is, whatever it is made of, and what can be wrong with content.
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import type { Manifest } from './format.ts'
-import type { Syncing } from './pack/syncing.ts'
+import type { Manifest } from '../format/format.ts'
+import type { Syncing } from './syncing.ts'
 
 export type Content = Uint8Array | AsyncIterable<Uint8Array>
 

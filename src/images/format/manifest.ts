@@ -1,8 +1,7 @@
 // Manifests as bytes: one spelling for each, so one digest; and what a manifest from anywhere has to be before any of it
 // is used. Pure.
-
 import { hash } from 'node:crypto'
-import { largestDiskBytes } from '../rules/sizes.ts'
+import { largestDiskBytes } from '../../rules/sizes.ts'
 import type { Attachment, Chunk, Extent, Manifest } from './format.ts'
 import {
   blockBytes,

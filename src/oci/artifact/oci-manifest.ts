@@ -1,8 +1,21 @@
 // OCI image manifests as bytes from anywhere: bounded, and checked in every field that we use. Pure.
-import { digestPattern } from '../images/format.ts'
-import { digestOf } from '../images/manifest.ts'
+import { digestPattern } from '../../images/format/format.ts'
+import { digestOf } from '../../images/format/manifest.ts'
 import { RegistryError } from './errors.ts'
-import type { Descriptor, RawManifest } from './target.ts'
+
+export interface Descriptor {
+  readonly mediaType: string
+  readonly digest: string
+  readonly size: number
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
+/** A manifest as it was, byte for byte. */
+export interface RawManifest {
+  readonly digest: string
+  readonly mediaType: string
+  readonly bytes: Buffer
+}
 
 export const ociManifestType = 'application/vnd.oci.image.manifest.v1+json'
 export const dockerManifestType = 'application/vnd.docker.distribution.manifest.v2+json'
@@ -107,3 +120,14 @@ export const bad = (problem: string): RegistryError =>
   })
 
 const shown = (value: unknown): string => (JSON.stringify(value) ?? 'nothing').slice(0, 80)
+
+/** Everything that a manifest needs, each blob once. */
+export function blobsOf({ config, layers }: OciManifest): readonly Descriptor[] {
+  const blobs = new Map<string, Descriptor>()
+  for (const blob of [config, ...layers]) {
+    const known = blobs.get(blob.digest)
+    if (known && known.size !== blob.size) throw bad(`it gives ${blob.digest} two sizes`)
+    if (!known) blobs.set(blob.digest, blob)
+  }
+  return [...blobs.values()]
+}

@@ -1,7 +1,7 @@
 // Files made lasting behind the back of whoever writes more of them: a few at a time, and all of them at the end.
 import fs from 'node:fs/promises'
 import { syncFolder } from '../../platform/files.ts'
-import { ifAbsent } from '../temporary-files.ts'
+import { ifAbsent } from './temporary-files.ts'
 
 export interface Syncing {
   /** Returns at once. */

@@ -1,20 +1,6 @@
 // What images are copied from and to, whatever it is made of: content by digest, and manifests by tag or digest. A
 // registry, a folder in OCI layout, our own image store.
-import { bad, type OciManifest } from './oci-manifest.ts'
-
-export interface Descriptor {
-  readonly mediaType: string
-  readonly digest: string
-  readonly size: number
-  readonly annotations?: Readonly<Record<string, string>>
-}
-
-/** A manifest as it was, byte for byte. */
-export interface RawManifest {
-  readonly digest: string
-  readonly mediaType: string
-  readonly bytes: Buffer
-}
+import type { Descriptor, RawManifest } from './oci-manifest.ts'
 
 export interface OpenOptions {
   readonly offset?: number | undefined
@@ -58,15 +44,4 @@ export interface Destination {
   put(blob: Descriptor, content: BlobContent, options?: PutOptions): Promise<boolean>
   /** Comes last, and makes everything visible at once. Returns the digest under which it is known here. */
   finish(manifest: RawManifest, reference: string | undefined, signal?: AbortSignal): Promise<string>
-}
-
-/** Everything that a manifest needs, each blob once. */
-export function blobsOf({ config, layers }: OciManifest): readonly Descriptor[] {
-  const blobs = new Map<string, Descriptor>()
-  for (const blob of [config, ...layers]) {
-    const known = blobs.get(blob.digest)
-    if (known && known.size !== blob.size) throw bad(`it gives ${blob.digest} two sizes`)
-    if (!known) blobs.set(blob.digest, blob)
-  }
-  return [...blobs.values()]
 }

@@ -2,7 +2,7 @@
 // layers win over earlier ones; what no layer names is zero. Pure: no I/O. Everything is immutable once it has a digest.
 import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
-import { architectures } from '../api/architecture.ts'
+import { architectures } from '../../api/architecture.ts'
 
 export const formatVersion = 1
 export const mediaType = 'application/vnd.svc3.image.manifest.v1+json'

@@ -1,6 +1,6 @@
 // Writing at a place: all of it, or all but the blocks that are zero, which a new file has anyway.
 import type fs from 'node:fs/promises'
-import { blockBytes } from './format.ts'
+import { blockBytes } from '../format/format.ts'
 
 const zeros = Buffer.alloc(blockBytes)
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { largestDiskBytes } from '../rules/sizes.ts'
+import { largestDiskBytes } from '../../rules/sizes.ts'
 import type { Chunk, Manifest } from './format.ts'
 import { blockBytes, chunkBytes } from './format.ts'
 import { BadManifestError, decodeManifest, encodeManifest } from './manifest.ts'

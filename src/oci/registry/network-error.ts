@@ -1,5 +1,5 @@
 // A failure of a socket in words: who did not answer, why, and whether trying again can help.
-import { RegistryError, type RegistryFault } from './errors.ts'
+import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import { redactUrl } from './redact.ts'
 
 const problems: Readonly<Record<string, string>> = {

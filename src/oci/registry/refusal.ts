@@ -1,10 +1,10 @@
 // An answer that is not the one hoped for, as an error: by its status, and with the registry's own words, cleaned.
-import { isTransientStatus, parseRetryAfter } from '../rules/retry.ts'
-import { RegistryError, type RegistryFault } from './errors.ts'
+import { isTransientStatus, parseRetryAfter } from '../../rules/retry.ts'
+import { RegistryError, type RegistryFault } from '../artifact/errors.ts'
 import type { Redactor } from './redact.ts'
 import { redactUrl } from './redact.ts'
-import type { Answer } from './registry/send.ts'
-import { readBounded } from './registry/send.ts'
+import type { Answer } from './send.ts'
+import { readBounded } from './send.ts'
 
 const faultsByStatus: Readonly<Record<number, RegistryFault>> = {
   401: 'unauthorized',

@@ -2,11 +2,11 @@
 // was declared. pack-thread.ts has the way in.
 import { promisify } from 'node:util'
 import { zstdDecompress } from 'node:zlib'
-import type { ContentSource } from './content.ts'
-import { WrongContentError } from './content.ts'
-import type { Chunk } from './format.ts'
-import { unpackInThread } from './pack/threads.ts'
-import { decompressParams } from './pack/zstd.ts'
+import type { ContentSource } from '../content/content.ts'
+import { WrongContentError } from '../content/content.ts'
+import type { Chunk } from '../format/format.ts'
+import { unpackInThread } from './threads.ts'
+import { decompressParams } from './zstd.ts'
 
 const decompress = promisify(zstdDecompress)
 

@@ -3,20 +3,21 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { digestPattern } from '../images/format.ts'
-import { writeAll } from '../images/sparse-write.ts'
-import { ifAbsent, writeWhole } from '../images/temporary-files.ts'
-import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
+import { writeAll } from '../../images/content/sparse-write.ts'
+import { ifAbsent, writeWhole } from '../../images/content/temporary-files.ts'
+import { digestPattern } from '../../images/format/format.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { RegistryError } from './errors.ts'
-import { largestOciManifestBytes, parseIndex, parseOciManifest, rawManifest } from './oci-manifest.ts'
 import {
   blobsOf,
   type Descriptor,
-  type Destination,
-  type OpenOptions,
+  largestOciManifestBytes,
+  parseIndex,
+  parseOciManifest,
   type RawManifest,
-  type Source,
-} from './target.ts'
+  rawManifest,
+} from './oci-manifest.ts'
+import type { Destination, OpenOptions, Source } from './target.ts'
 
 const refName = 'org.opencontainers.image.ref.name'
 const pieceBytes = 2 ** 20

@@ -1,12 +1,18 @@
 // Our image store as source and destination of copies; and an image that is somewhere else, as content to restore from
 // without storing it first.
-import { type ContentSource, type ContentStore, NoContentError, WrongContentError } from '../images/content.ts'
-import type { Manifest } from '../images/format.ts'
-import { putManifest, readManifest } from '../images/stored-manifests.ts'
+import {
+  type ContentSource,
+  type ContentStore,
+  NoContentError,
+  WrongContentError,
+} from '../../images/content/content.ts'
+import type { Manifest } from '../../images/format/format.ts'
+import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
+import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import { bad, parseOciManifest } from './oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './resolve.ts'
-import type { Descriptor, Destination, RawManifest, Source } from './target.ts'
+import type { Destination, Source } from './target.ts'
 
 /** What one may take of an image; more than this is refused before any of it is fetched. */
 export interface ImageLimits {

@@ -3,8 +3,8 @@
 import { hash, randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { syncFolder } from '../platform/files.ts'
-import { hostBootId, startTimeOf } from '../platform/processes.ts'
+import { syncFolder } from '../../platform/files.ts'
+import { hostBootId, startTimeOf } from '../../platform/processes.ts'
 
 const pattern = /^\.unfinished-(\d+)-([0-9a-f]{16})-[0-9a-f]{12}$/
 let own: Promise<string> | undefined

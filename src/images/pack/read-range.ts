@@ -1,12 +1,11 @@
 // The bytes of a disk straight from the store, any part of it, without making the disk: for downloads, and for folding.
-
-import type { ContentSource } from './content.ts'
-import type { Segment } from './extents.ts'
-import { firstBeyond, resolveLayers } from './extents.ts'
-import type { Chunk, Layer, Manifest } from './format.ts'
-import { blockBytes } from './format.ts'
-import type { BlockSource } from './pack/chunks.ts'
-import { layOutQcow2 } from './qcow2/layout.ts'
+import type { BlockSource } from '../content/blocks.ts'
+import type { ContentSource } from '../content/content.ts'
+import type { Segment } from '../format/extents.ts'
+import { firstBeyond, resolveLayers } from '../format/extents.ts'
+import type { Chunk, Layer, Manifest } from '../format/format.ts'
+import { blockBytes } from '../format/format.ts'
+import { layOutQcow2 } from '../qcow2/layout.ts'
 import { unpackChunk } from './unpack.ts'
 
 const zeroPiece = Buffer.alloc(2 ** 20)

@@ -1,12 +1,11 @@
 // Manifests in a store: written last, when everything that they name is there, and read with all their checks.
-
-import type { ContentSource, ContentStore } from './content.ts'
-import { NoContentError } from './content.ts'
-import type { Manifest } from './format.ts'
-import { largestManifestBytes } from './format.ts'
-import { chunksOf, decodeManifest, encodeManifest } from './manifest.ts'
-import { boundLayers } from './pack/bounded.ts'
-import { defaultParallel, eachAtOnce } from './pack/parallel.ts'
+import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
+import type { ContentSource, ContentStore } from '../content/content.ts'
+import { NoContentError } from '../content/content.ts'
+import type { Manifest } from '../format/format.ts'
+import { largestManifestBytes } from '../format/format.ts'
+import { chunksOf, decodeManifest, encodeManifest } from '../format/manifest.ts'
+import { boundLayers } from './bounded.ts'
 
 /**
  * Returns the digest, once all content of the image is there and counts as new for the collector. The record that names

@@ -1,10 +1,17 @@
 // Our images as OCI artifacts. The first layer is our own manifest, byte for byte, so that a pull has the same digest;
 // the others are its chunks as they are stored, each once, so that what two images share is the same blob in a registry.
 // The config is a plain OCI one, for tools that insist on it. Pure.
-import type { Chunk, Manifest } from '../images/format.ts'
-import { formatVersion, mediaType as imageManifestType, largestManifestBytes } from '../images/format.ts'
-import { chunksOf, decodeManifest, digestOf, type EncodedManifest, encodeManifest } from '../images/manifest.ts'
+import type { Chunk, Manifest } from '../../images/format/format.ts'
+import { formatVersion, mediaType as imageManifestType, largestManifestBytes } from '../../images/format/format.ts'
+import {
+  chunksOf,
+  decodeManifest,
+  digestOf,
+  type EncodedManifest,
+  encodeManifest,
+} from '../../images/format/manifest.ts'
 import { RegistryError } from './errors.ts'
+import type { Descriptor, RawManifest } from './oci-manifest.ts'
 import {
   bad,
   largestOciManifestBytes,
@@ -13,7 +20,6 @@ import {
   ociManifestType,
   rawManifest,
 } from './oci-manifest.ts'
-import type { Descriptor, RawManifest } from './target.ts'
 
 export const artifactType = 'application/vnd.svc3.image.v1'
 

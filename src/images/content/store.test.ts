@@ -7,10 +7,10 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, describe, it } from 'node:test'
-import { collect, mayGo } from './collect.ts'
+import { collect, mayGo } from '../collect.ts'
+import { digestOf } from '../format/manifest.ts'
 import type { ContentStore } from './content.ts'
 import { NoContentError, WrongContentError } from './content.ts'
-import { digestOf } from './manifest.ts'
 import { openStore } from './store.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-store-'))

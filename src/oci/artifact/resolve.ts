@@ -1,6 +1,7 @@
 // From a reference to one manifest: a tag is asked for once, an index is followed to the manifest of an architecture.
+import type { RawManifest } from './oci-manifest.ts'
 import { bad, isIndexType, parseIndex } from './oci-manifest.ts'
-import type { RawManifest, Source } from './target.ts'
+import type { Source } from './target.ts'
 
 export interface ResolveOptions {
   /** Which one of an index; without it, an index is refused unless it names only one. */

@@ -1,0 +1,21 @@
+// Where the blocks of a disk are read from.
+import type fs from 'node:fs/promises'
+
+export interface BlockSource {
+  /** Fills the whole of the target. */
+  read(target: Buffer, at: number): Promise<void>
+}
+
+/** A file as blocks: zeros behind its end, and a failure when it is shorter than it was. */
+export const fileSource = (file: fs.FileHandle, bytes: number): BlockSource => ({
+  async read(target, at) {
+    const wanted = Math.max(0, Math.min(target.length, bytes - at))
+    for (let done = 0; done < wanted; ) {
+      const { bytesRead } = await file.read(target, done, wanted - done, at + done)
+      if (bytesRead === 0)
+        throw new Error('the disk became shorter while it was read: try again when nobody resizes it')
+      done += bytesRead
+    }
+    target.fill(0, wanted)
+  },
+})
