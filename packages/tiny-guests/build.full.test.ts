@@ -184,7 +184,7 @@ for (const architecture of architectures)
     const onDisk = (command: string): string =>
       execFileSync('debugfs', ['-R', command, `${disk}?offset=${rootOffsetBytes}`], { encoding: 'utf8', stdio: 'pipe' })
 
-    it('is built whole after a build that was killed, without the network, and not built again', async () => {
+    it(`tiny-${architecture} is built whole after a build that was killed, without the network, and not built again`, async () => {
       await killBuild(folder, architecture, machines[architecture].killAt)
       const said: string[] = []
       await buildTiny({ folder, architecture, signal, progress: (line) => said.push(line) })
@@ -200,13 +200,13 @@ for (const architecture of architectures)
       assert.deepEqual(fs.readdirSync(folder).filter(isOurs), [`tiny-${architecture}`])
     })
 
-    it('belongs to whom it should, whoever built it', () => {
+    it(`tiny-${architecture} belongs to whom it should, whoever built it`, () => {
       assert.match(onDisk('stat /usr/bin/sudo'), /Mode: +04755[\s\S]*User: +0 +Group: +0/)
       assert.match(onDisk('stat /home/admin'), /User: +1000 +Group: +1000/)
       assert.match(onDisk('stat /etc/shadow'), /Mode: +0600[\s\S]*User: +0/)
     })
 
-    it('boots to SSH, lets in, grows, keeps what is written, and goes down by its power button', async (t) => {
+    it(`tiny-${architecture} boots to SSH, lets in, grows, keeps what is written, and goes down by its power button`, async (t) => {
       fs.truncateSync(disk, 2 * 1024 ** 3)
       const image = await tinyImage(folder, architecture)
       assert.ok(image)

@@ -38,7 +38,7 @@ function makePackage(t: TestContext): string {
 }
 
 describe('unpack', () => {
-  it('reads files, links, long names and modes', async (t) => {
+  it('unpack reads files, links, long names and modes', async (t) => {
     const tree = new Tree()
     await unpack(makePackage(t), tree, () => true, signal)
     const files = tree.sorted().filter(([, { kind }]) => kind !== 'folder')
@@ -55,7 +55,7 @@ describe('unpack', () => {
     assert.ok(deep?.kind === 'file' && Buffer.from(deep.data).toString() === 'far down')
   })
 
-  it('takes only what is wanted', async (t) => {
+  it('unpack takes only what is wanted', async (t) => {
     const tree = new Tree()
     await unpack(makePackage(t), tree, (name) => name === 'usr/bin/tool', signal)
     assert.deepEqual(
@@ -64,7 +64,7 @@ describe('unpack', () => {
     )
   })
 
-  it('refuses what is not a package', async (t) => {
+  it('unpack refuses what is not a package', async (t) => {
     const deb = makePackage(t)
     fs.truncateSync(deb, 600)
     await assert.rejects(
@@ -75,7 +75,7 @@ describe('unpack', () => {
 })
 
 describe('TarReader', () => {
-  it('does not care how the bytes are cut, and notices an end in the middle', (t) => {
+  it('TarReader does not care how the bytes are cut, and notices an end in the middle', (t) => {
     const archive = execFileSync('dpkg-deb', ['--fsys-tarfile', makePackage(t)], { maxBuffer: 10_000_000 })
     const read = (pieceBytes: number, upTo = archive.length): string[] => {
       const found: string[] = []
@@ -99,5 +99,5 @@ describe('mergedPath', () => {
     ['./lib/modules/6.1/x.ko', 'usr/lib/modules/6.1/x.ko'],
     ['./libexec/x', 'libexec/x'],
   ] as const)
-    it(`${from} is ${to}`, () => assert.equal(mergedPath(from), to))
+    it(`mergedPath: ${from} is ${to}`, () => assert.equal(mergedPath(from), to))
 })

@@ -8,7 +8,7 @@ import { informationOf, unsigned } from './kernel.ts'
 import { Tree } from './tree.ts'
 
 describe('neededBy', () => {
-  it('finds the libraries of a real program', () => {
+  it('neededBy finds the libraries of a real program', () => {
     const program = fs.readFileSync(process.execPath)
     assert.ok(isElf(program))
     assert.ok(neededBy(program).includes('libc.so.6'), neededBy(program).join(' '))
@@ -23,14 +23,14 @@ describe('copyWithLibraries', () => {
     .file('usr/lib/libc.so.7', 'library')
     .link('usr/lib/libc.so.6', 'libc.so.7')
 
-  it('follows links and takes what is needed', () => {
+  it('copyWithLibraries follows links and takes what is needed', () => {
     const image = new Tree()
     copyWithLibraries(packages, image, ['usr/bin/sh'], ['usr/lib'])
     for (const name of ['usr/bin/sh', 'usr/bin/dash']) assert.ok(image.has(name), name)
     assert.ok(image.has('usr/lib/libc.so.6'))
   })
 
-  it('says what is missing', () => {
+  it('copyWithLibraries says what is missing', () => {
     assert.throws(() => copyWithLibraries(packages, new Tree(), ['usr/bin/sh'], ['elsewhere']), /needs libc\.so\.6/)
     assert.throws(() => copyWithLibraries(packages, new Tree(), ['usr/bin/none'], []), /no \/usr\/bin\/none/)
   })
@@ -42,12 +42,12 @@ describe('modules', () => {
   info.writeUInt32BE(5, 8)
   const signed = Buffer.concat([body, Buffer.from('SIGNS'), info, Buffer.from('~Module signature appended~\n')])
 
-  it('lose their signature and nothing else', () => {
+  it('modules lose their signature and nothing else', () => {
     assert.ok(unsigned(signed).equals(body))
     assert.ok(unsigned(body).equals(body))
   })
 
-  it('tell what they need and what they are for', () => {
+  it('modules tell what they need and what they are for', () => {
     assert.deepEqual(informationOf(body, 'depends'), ['a,b-c'])
     assert.deepEqual(informationOf(body, 'alias'), ['pci:v1*', 'x'])
     assert.deepEqual(informationOf(body, 'license'), [])
@@ -55,7 +55,7 @@ describe('modules', () => {
 })
 
 describe('appletsOf', () => {
-  it('reads the table, and refuses a program without one', () => {
+  it('appletsOf reads the table, and refuses a program without one', () => {
     assert.deepEqual(appletsOf(Buffer.from('xx\0[\0[[\0cat\0sh\0\0yy')), ['[', '[[', 'cat', 'sh'])
     assert.throws(() => appletsOf(Buffer.from('xx')), /no table of commands/)
   })

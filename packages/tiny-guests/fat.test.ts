@@ -41,7 +41,7 @@ function readAll(disk: Buffer): Map<string, Buffer> {
 }
 
 describe('fatFileSystem', () => {
-  it('has every file where it belongs', () => {
+  it('fatFileSystem has every file where it belongs', () => {
     const tree = new Tree().file('EFI/BOOT/BOOTX64.EFI', big).file('EFI/DEBIAN/GRUB.CFG', 'boot\n').file('EMPTY', '')
     const disk = fatFileSystem(tree, sizeBytes, 'LABEL')
     assert.equal(disk.length, sizeBytes)
@@ -52,7 +52,7 @@ describe('fatFileSystem', () => {
     assert.equal(files.get('EFI/DEBIAN/GRUB.CFG')?.toString(), 'boot\n')
   })
 
-  it('refuses what does not fit', () => {
+  it('fatFileSystem refuses what does not fit', () => {
     const make = (name: string, data: Buffer, bytes = sizeBytes): Buffer =>
       fatFileSystem(new Tree().file(name, data), bytes, 'X')
     assert.throws(() => make('BIG', Buffer.alloc(sizeBytes)), /do not fit/)

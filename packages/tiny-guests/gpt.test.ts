@@ -18,10 +18,10 @@ function written(): Buffer {
 describe('partitionTable', () => {
   const disk = written()
 
-  it('writes GUIDs with their first three parts turned', () =>
+  it('partitionTable writes GUIDs with their first three parts turned', () =>
     assert.equal(guidBytes(id).toString('hex'), '33221100554477668899aabbccddeeff'))
 
-  it('has a header at either end that sums up and points at the other', () => {
+  it('partitionTable has a header at either end that sums up and points at the other', () => {
     for (const [own, other, table] of [
       [1, lastSector, 2],
       [lastSector, 1, lastSector - 32],
@@ -42,7 +42,7 @@ describe('partitionTable', () => {
     }
   })
 
-  it('tells old programs that the disk is taken', () => {
+  it('partitionTable tells old programs that the disk is taken', () => {
     assert.equal(disk.readUInt16LE(510), 0xaa55)
     assert.equal(disk[446 + 4], 0xee)
     assert.equal(disk.readUInt32LE(446 + 8), 1)

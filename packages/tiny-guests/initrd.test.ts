@@ -37,7 +37,7 @@ describe('cpioArchive', () => {
     .link('lib', 'usr/lib')
     .add('dev/console', { kind: 'device', major: 5, minor: 1, mode: 0o600 })
 
-  it('has every member with its type, mode and contents, folders first', () => {
+  it('cpioArchive has every member with its type, mode and contents, folders first', () => {
     const none: [number, number] = [0, 0]
     assert.deepEqual(readArchive(cpioArchive(tree)), [
       { name: 'dev', mode: 0o040755, data: '', device: none },
@@ -50,5 +50,5 @@ describe('cpioArchive', () => {
     ])
   })
 
-  it('is the same for the same tree', () => assert.ok(cpioArchive(tree).equals(cpioArchive(tree))))
+  it('cpioArchive is the same for the same tree', () => assert.ok(cpioArchive(tree).equals(cpioArchive(tree))))
 })

@@ -24,7 +24,7 @@ debconf
   Depends: perl-base
 `)
 
-  it('are followed through libraries only', () =>
+  it('dependencies are followed through libraries only', () =>
     assert.deepEqual(withLibraries(['sudo'], graph).sort(), [
       'libaudit1',
       'libc6',
@@ -34,7 +34,7 @@ debconf
       'sudo',
     ]))
 
-  it('are read without virtual packages', () => assert.equal(graph.has('<awk>'), false))
+  it('dependencies are read without virtual packages', () => assert.equal(graph.has('<awk>'), false))
 })
 
 describe('chooseSources', () => {
@@ -42,7 +42,7 @@ describe('chooseSources', () => {
     'Types: deb deb-src\nURIs: http://deb.example.org/debian\nSuites: bookworm\nComponents: main\nArchitectures: amd64\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg'
   const other = 'Types: deb\nURIs: https://example.com/node\nSuites: any\nComponents: main'
 
-  it("takes Debian's, for any architecture, and no source packages", () => {
+  it("chooseSources takes Debian's, for any architecture, and no source packages", () => {
     const { stanzas, list } = chooseSources({
       list: '# deb http://deb.example.org/debian old main\ndeb [arch=amd64 signed-by=/k] http://mirror.example/debian/ bookworm main\ndeb https://download.example/linux/debian bookworm stable\ndeb-src http://deb.example.org/debian bookworm main\n',
       stanzas: `${debian}\n\n${other}\n\n${debian}\nEnabled: no\n`,
@@ -54,6 +54,6 @@ describe('chooseSources', () => {
     )
   })
 
-  it('takes all where none is known to be Debian’s: a mirror may have any name', () =>
+  it('chooseSources takes all where none is known to be Debian’s: a mirror may have any name', () =>
     assert.equal(chooseSources({ list: '', stanzas: other }).stanzas, `${other}\n`))
 })

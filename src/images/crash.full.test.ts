@@ -59,7 +59,7 @@ function start(code: string, env: Record<string, string> = {}, wrap: readonly st
 }
 
 describe('a restore that is killed', () => {
-  it('leaves no disk, and nothing that is not cleared away', async () => {
+  it('a restore that is killed leaves no disk, and nothing that is not cleared away', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'r'))
     const code = `await restoreDisk(manifest, store, ${JSON.stringify(path.join(folder, 'disk.raw'))})`
     const { signal } = await start(code, { SVC3_FAILPOINT: 'images.restore.write' }).end
@@ -69,7 +69,7 @@ describe('a restore that is killed', () => {
     assert.deepEqual(await fs.readdir(folder), [])
   })
 
-  it('at any moment leaves the whole disk or none', async () => {
+  it('a restore that is killed at any moment leaves the whole disk or none', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'm'))
     const target = path.join(folder, 'disk.raw')
     for (let delayMs = 0; delayMs < 240; delayMs += 60) {
@@ -88,7 +88,7 @@ describe('a restore that is killed', () => {
 })
 
 describe('a restore to a full disk', () => {
-  it('says so and leaves nothing', async () => {
+  it('a restore to a full disk says so and leaves nothing', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'f'))
     const code = `
       const error = await restoreDisk(manifest, store, ${JSON.stringify(path.join(folder, 'disk.raw'))}).catch((error) => error)
@@ -101,7 +101,7 @@ describe('a restore to a full disk', () => {
 })
 
 describe('memory', () => {
-  it('does not grow with the disk', async () => {
+  it('memory does not grow with the disk', async () => {
     const code = `
       const used = async (virtual, count) => {
         const file = root + '/sparse.raw'

@@ -51,7 +51,7 @@ const write = fc.record({
 })
 
 describe('a raw disk', () => {
-  it('comes back byte for byte, as a whole and in parts', async () => {
+  it('a raw disk comes back byte for byte, as a whole and in parts', async () => {
     const sectors = fc.integer({ min: 1, max: (20 * 2 ** 20) / 512 })
     await fc.assert(
       fc.asyncProperty(fc.array(write, { maxLength: 8 }), sectors, fc.nat(), async (writes, count, from) => {
@@ -78,7 +78,7 @@ describe('a raw disk', () => {
     )
   })
 
-  it('of nothing but zeros is nothing, and an unaligned end survives', async () => {
+  it('a raw disk of nothing but zeros is nothing, and an unaligned end survives', async () => {
     await fs.writeFile(file('z.raw'), Buffer.alloc(3 * blockBytes + 512))
     assert.deepEqual(await packDisk(file('z.raw'), store), { chunks: [] })
     await fs.writeFile(file('z.raw'), Buffer.concat([Buffer.alloc(blockBytes), Buffer.alloc(512, 9)]))
@@ -86,7 +86,7 @@ describe('a raw disk', () => {
     assert.deepEqual(chunks[0]?.extents, [[blockBytes, blockBytes]])
   })
 
-  it('has equal chunks for equal parts, though another part changed', async () => {
+  it('a raw disk has equal chunks for equal parts, though another part changed', async () => {
     const disk = patterned(4 * chunkBytes, 1)
     await fs.writeFile(file('c.raw'), disk)
     const first = await packDisk(file('c.raw'), store)
@@ -98,7 +98,7 @@ describe('a raw disk', () => {
     assert.deepEqual(second.chunks.slice(-2), first.chunks.slice(-2))
   })
 
-  it('has a chunk for two parts that are half full, and none that is moved by what lies before', async () => {
+  it('a raw disk has a chunk for two parts that are half full, and none that is moved by what lies before', async () => {
     const half = chunkBytes / 2
     const fill = async (bytes: readonly number[]) => {
       const disk = Buffer.alloc(bytes.length * chunkBytes)
@@ -112,7 +112,7 @@ describe('a raw disk', () => {
     assert.deepEqual(second.slice(-2), first.slice(-2))
   })
 
-  it('stops when told to, and says how far it is', async () => {
+  it('a raw disk stops when told to, and says how far it is', async () => {
     await fs.writeFile(file('p.raw'), patterned(40 * 2 ** 20, 3))
     const seen: number[] = []
     const progress = await packDisk(file('p.raw'), store, { onProgress: ({ bytes, of }) => void seen.push(bytes / of) })
@@ -129,7 +129,7 @@ describe('a raw disk', () => {
     )
   })
 
-  it('is refused when a chunk is not what its manifest says', async () => {
+  it('a raw disk is refused when a chunk is not what its manifest says', async () => {
     await fs.writeFile(file('h.raw'), Buffer.alloc(8 * blockBytes, 'abc'))
     const { chunks } = await packDisk(file('h.raw'), store)
     const { rawDigest, ...chunk } = chunks[0] ?? assert.fail()
@@ -152,7 +152,7 @@ describe('a raw disk', () => {
 })
 
 describe('a large disk', () => {
-  it('becomes qcow2 with many tables, in parts that fit together, and an overlay', async () => {
+  it('a large disk becomes qcow2 with many tables, in parts that fit together, and an overlay', async () => {
     const size = 1_700 * 2 ** 20 + 512
     await fs.writeFile(file('l.raw'), '')
     await fs.truncate(file('l.raw'), size)
@@ -181,7 +181,7 @@ describe('a large disk', () => {
 })
 
 describe('a disk of many chunks', () => {
-  it('says what each of them is, and comes back', async () => {
+  it('a disk of many chunks says what each of them is, and comes back', async () => {
     // Every other chunk compresses; holes lie between them.
     const disk = Buffer.alloc(7 * chunkBytes)
     for (let index = 0; index < 6; index += 1) {
@@ -201,7 +201,7 @@ describe('a disk of many chunks', () => {
     assert.deepEqual((await packDisk(file('m.raw'), store)).chunks, chunks, 'the same each time')
   })
 
-  it('ends with the failure where one cannot be stored, and leaves nothing waiting', async () => {
+  it('a disk of many chunks ends with the failure where one cannot be stored, and leaves nothing waiting', async () => {
     // More often than there is memory for: what each had must be given back.
     for (let times = 0; times < 6; times += 1) {
       let puts = 0
@@ -219,7 +219,7 @@ describe('a disk of many chunks', () => {
 })
 
 describe('attachments', () => {
-  it('come back byte for byte, of any length', async () => {
+  it('attachments come back byte for byte, of any length', async () => {
     for (const length of [0, 1, blockBytes + 1, 17 * 2 ** 20 + 3]) {
       const content = patterned(length, length)
       await fs.writeFile(file('kernel'), content)
@@ -235,7 +235,7 @@ const command = fc.oneof(
 const link = fc.record({ commands: fc.array(command, { minLength: 1, maxLength: 5 }), isGrown: fc.boolean() })
 
 describe('a chain of saves', () => {
-  it('restores each of them byte for byte, in layers, folded, and as an overlay', async () => {
+  it('a chain of saves restores each of them byte for byte, in layers, folded, and as an overlay', async () => {
     let folds = 0
     const links = fc.array(link, { minLength: 10, maxLength: 10 })
     await fc.assert(

@@ -26,7 +26,7 @@ const take = async (bytes: Buffer): Promise<unknown> => {
 
 describe('a file that is no disk', () => {
   for (const format of ['vmdk', 'vpc', 'vhdx', 'vdi', 'qed', 'parallels'])
-    it(`is known, as qemu-img makes it: ${format}`, async () => {
+    it(`a file that is no disk is known, as qemu-img makes it: ${format}`, async () => {
       const raw = path.join(folder, 'disk.raw')
       await fs.writeFile(raw, randomBytes(2 ** 20))
       const made = path.join(folder, `disk.${format}`)
@@ -35,7 +35,7 @@ describe('a file that is no disk', () => {
       assert.match(problem ?? '', /^it is a (VMDK|VHDX?|VDI|QED|Parallels) disk: convert it with qemu-img/)
     })
 
-  it('is a VHD of fixed size by its last sector', async () => {
+  it('a file that is no disk is a VHD of fixed size by its last sector', async () => {
     const raw = path.join(folder, 'disk.raw')
     await fs.writeFile(raw, randomBytes(2 ** 20))
     const made = path.join(folder, 'fixed.vhd')
@@ -43,7 +43,7 @@ describe('a file that is no disk', () => {
     assert.match(judge(await fs.readFile(made)) ?? '', /a VHD disk/)
   })
 
-  it('is an archive, a document or text', () => {
+  it('a file that is no disk is an archive, a document or text', () => {
     for (const [bytes, what] of [
       [Buffer.concat([Buffer.from('PK\x03\x04'), randomBytes(508)]), /ZIP archive: unpack it/],
       [Buffer.concat([Buffer.from('%PDF-1.7\n'), randomBytes(503)]), /PDF/],
@@ -54,7 +54,7 @@ describe('a file that is no disk', () => {
       assert.match(judge(bytes) ?? '', what)
   })
 
-  it('is refused, also when it is compressed, and nothing of it stays', async () => {
+  it('a file that is no disk is refused, also when it is compressed, and nothing of it stays', async () => {
     const page = Buffer.from('<html>404</html>\n'.repeat(1_000))
     for (const bytes of [page, gzipSync(page), randomBytes(777)]) {
       await assert.rejects(take(bytes), /this disk cannot be taken: it (is text|has 777 bytes)/)
@@ -64,7 +64,7 @@ describe('a file that is no disk', () => {
 })
 
 describe('a file that may be a disk', () => {
-  it('is anything else: a boot sector, zeros, tables, a file system, noise', async () => {
+  it('a file that may be a disk is anything else: a boot sector, zeros, tables, a file system, noise', async () => {
     const sector = Buffer.alloc(4_096)
     sector.writeUInt16LE(0xaa55, 510)
     const gpt = Buffer.alloc(4_096)

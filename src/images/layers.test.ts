@@ -57,7 +57,7 @@ const stack = fc.array(
 )
 
 describe('layers over each other', () => {
-  it('show what the last one that says anything says', () => {
+  it('layers over each other show what the last one that says anything says', () => {
     fc.assert(
       fc.property(stack, (layers) => {
         const seen: (string | undefined)[] = Array(blocks).fill(undefined)
@@ -74,7 +74,7 @@ describe('layers over each other', () => {
     )
   })
 
-  it('need zeros only over data', () => {
+  it('layers over each other need zeros only over data', () => {
     fc.assert(
       fc.property(stack, fc.array(kind, { minLength: blocks, maxLength: blocks }), (below, picture) => {
         const { zeros = [] } = layerOf(picture)
@@ -86,7 +86,7 @@ describe('layers over each other', () => {
     )
   })
 
-  it('are found by place', () => {
+  it('layers over each other are found by place', () => {
     fc.assert(
       fc.property(stack, fc.nat(blocks * blockBytes), (layers, place) => {
         const segments = resolveLayers(layers)
@@ -104,27 +104,27 @@ describe('folding', () => {
       stored,
     )
 
-  it('leaves layers that hide nothing, or less than they keep', () => {
+  it('folding leaves layers that hide nothing, or less than they keep', () => {
     assert.equal(planFold([]), undefined)
     assert.equal(planFold([whole(0, 20)]), undefined)
     assert.equal(planFold([whole(0, 20), whole(20, 24)]), undefined)
     assert.equal(planFold([whole(0, 20), whole(0, 3)]), undefined)
   })
 
-  it('weighs what is hidden against what would be written', () => {
+  it('folding weighs what is hidden against what would be written', () => {
     assert.deepEqual(weigh([whole(0, 6), whole(3, 9)]), { writtenBytes: 900, gainedBytes: 300 })
   })
 
-  it('folds the deltas, not the disk below, where only they hide each other', () => {
+  it('folding folds the deltas, not the disk below, where only they hide each other', () => {
     assert.equal(planFold([whole(0, 24), whole(0, 3), whole(0, 3)]), 1)
     assert.equal(planFold([whole(0, 24), whole(0, 3), whole(10, 13), whole(10, 13), whole(10, 13)]), 2)
   })
 
-  it('folds everything where the whole disk was written again', () => {
+  it('folding folds everything where the whole disk was written again', () => {
     assert.equal(planFold([whole(0, 24), whole(0, 24)]), 0)
   })
 
-  it('folds when there are too many', () => {
+  it('folding folds when there are too many', () => {
     const many = Array.from({ length: mostLayersKept + 1 }, (_, at) => whole(at, at + 1))
     assert.equal(planFold(many.slice(1)), undefined)
     assert.notEqual(planFold(many), undefined)

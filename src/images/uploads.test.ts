@@ -55,7 +55,7 @@ describe('good uploads', () => {
     'lazy and preallocated': ['-o', 'lazy_refcounts=on,preallocation=metadata'],
   }
   for (const [name, options] of Object.entries(conversions)) {
-    it(`qcow2, ${name}`, async () => {
+    it(`good uploads: qcow2, ${name}`, async () => {
       await exec('qemu-img', ['convert', '-f', 'raw', '-O', 'qcow2', ...options, file('disk.raw'), file('good.qcow2')])
       assert.deepEqual(await normalise(file('good.qcow2')), { format: 'qcow2', virtualSizeBytes: size })
       assert.ok((await fs.readFile(file('out.raw'))).equals(disk))
@@ -74,20 +74,20 @@ describe('good uploads', () => {
     },
   }
   for (const [format, pack] of Object.entries(packed)) {
-    it(`${format}, recognised by content`, async () => {
+    it(`good uploads: ${format}, recognised by content`, async () => {
       await pack(file('packed'))
       assert.deepEqual(await normalise(file('packed')), { format, virtualSizeBytes: size })
       assert.ok((await fs.readFile(file('out.raw'))).equals(disk))
     })
   }
 
-  it('qcow2 inside gzip', async () => {
+  it('good uploads: qcow2 inside gzip', async () => {
     await fs.writeFile(file('packed'), gzipSync(await fs.readFile(file('plain.qcow2'))))
     assert.deepEqual(await normalise(file('packed')), { format: 'gzip', virtualSizeBytes: size })
     assert.ok((await fs.readFile(file('out.raw'))).equals(disk))
   })
 
-  it('zstd frames are measured as the format has it', () => {
+  it('good uploads: zstd frames are measured as the format has it', () => {
     for (const length of [1, 300, 70_000, 200_000]) {
       const frame = zstdCompressSync(disk.subarray(0, length))
       assert.equal(zstdFrameBytes(Buffer.concat([frame, Buffer.alloc(300, 0xfd)])), frame.length)
@@ -138,7 +138,7 @@ describe('hostile uploads', () => {
     'an unknown compression': [(b) => { b.writeBigUInt64BE(8n, 72); b.writeUInt8(2, 104) }, /compression|contradicts/],
   } // biome-ignore format: a table
   for (const [name, [attack, expected]] of Object.entries(attacks)) {
-    it(`are refused: ${name}`, async () => {
+    it(`hostile uploads are refused: ${name}`, async () => {
       const bytes = await fs.readFile(file('plain.qcow2'))
       attack(bytes)
       await fs.writeFile(file('bad.qcow2'), bytes)
@@ -146,7 +146,7 @@ describe('hostile uploads', () => {
     })
   }
 
-  it('are refused when cut short anywhere, and never crash us', async () => {
+  it('hostile uploads are refused when cut short anywhere, and never crash us', async () => {
     const bytes = await fs.readFile(file('plain.qcow2'))
     for (const length of [4, 71, 103, 4_096, 65_536, l1Of(bytes), l2Of(bytes) + 100, l2Of(bytes) + 65_536]) {
       await fs.writeFile(file('bad.qcow2'), bytes.subarray(0, length))
@@ -154,7 +154,7 @@ describe('hostile uploads', () => {
     }
   })
 
-  it('are refused when they hold or expand to more than is allowed', async () => {
+  it('hostile uploads are refused when they hold or expand to more than is allowed', async () => {
     await refused(file('plain.qcow2'), /more than the/, { mostDataBytes: mib })
     await refused(file('plain.qcow2'), /measures/, { mostDataBytes: 64 * mib, mostVirtualBytes: mib } as typeof allowed)
     await fs.writeFile(file('bomb'), gzipSync(Buffer.alloc(80 * mib, 1)))

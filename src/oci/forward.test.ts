@@ -37,7 +37,7 @@ const connect = () =>
   })
 
 describe('a push that begins while the disk is packed', () => {
-  it('has sent every chunk when packing is over, and the copy sends the rest', async () => {
+  it('a push that begins while the disk is packed has sent every chunk when packing is over, and the copy sends the rest', async () => {
     const registry = connect()
     const target = registry.repository('team/early')
     const forwarding = forwardTo(target, image.store)
@@ -54,7 +54,7 @@ describe('a push that begins while the disk is packed', () => {
     registry.close()
   })
 
-  it('ends the packing when the registry refuses it for good', async () => {
+  it('a push that begins while the disk is packed ends the packing when the registry refuses it for good', async () => {
     const registry = connect()
     const before = bad.bend
     bad.bend = ({ method }, response) => method === 'HEAD' && reply(response, 403)
@@ -71,7 +71,7 @@ describe('a push that begins while the disk is packed', () => {
     registry.close()
   })
 
-  it('sends what is put twice only once, and again what is gone since', async () => {
+  it('a push that begins while the disk is packed sends what is put twice only once, and again what is gone since', async () => {
     const registry = connect()
     bad.blobs.clear()
     bad.seen.length = 0
@@ -102,7 +102,7 @@ describe('a push that begins while the disk is packed', () => {
     registry.close()
   })
 
-  it('does not fail when the registry does', async () => {
+  it('a push that begins while the disk is packed does not fail when the registry does', async () => {
     const registry = connect()
     bad.blobs.clear()
     bad.bend = ({ method }, response, request) => {
@@ -123,7 +123,7 @@ describe('a push that begins while the disk is packed', () => {
 })
 
 describe('a pull that keeps what it fetched', () => {
-  it('fetches nothing the second time, and what is damaged anew', async () => {
+  it('a pull that keeps what it fetched fetches nothing the second time, and what is damaged anew', async () => {
     const registry = connect()
     const target = registry.repository('team/kept')
     await copy({ target: imageSource(image.store), reference: image.digest }, { target, reference: 'v1' })

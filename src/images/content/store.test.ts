@@ -32,7 +32,7 @@ const filesIn = async (folder: string) =>
   (await fs.readdir(folder, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
 
 describe('the content store', () => {
-  it('keeps bytes and streams under their digest', async () => {
+  it('the content store keeps bytes and streams under their digest', async () => {
     const store = await fresh()
     const content = randomBytes(5_000)
     const stored = await store.put(pieces(content))
@@ -49,7 +49,7 @@ describe('the content store', () => {
     await assert.rejects(all(store, stored.digest), NoContentError)
   })
 
-  it('takes the same content from many at once', async () => {
+  it('the content store takes the same content from many at once', async () => {
     const store = await fresh()
     const content = randomBytes(300_000)
     const puts = Array.from({ length: 20 }, (_, index) => store.put(index % 2 === 0 ? content : pieces(content)))
@@ -57,7 +57,7 @@ describe('the content store', () => {
     assert.equal((await filesIn(store.folder)).length, 1)
   })
 
-  it('refuses what is not as it was said to be, and keeps nothing of it', async () => {
+  it('the content store refuses what is not as it was said to be, and keeps nothing of it', async () => {
     const store = await fresh()
     const content = randomBytes(10_000)
     const digest = digestOf(content)
@@ -74,7 +74,7 @@ describe('the content store', () => {
     assert.equal(await store.has(digest), true)
   })
 
-  it('sees damage, and heals when the content comes again', async () => {
+  it('the content store sees damage, and heals when the content comes again', async () => {
     const store = await fresh()
     const content = randomBytes(2_000_000)
     const { digest } = await store.put(content)
@@ -88,7 +88,7 @@ describe('the content store', () => {
     assert.deepEqual(await all(store, digest), content)
   })
 
-  it('lists in order, page by page', async () => {
+  it('the content store lists in order, page by page', async () => {
     const store = await fresh()
     const made = await Promise.all(Array.from({ length: 25 }, (_, index) => store.put(Buffer.from(`content ${index}`))))
     const listed: string[] = []
@@ -122,7 +122,7 @@ async function run(code: string, folder: string, env: Record<string, string> = {
 
 describe('a store whose process is killed', () => {
   for (const point of ['images.put.write', 'images.put.rename']) {
-    it(`has nothing of an unfinished put (${point})`, async () => {
+    it(`a store whose process is killed has nothing of an unfinished put (${point})`, async () => {
       const folder = await fs.mkdtemp(path.join(root, 'k'))
       const put =
         'await store.put((async function* () { yield Buffer.alloc(100_000, 1); yield Buffer.alloc(100_000, 2) })())'
@@ -137,7 +137,7 @@ describe('a store whose process is killed', () => {
     })
   }
 
-  it('leaves alone what a living process is writing', async () => {
+  it('a store whose process is killed leaves alone what a living process is writing', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'l'))
     const store = await openStore(folder)
     const content = Buffer.alloc(10_000, 7)
@@ -152,7 +152,7 @@ describe('a store whose process is killed', () => {
     assert.equal(await store.has(digestOf(content)), true)
   })
 
-  it('has content whose deleting was not finished', async () => {
+  it('a store whose process is killed has content whose deleting was not finished', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'd'))
     const code = "const { digest } = await store.put(Buffer.from('kept')); await store.deleteUnused(digest, Infinity)"
     const { signal } = await run(code, folder, { SVC3_FAILPOINT: 'images.delete' })
@@ -164,7 +164,7 @@ describe('a store whose process is killed', () => {
 })
 
 describe('a store on a full disk', () => {
-  it('says so, keeps nothing half, and goes on when there is space', async () => {
+  it('a store on a full disk says so, keeps nothing half, and goes on when there is space', async () => {
     const folder = await fs.mkdtemp(path.join(root, 'f'))
     const code = `
       const { digest } = await store.put(Buffer.alloc(4_000_000, 1))
@@ -184,14 +184,14 @@ describe('a store on a full disk', () => {
 })
 
 describe('the collector', () => {
-  it('takes what is old and not referred to', () => {
+  it('the collector takes what is old and not referred to', () => {
     const item = { digest: 'sha256:a', bytes: 1, modifiedMs: 1_000 }
     assert.equal(mayGo(item, new Set(), 1_001), true)
     assert.equal(mayGo(item, new Set(), 1_000), false)
     assert.equal(mayGo(item, new Set(['sha256:a']), 1_001), false)
   })
 
-  it('never takes what is put or touched at the same time', async () => {
+  it('the collector never takes what is put or touched at the same time', async () => {
     const store = await fresh()
     const contents = Array.from({ length: 8 }, (_, index) => Buffer.from(`content ${index}`))
     const old = new Date(1_000)
@@ -220,7 +220,7 @@ describe('the collector', () => {
     assert.equal((await filesIn(store.folder)).length, contents.length)
   })
 
-  it('deletes nothing while it cannot know what is needed', async () => {
+  it('the collector deletes nothing while it cannot know what is needed', async () => {
     const store = await fresh()
     const { digest } = await store.put(Buffer.from('not a manifest'))
     const later = () => Date.now() + 3_600_000

@@ -38,7 +38,7 @@ function spelled(value: unknown): Buffer {
 }
 
 describe('manifests', () => {
-  it('come back as they were, whatever the order of their fields', () => {
+  it('manifests come back as they were, whatever the order of their fields', () => {
     const { bytes, digest: first } = encodeManifest(good)
     assert.deepEqual(decodeManifest(bytes, first), good)
     const { layers, ...rest } = good
@@ -46,7 +46,7 @@ describe('manifests', () => {
     assert.deepEqual(bytes, spelled(good))
   })
 
-  it('are refused when spelled another way, or with a field twice', () => {
+  it('manifests are refused when spelled another way, or with a field twice', () => {
     assert.throws(() => decodeManifest(encode(good)), /canonical/)
     const twice = encodeManifest(good)
       .bytes.toString()
@@ -87,13 +87,13 @@ describe('manifests', () => {
     'a fraction': [layer(chunk(0, 1, { extents: [[0.5, block]] })), /extents/],
   }
   for (const [name, [change, expected]] of Object.entries(hostile)) {
-    it(`are refused with ${name}`, () => {
+    it(`manifests are refused with ${name}`, () => {
       const refusal = (error: unknown) => error instanceof BadManifestError && expected.test(error.message)
       assert.throws(() => decodeManifest(spelled({ ...good, ...change })), refusal)
     })
   }
 
-  it('are refused when not JSON, too long, too deep, or not what the digest says', () => {
+  it('manifests are refused when not JSON, too long, too deep, or not what the digest says', () => {
     assert.throws(() => decodeManifest(Buffer.from('{')), /not JSON/)
     assert.throws(() => decodeManifest(Buffer.alloc(17 * 2 ** 20, ' ')), /long/)
     assert.throws(() => decodeManifest(Buffer.from('['.repeat(5e6) + ']'.repeat(5e6))), BadManifestError)
@@ -101,7 +101,7 @@ describe('manifests', () => {
     assert.throws(() => decodeManifest(spelled(JSON.parse('{"__proto__":{"formatVersion":1}}'))), BadManifestError)
   })
 
-  it('never pass with an extent that is not on the disk, whatever is in them', () => {
+  it('manifests never pass with an extent that is not on the disk, whatever is in them', () => {
     const number = fc.oneof(
       fc.integer({ min: 0, max: 8 }).map((count) => count * block),
       fc.maxSafeNat(),

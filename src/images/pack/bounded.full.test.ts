@@ -55,13 +55,13 @@ async function checkSame(layers: readonly Layer[], disk: Buffer): Promise<number
 describe('layers in many pieces', () => {
   const bounds: Bounds = { manifestBytes: 100_000, extents: 40 }
 
-  it('are left as they are where they fit', async () => {
+  it('layers in many pieces are left as they are where they fit', async () => {
     const { layers } = await scattered(8)
     assert.equal(await boundLayers(layers, store, { bounds }), layers)
   })
 
   for (const step of [2, 4])
-    it(`become one with fewer pieces, and the same disk, where every block of ${step} is written`, async () => {
+    it(`layers in many pieces become one with fewer pieces, and the same disk, where every block of ${step} is written`, async () => {
       const { disk, layers } = await scattered(step)
       assert.ok(extentsIn(layers) > 40)
       const bounded = await boundLayers(layers, store, { bounds })
@@ -73,7 +73,7 @@ describe('layers in many pieces', () => {
       assert.ok(storedBytes < diskBytes / 8, 'zeros take next to nothing')
     })
 
-  it('are refused in words before anything is written, where even that would be too much', async () => {
+  it('layers in many pieces are refused in words before anything is written, where even that would be too much', async () => {
     const { layers } = await scattered(2)
     const before = (await store.list({ limit: 1_000 })).items.length
     await assert.rejects(
@@ -85,7 +85,7 @@ describe('layers in many pieces', () => {
 })
 
 describe('a disk of 120 GiB with every other block written', () => {
-  it('is an image', async () => {
+  it('a disk of 120 GiB with every other block written is an image', async () => {
     // All blocks are the same, so that a few chunks do for all of them; what counts is how many places there are.
     const block = Buffer.alloc(blockBytes, 7)
     const count = (120 * 2 ** 30) / blockBytes / 2

@@ -86,7 +86,7 @@ const uploadsOf = (method: string) =>
   bad.seen.filter((seen) => seen.method === method && seen.path.includes('/uploads/'))
 
 describe('pushing to a registry that', () => {
-  it('is good: is done, and the second time nothing is sent', async () => {
+  it('pushing to a registry that is good: is done, and the second time nothing is sent', async () => {
     const { digest, progress } = await push()
     assert.ok(bad.manifests.has('v1') && bad.manifests.has(digest))
     assert.deepEqual([progress.bytesDone, progress.bytesSkipped], [progress.bytesTotal, 0])
@@ -98,7 +98,7 @@ describe('pushing to a registry that', () => {
     assert.equal(uploadsOf('POST').length, 0)
   })
 
-  it('ends a token in the middle of an upload: gets a new one', async () => {
+  it('pushing to a registry that ends a token in the middle of an upload: gets a new one', async () => {
     bad.tokens = new Set()
     let puts = 0
     bad.bend = ({ method }) => {
@@ -114,7 +114,7 @@ describe('pushing to a registry that', () => {
     assert.equal(asked?.query.get('scope'), 'repository:team/image:pull,push')
   })
 
-  it('takes no token at all: fails, without an endless loop', async () => {
+  it('pushing to a registry that takes no token at all: fails, without an endless loop', async () => {
     bad.tokens = new Set()
     bad.bend = () => {
       bad.tokens?.clear()
@@ -124,7 +124,7 @@ describe('pushing to a registry that', () => {
     assert.ok(bad.seen.length < 20)
   })
 
-  it('repeats the credentials in its answer: does not make us repeat them', async () => {
+  it('pushing to a registry that repeats the credentials in its answer: does not make us repeat them', async () => {
     bad.bend = ({ method, headers }, response, request) => {
       if (method !== 'POST') {
         if (headers.authorization !== undefined) return false
@@ -138,7 +138,7 @@ describe('pushing to a registry that', () => {
     await fails(push(), 'forbidden', /does not allow this \(403, saying "DENIED: no: Basic \*\*\* is \*\*\*"\)/)
   })
 
-  it('asks for patience with Retry-After: gets it', async () => {
+  it('pushing to a registry that asks for patience with Retry-After: gets it', async () => {
     let refused = 0
     let waitedMs = 0
     bad.bend = ({ method }, response, request) => {
@@ -161,13 +161,13 @@ describe('pushing to a registry that', () => {
     assert.ok(waitedMs >= 990, `${waitedMs}`)
   })
 
-  it('asks for an hour of patience: gets none', async () => {
+  it('pushing to a registry that asks for an hour of patience: gets none', async () => {
     bad.bend = ({ method }, response) => method === 'POST' && reply(response, 429, { 'retry-after': '3600' })
     await fails(push(), 'rateLimited', /asks for fewer requests \(429\)/)
     assert.ok(uploadsOf('POST').length <= 2)
   })
 
-  it('is in trouble for a while: gets it all in the end', async () => {
+  it('pushing to a registry that is in trouble for a while: gets it all in the end', async () => {
     let troubles = 0
     bad.bend = ({ method, path: at }, response, request) => {
       if (at === '/v2/' || (method === 'HEAD' && troubles > 2) || ++troubles % 3 !== 0) return false
@@ -178,7 +178,7 @@ describe('pushing to a registry that', () => {
     assert.ok(troubles > 3 && bad.manifests.has('v1'))
   })
 
-  it('is in trouble for ever: fails after so many tries', async () => {
+  it('pushing to a registry that is in trouble for ever: fails after so many tries', async () => {
     bad.bend = ({ method }, response, request) => {
       if (method !== 'PUT') return false
       request.resume()
@@ -189,7 +189,7 @@ describe('pushing to a registry that', () => {
     assert.equal(bad.manifests.size, 0)
   })
 
-  it('breaks connections while it takes a piece: gets the rest from where it was', async () => {
+  it('pushing to a registry that breaks connections while it takes a piece: gets the rest from where it was', async () => {
     let breaks = 0
     const pieceBytes = 2 ** 20
     const sent: number[] = []
@@ -206,7 +206,7 @@ describe('pushing to a registry that', () => {
     assert.ok(breaks > 2 && whole <= progress.bytesTotal + pieceBytes, `${whole} of ${progress.bytesTotal}`)
   })
 
-  it('loses its answer after all was done: is asked, not sent again', async () => {
+  it('pushing to a registry that loses its answer after all was done: is asked, not sent again', async () => {
     let lost = 0
     bad.bend = async ({ method, path: at }, response) => {
       if (method !== 'PUT' || !at.includes('/uploads/') || lost > 0) return false
@@ -219,7 +219,7 @@ describe('pushing to a registry that', () => {
     assert.equal(uploadsOf('PUT').length, bad.blobs.size)
   })
 
-  it('takes only small pieces: gets small ones, and the blobs that follow at once', async () => {
+  it('pushing to a registry that takes only small pieces: gets small ones, and the blobs that follow at once', async () => {
     let refusals = 0
     bad.bend = ({ headers }, response, request) => {
       if (Number(headers['content-length'] ?? 0) <= 600_000) return false
@@ -239,7 +239,7 @@ describe('pushing to a registry that', () => {
     assert.equal(refusals, 0)
   })
 
-  it('takes no large blob, however small its pieces: nothing is learnt of that', async () => {
+  it('pushing to a registry that takes no large blob, however small its pieces: nothing is learnt of that', async () => {
     bad.bend = ({ method, headers }, response, request) => {
       if (method !== 'PATCH' && Number(headers['content-length'] ?? 0) <= 100_000) return false
       request.resume()
@@ -252,7 +252,7 @@ describe('pushing to a registry that', () => {
     assert.deepEqual([bad.manifests.has('v1'), uploadsOf('PATCH').length], [true, 0])
   })
 
-  it('wants pieces of some size: gets none that is smaller, but the last', async () => {
+  it('pushing to a registry that wants pieces of some size: gets none that is smaller, but the last', async () => {
     const leastBytes = 1_500_000
     bad.bend = ({ method }, response) => {
       if (method === 'POST') response.setHeader('oci-chunk-min-length', leastBytes)
@@ -263,7 +263,7 @@ describe('pushing to a registry that', () => {
     assert.ok(sizes.length > 0 && sizes.every((bytes) => bytes === leastBytes), String(sizes))
   })
 
-  it('keeps something else than it was sent: fails', async () => {
+  it('pushing to a registry that keeps something else than it was sent: fails', async () => {
     bad.bend = ({ method, path: at }, response, request) => {
       if (method !== 'PUT' || !at.includes('/uploads/')) return false
       request.resume()
@@ -274,7 +274,7 @@ describe('pushing to a registry that', () => {
     assert.equal(bad.manifests.size, 0)
   })
 
-  it('looks at a blob while another push writes it: is asked again', async () => {
+  it('pushing to a registry that looks at a blob while another push writes it: is asked again', async () => {
     let refusals = 0
     bad.bend = ({ method, path: at }, response, request) => {
       if (method !== 'PUT' || !at.includes('/manifests/') || ++refusals > 2) return false
@@ -285,7 +285,7 @@ describe('pushing to a registry that', () => {
     assert.ok(refusals === 3 && bad.manifests.has('v1'))
   })
 
-  it('finds that content is damaged here: tells so, after a second try', async () => {
+  it('pushing to a registry that finds that content is damaged here: tells so, after a second try', async () => {
     const [chunk] = image.manifest.layers[0]?.chunks ?? []
     assert.ok(chunk)
     const good = imageSource(image.store)
@@ -301,12 +301,12 @@ describe('pushing to a registry that', () => {
     assert.equal(bad.manifests.size, 0)
   })
 
-  it('says nothing: fails when it was silent for long enough', async () => {
+  it('pushing to a registry that says nothing: fails when it was silent for long enough', async () => {
     bad.bend = ({ method }, _response, request) => method === 'POST' && request.resume() === request
     await fails(push({ idleMs: 100, retry: { ...retry, attempts: 2 } }), 'unavailable', /it is silent/)
   })
 
-  it('sends uploads to another origin: gets them there, without credentials', async () => {
+  it('pushing to a registry that sends uploads to another origin: gets them there, without credentials', async () => {
     const other = await startBadRegistry()
     try {
       bad.tokens = new Set()
@@ -330,7 +330,7 @@ describe('pushing to a registry that', () => {
     }
   })
 
-  it('is told to stop: is left at once', async () => {
+  it('pushing to a registry that is told to stop: is left at once', async () => {
     const stop = new AbortController()
     bad.bend = ({ method }, _response, request) => {
       if (method !== 'PUT') return false
@@ -348,12 +348,12 @@ describe('pulling from a registry that', () => {
     bad.seen.length = 0
   })
 
-  it('is good: gives the very same image', async () => {
+  it('pulling from a registry that is good: gives the very same image', async () => {
     const { digest } = await pull()
     assert.equal(digest, image.digest)
   })
 
-  it('breaks off in the middle: is asked for the rest only', async () => {
+  it('pulling from a registry that breaks off in the middle: is asked for the rest only', async () => {
     let breaks = 0
     bad.bend = ({ method, path: at, headers }, response) => {
       const blob = bad.blobs.get(at.split('/').at(-1) ?? '')
@@ -367,7 +367,7 @@ describe('pulling from a registry that', () => {
     assert.ok(bad.seen.some(({ headers }) => /^bytes=[1-9]/.test(headers.range ?? '')))
   })
 
-  it('does not know ranges: is listened to again from the beginning', async () => {
+  it('pulling from a registry that does not know ranges: is listened to again from the beginning', async () => {
     let breaks = 0
     bad.bend = (seen, response) => {
       const blob = bad.blobs.get(seen.path.split('/').at(-1) ?? '')
@@ -381,7 +381,7 @@ describe('pulling from a registry that', () => {
     assert.ok(breaks > 1)
   })
 
-  it('gives something else for a digest: fails', async () => {
+  it('pulling from a registry that gives something else for a digest: fails', async () => {
     const [digest = ''] = [...bad.blobs].find(([, blob]) => blob.length > 100_000) ?? []
     const good = bad.blobs.get(digest) ?? Buffer.alloc(0)
     const other = Buffer.from(good)
@@ -394,7 +394,7 @@ describe('pulling from a registry that', () => {
     await fails(pull(), 'invalid', /has \d+ bytes, not/)
   })
 
-  it('moves the tag between two requests: gives what the tag meant at first', async () => {
+  it('pulling from a registry that moves the tag between two requests: gives what the tag meant at first', async () => {
     const before = bad.manifests.get('v1')
     bad.bend = ({ path: at }) => {
       if (at.endsWith('/manifests/v1'))
@@ -407,7 +407,7 @@ describe('pulling from a registry that', () => {
     assert.equal(bad.seen.filter(({ path: at }) => at.includes('/manifests/')).length, 1)
   })
 
-  it('says a digest that is not that of the manifest: fails', async () => {
+  it('pulling from a registry that says a digest that is not that of the manifest: fails', async () => {
     bad.bend = ({ path: at }, response) => {
       if (at.includes('/manifests/')) response.setHeader('docker-content-digest', `sha256:${'1'.repeat(64)}`)
       return false
@@ -421,11 +421,11 @@ describe('pulling from a registry that', () => {
     await fails(pull({}, wanted), 'invalid', /is not what its digest says/)
   })
 
-  it('has no such tag: says so', async () => {
+  it('pulling from a registry that has no such tag: says so', async () => {
     await fails(pull({}, 'none'), 'notFound', /does not have this \(404, saying "MANIFEST_UNKNOWN"\): check the name/)
   })
 
-  it('redirects to another origin: is followed without credentials', async () => {
+  it('pulling from a registry that redirects to another origin: is followed without credentials', async () => {
     const other = await startBadRegistry()
     try {
       bad.tokens = new Set()
@@ -454,17 +454,17 @@ describe('pulling from a registry that', () => {
     ['file:///etc/passwd', 'insecure', /is not https/],
   ]
   for (const [location, fault, message] of places)
-    it(`redirects to ${location}: is not followed`, async () => {
+    it(`pulling from a registry that redirects to ${location}: is not followed`, async () => {
       bad.bend = ({ path: at }, response) => at.includes('/blobs/') && reply(response, 307, { location })
       await fails(pull(), fault, message)
     })
 
-  it('redirects in a circle: is left', async () => {
+  it('pulling from a registry that redirects in a circle: is left', async () => {
     bad.bend = ({ path: at }, response) => at.includes('/blobs/') && reply(response, 302, { location: at })
     await fails(pull(), 'invalid', /redirects more than 5 times/)
   })
 
-  it('names a token service at a place where none may be: gets no password', async () => {
+  it('pulling from a registry that names a token service at a place where none may be: gets no password', async () => {
     for (const [realm, fault] of [
       ['http://169.254.169.254/token', 'address'],
       ['ftp://x/', 'insecure'],
@@ -477,7 +477,7 @@ describe('pulling from a registry that', () => {
 })
 
 describe('the address of a registry', () => {
-  it('is refused when it is not allowed, however it is written', async () => {
+  it('the address of a registry is refused when it is not allowed, however it is written', async () => {
     const policy = { allowLoopback: false, allowPrivate: false }
     for (const host of [
       '127.0.0.1',
@@ -496,7 +496,7 @@ describe('the address of a registry', () => {
     assert.equal(bad.seen.length, 0)
   })
 
-  it('is judged at every connection, whatever the name meant before', async () => {
+  it('the address of a registry is judged at every connection, whatever the name meant before', async () => {
     await push()
     const addresses = ['127.0.0.1', '169.254.169.254']
     const asked: string[] = []
@@ -514,7 +514,7 @@ describe('the address of a registry', () => {
     assert.ok(asked.length >= 2)
   })
 
-  it('is that one of several that is allowed', async () => {
+  it('the address of a registry is that one of several that is allowed', async () => {
     await push()
     const lookup: RegistryOptions['lookup'] = (_name, _options, callback) =>
       callback(null, [
@@ -524,7 +524,7 @@ describe('the address of a registry', () => {
     await pull({ server: `http://registry.test:${bad.port}`, lookup })
   })
 
-  it('is not http unless that is allowed', async () => {
+  it('the address of a registry is not http unless that is allowed', async () => {
     await fails(pull({ allowInsecure: false }), 'insecure', /is not https/)
     assert.equal(bad.seen.length, 0)
   })

@@ -26,15 +26,15 @@ describe('a challenge', () => {
     [`Bearer realm="${'x'.repeat(10_000)}"`, []],
   ]
   for (const [header, challenges] of cases)
-    it(`${header.slice(0, 40)} is read`, () => assert.deepEqual(parseChallenges(header), challenges))
+    it(`a challenge: ${header.slice(0, 40)} is read`, () => assert.deepEqual(parseChallenges(header), challenges))
 
-  it('never hangs or throws', () => {
+  it('a challenge never hangs or throws', () => {
     fc.assert(fc.property(fc.string({ maxLength: 300 }), (header) => Array.isArray(parseChallenges(header))))
   })
 })
 
 describe('words without secrets', () => {
-  it('have none of their spellings', () => {
+  it('words without secrets have none of their spellings', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 6, unit: 'binary-ascii' }), fc.string(), (secret, around) => {
         const redactor = createRedactor()
@@ -50,20 +50,20 @@ describe('words without secrets', () => {
     )
   })
 
-  it('are short and printable', () => {
+  it('words without secrets are short and printable', () => {
     const { words } = createRedactor()
     assert.equal(words('a\u001b[31m\nb'), 'a [31m b')
     assert.equal(words('x'.repeat(1_000)).length, 201)
   })
 
-  it('are addresses without user info and query', () => {
+  it('words without secrets are addresses without user info and query', () => {
     assert.equal(redactUrl('https://user:canary@host:5000/v2/x?_state=canary#canary'), 'https://host:5000/v2/x')
     assert.equal(redactUrl('canary'), 'an address that cannot be read')
   })
 })
 
 describe('Retry-After', () => {
-  it('is seconds or a date', () => {
+  it('Retry-After is seconds or a date', () => {
     assert.equal(parseRetryAfter('7', 0), 7_000)
     assert.equal(parseRetryAfter('Thu, 01 Jan 1970 00:00:09 GMT', 4_000), 5_000)
     assert.equal(parseRetryAfter('Thu, 01 Jan 1970 00:00:09 GMT', 14_000), 0)

@@ -69,7 +69,7 @@ const trust = async () => {
 }
 
 describe("Debian's docker-registry", () => {
-  it('takes an image, gives it back byte for byte, and takes nothing twice', async () => {
+  it("Debian's docker-registry takes an image, gives it back byte for byte, and takes nothing twice", async () => {
     const first = await push('team/nested/image', 'v1')
     assert.equal(first.progress.bytesSkipped, 0)
     const again = await push('team/nested/image', 'v2')
@@ -89,7 +89,7 @@ describe("Debian's docker-registry", () => {
     assert.ok((await fs.readFile(disk)).equals(image.disk))
   })
 
-  it('lets nobody in without the right password, and is not trusted without its authority', async () => {
+  it("Debian's docker-registry lets nobody in without the right password, and is not trusted without its authority", async () => {
     const look = (options: Partial<RegistryOptions>) =>
       connect(options)
         .repository('team/other')
@@ -108,7 +108,7 @@ describe("Debian's docker-registry", () => {
     await connect().ping({ repository: 'team/other' })
   })
 
-  it('is killed in the middle of a push and comes back: the rest is sent, and only that', async () => {
+  it("Debian's docker-registry is killed in the middle of a push and comes back: the rest is sent, and only that", async () => {
     let killed: Promise<void> | undefined
     let before = 0
     const { progress } = await push('team/killed', 'v1', {
@@ -125,7 +125,7 @@ describe("Debian's docker-registry", () => {
     assert.equal(again.progress.bytesSkipped, again.progress.bytesTotal)
   })
 
-  it('has what a push that was given up has sent: the next sends the rest', async () => {
+  it("Debian's docker-registry has what a push that was given up has sent: the next sends the rest", async () => {
     const stop = new AbortController()
     let doneBytes = 0
     await assert.rejects(
@@ -145,7 +145,7 @@ describe("Debian's docker-registry", () => {
     assert.ok(progress.bytesSkipped >= doneBytes && progress.bytesSkipped < progress.bytesTotal)
   })
 
-  it('goes on with an upload in pieces after it was killed, or begins that blob again', async () => {
+  it("Debian's docker-registry goes on with an upload in pieces after it was killed, or begins that blob again", async () => {
     let killed: Promise<void> | undefined
     let reached = 0
     await push(
@@ -172,7 +172,7 @@ describe("Debian's docker-registry", () => {
 })
 
 describe('skopeo', () => {
-  it('inspects and copies what we pushed, and we pull what it copied, byte for byte', async () => {
+  it('skopeo inspects and copies what we pushed, and we pull what it copied, byte for byte', async () => {
     const { digest } = await push('team/ours', 'v1')
     const certs = await trust()
     const { stdout } = await skopeo(
@@ -205,7 +205,7 @@ describe('skopeo', () => {
     }
   })
 
-  it('pushes from a layout folder that we wrote, and we pull that', async () => {
+  it('skopeo pushes from a layout folder that we wrote, and we pull that', async () => {
     const layout = path.join(folder, 'our-layout')
     const from = { target: imageSource(image.store), reference: image.digest }
     const { digest } = await copy(from, { target: openLayout(layout), reference: 'v1' })

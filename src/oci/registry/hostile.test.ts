@@ -98,7 +98,7 @@ const sorted = (value: unknown): string =>
   )
 
 describe('an artifact', () => {
-  it('is the same for the same image, and says what is in it', () => {
+  it('an artifact is the same for the same image, and says what is in it', () => {
     const { manifest } = encodeArtifact(image.manifest)
     assert.equal(manifest.digest, encodeArtifact(image.manifest).manifest.digest)
     const oci = parseOciManifest(manifest)
@@ -120,7 +120,7 @@ describe('an artifact', () => {
     assert.ok(chunks.every(({ annotations }) => Number(annotations?.[annotation.uncompressedSize]) > 0))
   })
 
-  it('says of every layer, compressed or not, what is in it', async () => {
+  it('an artifact says of every layer, compressed or not, what is in it', async () => {
     const { layers } = parseOciManifest(encodeArtifact(image.manifest).manifest)
     assert.ok(layers.some(({ mediaType }) => mediaType.endsWith('+zstd')))
     for (const { digest, annotations, mediaType } of layers.slice(1)) {
@@ -131,7 +131,7 @@ describe('an artifact', () => {
     }
   })
 
-  it('of a very large disk says less of its layers, and is refused in words when that is not enough', () => {
+  it('an artifact of a very large disk says less of its layers, and is refused in words when that is not enough', () => {
     const large = (gibibytes: number) => {
       const chunks = Array.from({ length: gibibytes * 64 }, (_, index) => ({
         digest: digestOf(`stored ${index}`),
@@ -193,14 +193,14 @@ describe('an artifact', () => {
     'with annotations that are no texts': [(json) => Object.assign(json, { annotations: { a: {} } }), /not texts/],
   }
   for (const [name, [change, message]] of Object.entries(changes))
-    it(`${name} is refused`, () => refused(source(bent(change)), message))
+    it(`an artifact: ${name} is refused`, () => refused(source(bent(change)), message))
 
-  it('that is not JSON, or not of a type that we know, is refused', async () => {
+  it('an artifact that is not JSON, or not of a type that we know, is refused', async () => {
     await refused(source(rawManifest(ociManifestType, Buffer.from('{'))), /not a JSON object/)
     await refused(source(bent(() => undefined, 'text/html')), /of the type/)
   })
 
-  it('with a disk of a petabyte, or chunks that overlap, is refused', async () => {
+  it('an artifact with a disk of a petabyte, or chunks that overlap, is refused', async () => {
     const [layer] = image.manifest.layers
     const layers = parseOciManifest(encodeArtifact(image.manifest).manifest)
       .layers.slice(1)
@@ -211,14 +211,14 @@ describe('an artifact', () => {
     await refused(artifactOf({ ...image.manifest, more: 1 }, layers), /not usable/)
   })
 
-  it('with more than is allowed here is refused', async () => {
+  it('an artifact with more than is allowed here is refused', async () => {
     const good = source(encodeArtifact(image.manifest).manifest)
     await refused(good, /larger than the 1000 allowed/, { mostVirtualBytes: 1_000 })
     await refused(good, /more than the 1000 allowed/, { mostStoredBytes: 1_000 })
     await refused(good, /it is for arm64, not amd64/, { architecture: 'amd64' })
   })
 
-  it('with a chunk that expands past its size makes no disk', async () => {
+  it('an artifact with a chunk that expands past its size makes no disk', async () => {
     const bomb = zstdCompressSync(Buffer.alloc(8 * 2 ** 20))
     const digest = digestOf(bomb)
     const chunk = {
@@ -245,7 +245,7 @@ describe('an artifact', () => {
     await assert.rejects(fs.access(disk))
   })
 
-  it('whose blob is something else leaves no image behind', async () => {
+  it('an artifact whose blob is something else leaves no image behind', async () => {
     const good = encodeArtifact(image.manifest).manifest
     const [, chunk] = parseOciManifest(good).layers
     assert.ok(chunk)
@@ -259,7 +259,7 @@ describe('an artifact', () => {
     assert.ok(!(await store.has(chunk.digest)))
   })
 
-  it('in an index is chosen by architecture', async () => {
+  it('an artifact in an index is chosen by architecture', async () => {
     const good = encodeArtifact(image.manifest).manifest
     const entry = (architecture: string, digest = good.digest) => ({
       mediaType: ociManifestType,

@@ -46,7 +46,7 @@ const push = (target = repository()) =>
   copy({ target: imageSource(image.store), reference: image.digest }, { target, reference: 'v1' })
 
 describe('a registry', () => {
-  it('that forgets every upload after its first piece is given up', async () => {
+  it('a registry that forgets every upload after its first piece is given up', async () => {
     let pieces = 0
     bad.bend = ({ method, path: place, headers }, response) => {
       if (method === 'PATCH' && headers['content-range']?.startsWith('0-')) pieces += 1
@@ -57,7 +57,7 @@ describe('a registry', () => {
     assert.ok(pieces > 1 && pieces < 50, `${pieces} first pieces`)
   })
 
-  it('that mounts nothing from elsewhere is sent all of it, and asked no more', async () => {
+  it('a registry that mounts nothing from elsewhere is sent all of it, and asked no more', async () => {
     let mounts = 0
     bad.bend = ({ method, query }, response) =>
       method === 'POST' && query.has('mount') && ++mounts > 0 && reply(response, 403)
@@ -67,7 +67,7 @@ describe('a registry', () => {
     assert.ok(mounts > 0 && mounts <= 4, `${mounts} at once at most`)
   })
 
-  it('that is asked twice whether it has a blob is not asked for each try of each', async () => {
+  it('a registry that is asked twice whether it has a blob is not asked for each try of each', async () => {
     let looks = 0
     bad.bend = ({ method, path: place }, response) => {
       if (method === 'HEAD' && bad.seen.some((seen) => seen.method === 'POST'))
@@ -78,7 +78,7 @@ describe('a registry', () => {
     assert.ok(looks <= 4 * 2 * retry.attempts, `${looks} looks`)
   })
 
-  it('that answers before it was sent all, and then neither reads nor ends, keeps no connection', async () => {
+  it('a registry that answers before it was sent all, and then neither reads nor ends, keeps no connection', async () => {
     let refusals = 0
     const server = net.createServer((socket) => {
       socket.on('error', () => undefined).once('data', (head) => {
@@ -103,7 +103,7 @@ describe('a registry', () => {
     }
   })
 
-  it('that leads elsewhere at once: what asks for a password there does not get it', async () => {
+  it('a registry that leads elsewhere at once: what asks for a password there does not get it', async () => {
     const elsewhere = await startBadRegistry()
     opened.push(elsewhere)
     elsewhere.tokens = new Set()
@@ -114,7 +114,7 @@ describe('a registry', () => {
     assert.equal(elsewhere.tokenRequests.length, 0)
   })
 
-  it('is given several blobs at once', async () => {
+  it('a registry is given several blobs at once', async () => {
     const both = Promise.withResolvers<void>()
     let now = 0
     bad.bend = async ({ method, path: place }) => {
@@ -128,7 +128,7 @@ describe('a registry', () => {
     assert.ok(now > 1)
   })
 
-  it('is shown a new token before the old one ends', async () => {
+  it('a registry is shown a new token before the old one ends', async () => {
     bad.tokens = new Set()
     bad.tokenSeconds = 1
     const target = repository()
@@ -141,13 +141,13 @@ describe('a registry', () => {
     assert.deepEqual([bad.tokenRequests.length, bad.refused], [2, 1])
   })
 
-  it('that has an upload go on at an address of the machine itself is not followed', async () => {
+  it('a registry that has an upload go on at an address of the machine itself is not followed', async () => {
     bad.bend = ({ method }, response) =>
       method === 'POST' && reply(response, 202, { location: 'http://169.254.169.254/v2/x' })
     await assert.rejects(push(), { fault: 'address' })
   })
 
-  it('at https is not left for plain http: neither for a blob nor for a token', async () => {
+  it('a registry at https is not left for plain http: neither for a blob nor for a token', async () => {
     const { cert, key } = await makePair({ name: 'registry.test' })
     const answers: Readonly<Record<string, http.OutgoingHttpHeaders & { readonly status: number }>> = {
       '/v2/': { status: 200 },
@@ -171,7 +171,7 @@ describe('a registry', () => {
     assert.deepEqual([bad.seen, bad.tokenRequests], [[], []])
   })
 
-  it('of Docker is where its API is', async () => {
+  it('a registry of Docker is where its API is', async () => {
     const asked: string[] = []
     const lookup: net.LookupFunction = (name, _options, callback) => {
       asked.push(name)
@@ -182,7 +182,7 @@ describe('a registry', () => {
     assert.deepEqual(asked, Array(3).fill('registry-1.docker.io'))
   })
 
-  it('that serves manifests as plain JSON is understood by what they say of themselves', async () => {
+  it('a registry that serves manifests as plain JSON is understood by what they say of themselves', async () => {
     const target = repository()
     const { digest } = await push(target)
     for (const type of ['application/json', '', 'Application/VND.oci.image.manifest.v1+json']) {
@@ -195,7 +195,7 @@ describe('a registry', () => {
 })
 
 describe('the way to a registry', () => {
-  it('is found again when its name is unknown for a moment', async () => {
+  it('the way to a registry is found again when its name is unknown for a moment', async () => {
     let lookups = 0
     const lookup: net.LookupFunction = (_name, _options, callback) => {
       lookups += 1
@@ -216,7 +216,7 @@ describe('the way to a registry', () => {
     })
   })
 
-  it('that somebody stops asking for is still found for the others', async () => {
+  it('the way to a registry that somebody stops asking for is still found for the others', async () => {
     const asked = Promise.withResolvers<void>()
     const goOn = Promise.withResolvers<void>()
     bad.bend = async ({ path: place }) => {
@@ -237,7 +237,7 @@ describe('the way to a registry', () => {
     assert.equal(await second, false)
   })
 
-  it('that is away, and that nobody asks for any more, ends nothing', async () => {
+  it('the way to a registry that is away, and that nobody asks for any more, ends nothing', async () => {
     const failed = Promise.withResolvers<void>()
     const lookup: net.LookupFunction = (_name, _options, callback) => {
       callback(Object.assign(new Error('no'), { code: 'ENOTFOUND' }), [])
@@ -268,6 +268,6 @@ describe('the way to a registry', () => {
     ['DEPTH_ZERO_SELF_SIGNED_CERT', 'self-signed certificate', 'untrusted'],
     ['ECONNRESET', 'socket hang up', 'unavailable'],
   ] as const)
-    it(`that fails with ${code} (${message.slice(-24)}) is ${fault}`, () =>
+    it(`the way to a registry that fails with ${code} (${message.slice(-24)}) is ${fault}`, () =>
       assert.equal(networkError(https, Object.assign(new Error(message), { code })).fault, fault))
 })

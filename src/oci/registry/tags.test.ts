@@ -40,7 +40,7 @@ function give(page: (last: number) => { tags: unknown; link?: string; status?: n
 const list = () => registry.repository('team/tags').tags()
 
 describe('the tags of a repository', () => {
-  it('are all of them, however few are on a page', async () => {
+  it('the tags of a repository are all of them, however few are on a page', async () => {
     const asked = give((last) => ({
       tags: tagsOf(last, 100),
       ...(last < 400 && { link: `<${place}?last=${last + 100}&n=100>; rel="next"` }),
@@ -49,7 +49,7 @@ describe('the tags of a repository', () => {
     assert.equal(asked.count, 5)
   })
 
-  it('are found by links in any lawful spelling, and none by links that mean something else', async () => {
+  it('the tags of a repository are found by links in any lawful spelling, and none by links that mean something else', async () => {
     const spellings: readonly (readonly [string, number])[] = [
       [`<${place}?last=1>; rel=next`, 2],
       [`<${bad.server}${place}?last=1>; title="more"; rel="next"`, 2],
@@ -64,7 +64,7 @@ describe('the tags of a repository', () => {
     }
   })
 
-  it('come again from the page that failed, not from the first', async () => {
+  it('the tags of a repository come again from the page that failed, not from the first', async () => {
     let hasFailed = false
     const asked = give((last) => {
       if (last === 1 && !hasFailed) {
@@ -77,7 +77,7 @@ describe('the tags of a repository', () => {
     assert.equal(asked.count, 4)
   })
 
-  it('are bounded: in number, in pages, and in circles', async () => {
+  it('the tags of a repository are bounded: in number, in pages, and in circles', async () => {
     const asked = give((last) => ({ tags: tagsOf(last, 4_000), link: `<${place}?last=${last + 4_000}>; rel="next"` }))
     assert.equal((await list()).length, mostTags)
     assert.equal(asked.count, 3)
@@ -87,7 +87,7 @@ describe('the tags of a repository', () => {
     await assert.rejects(list(), /back to where they began/)
   })
 
-  it('are asked for nowhere else, and are tags', async () => {
+  it('the tags of a repository are asked for nowhere else, and are tags', async () => {
     for (const link of ['https://elsewhere.example/v2/team/tags/tags/list', '/v2/other/tags/list', '//[']) {
       give(() => ({ tags: ['v1'], link: `<${link}>; rel="next"` }))
       await assert.rejects(list(), /leads to somewhere else|names no valid location/, link)

@@ -47,7 +47,7 @@ async function collect(pieces: AsyncIterable<Buffer>): Promise<Buffer> {
 }
 
 describe('compressing as Apple does', () => {
-  it('gives back what it was given, whatever that is and however it comes', async () => {
+  it('compressing as Apple does gives back what it was given, whatever that is and however it comes', async () => {
     const inputs = [
       Buffer.alloc(0),
       Buffer.from('a'),
@@ -111,7 +111,7 @@ describe('an image written in the format of tart', () => {
     return { target, digest, progress, source }
   }
 
-  it('is read again byte for byte, with its config and NVRAM', async () => {
+  it('an image written in the format of tart is read again byte for byte, with its config and NVRAM', async () => {
     const kibi = 1_024
     const parts = [texture(1_280 * kibi), Buffer.alloc(768 * kibi), randomBytes(512 * kibi), texture(256 * kibi + 512)]
     const disk = Buffer.concat(parts)
@@ -136,7 +136,7 @@ describe('an image written in the format of tart', () => {
     assert.ok((await fs.readFile(path.join(folder, 'nvram.bin'))).equals(nvram))
   })
 
-  it('is the same each time, and after a change most of it is there already', async () => {
+  it('an image written in the format of tart is the same each time, and after a change most of it is there already', async () => {
     const disk = texture(3 * mebi, 3)
     const first = await write(await imageOf(disk), 'twice')
     const again = await write(await imageOf(disk), 'twice')
@@ -152,7 +152,7 @@ describe('an image written in the format of tart', () => {
     for (const digest of changed.source.made) assert.ok(await store.has(digest))
   })
 
-  it('is accepted by skopeo', async () => {
+  it('an image written in the format of tart is accepted by skopeo', async () => {
     const { digest } = await write(await imageOf(texture(1.5 * mebi, 5)), 'skopeo')
     const place = `oci:${path.join(folder, 'skopeo')}:v1`
     const { stdout } = await exec('skopeo', ['inspect', '--format', '{{.Digest}} {{.Architecture}} {{.Os}}', place])
@@ -165,7 +165,7 @@ describe('an image written in the format of tart', () => {
     assert.ok((await fs.readFile(path.join(folder, 'skopeo.raw'))).equals(texture(1.5 * mebi, 5)))
   })
 
-  it('is refused for a VM that has nothing of what tart needs', async () => {
+  it('an image written in the format of tart is refused for a VM that has nothing of what tart needs', async () => {
     const plain = await imageOf(texture(mebi), { machine: undefined } as never)
     await assert.rejects(tartSource(store).resolve(plain), /no hardware model and NVRAM.*without --format tart/s)
   })
