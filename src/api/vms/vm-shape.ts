@@ -18,13 +18,14 @@ export const VmMachine = t.Object({
 export type VmMachine = Readonly<t.Static<typeof VmMachine>>
 export const machineDefaults: VmMachine = { netBoost: true, legacyIO: false, gpuPassthrough: false }
 
-const machineNames = Object.keys(VmMachine.properties) as readonly (keyof VmMachine)[]
+/** Asked when it is needed: the bundles of the command line and the console have no schemas. */
+const machineNames = () => Object.keys(VmMachine.properties) as readonly (keyof VmMachine)[]
 
 /** These fields of it alone. A record that was written before there was one of them has its default. */
 export const machineOf = (from: Partial<VmMachine>): VmMachine => ({
   ...machineDefaults,
   ...Object.fromEntries(
-    machineNames.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]] as const])),
+    machineNames().flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]] as const])),
   ),
 })
 
