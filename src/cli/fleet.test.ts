@@ -7,6 +7,7 @@ import { type Answer, type Asked, change, changes, nodeOf, serve } from '../../t
 import { ApiError, success } from '../api/errors.ts'
 import type { Image } from '../api/images/images.ts'
 import type { VmConfig } from '../api/vms/vm-configs.ts'
+import { machineDefaults } from '../api/vms/vm-shape.ts'
 
 let service: FakeService
 before(async () => {
@@ -202,9 +203,7 @@ describe('vm-config', () => {
     cpu: 4,
     memory: 0,
     vncConsole: true,
-    netBoost: true,
-    legacyIO: false,
-    gpuPassthrough: false,
+    ...machineDefaults,
     tagRequired: false,
     scheduler: 'default',
     displayWidth: 1920,

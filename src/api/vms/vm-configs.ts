@@ -3,7 +3,7 @@ import * as t from 'typebox'
 import { Status } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { Architecture, ResourceVersion, Timestamp } from '../records.ts'
-import { VmMachine, vmShapeFields } from './vm-shape.ts'
+import { machineDefaults, VmMachine, vmShapeFields } from './vm-shape.ts'
 
 const { iso, ...machine } = VmMachine.properties
 
@@ -56,9 +56,7 @@ const example = {
   cpu: 4,
   memory: 8,
   vncConsole: true,
-  netBoost: true,
-  legacyIO: false,
-  gpuPassthrough: false,
+  ...machineDefaults,
   tagRequired: false,
   scheduler: 'default',
   displayWidth: 1920,
