@@ -148,7 +148,8 @@ async function runAgent(
   credentials: () => NodeCredentials | undefined,
 ): Promise<Agent> {
   const { name, driver, folder, imageFolder, version, log } = options
-  const durability = options.durability ?? 'synced'
+  const { isSimulation = false } = driver
+  const durability = options.durability ?? (isSimulation ? 'written' : 'synced')
   const ready = Promise.withResolvers<void>()
   const failed = Promise.withResolvers<Error>()
 
@@ -162,27 +163,26 @@ async function runAgent(
     log,
   })
   const nodeChanged = (): void => heartbeat.nudge()
-  const isPretended = driver.name === 'simulated'
   const held = await openImages({
-    folder: isPretended ? folder : imageFolder,
-    recipes: isPretended ? {} : (options.recipes ?? recipes),
+    folder: isSimulation ? folder : imageFolder,
+    recipes: isSimulation ? {} : (options.recipes ?? recipes),
     openBlob: blobsOf(content),
     askLogin: (vm, signal) => content.call(getVmRegistry, { params: { vm } }, signal),
     peers:
       options.peerPort === undefined
         ? undefined
         : createPeers({ find: peersOf(content), credentials, log, silenceMs: options.peerSilenceMs }),
-    ...(!isPretended && { holders: await openHolders(imageFolder, folder, driver.name) }),
+    ...(!isSimulation && { holders: await openHolders(imageFolder, folder, driver.name) }),
     quotaBytes: options.imageQuotaBytes,
     added: nodeChanged,
     log,
   })
-  const images = isPretended ? pretendImages() : held
+  const images = isSimulation ? pretendImages() : held
   const captures = createCaptures({
     node: name,
     driver,
     images,
-    packer: isPretended ? createPretendPacker(held.content) : createPacker(path.join(folder, 'packed'), held.content),
+    packer: isSimulation ? createPretendPacker(held.content) : createPacker(path.join(folder, 'packed'), held.content),
     states: openCaptureStates(path.join(folder, 'captures'), durability),
     server: captureServer(content),
     changed: (uid) => roster.get(uid)?.wake(),

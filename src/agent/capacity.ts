@@ -46,7 +46,6 @@ export interface Capacity {
 
 export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>): Capacity {
   const { options, driver, version, folder } = fixed
-  const isSimulated = driver.name === 'simulated'
   let probed: { readonly atMs: number; readonly probe: Probe } | undefined
   const addresses = new Map<string, Promise<string>>()
 
@@ -89,8 +88,7 @@ export function createCapacity(fixed: Pick<CapacityInput, 'options' | 'driver' |
         ...(trouble !== undefined && { problem: trouble.slice(0, 2_048) }),
         images: [...images],
         ...cache,
-        // Nobody listens for simulated VMs.
-        busyPorts: isSimulated ? [] : busyPorts(await listeners(), ip, ownPorts).slice(0, 20_000),
+        busyPorts: driver.isSimulation ? [] : busyPorts(await listeners(), ip, ownPorts).slice(0, 20_000),
       }
     },
   }

@@ -151,6 +151,8 @@ export interface StopOptions {
 
 export interface Driver {
   readonly name: string
+  /** Nothing runs: VMs need no content of images, take no port of the host, and may be lost when its power is cut. */
+  readonly isSimulation?: true
   /** Asked at the start and every 30 s. Never throws. */
   probe(signal: AbortSignal): Promise<Probe>
   /** Makes the disk. The same VM again: the same handle, and a disk that is there stays as it is. */

@@ -59,6 +59,7 @@ const consoleFile = 'console.log'
 
 export class SimulatedDriver implements Driver {
   readonly name = 'simulated'
+  readonly isSimulation = true
   readonly #knobs: SimulatedKnobs
   readonly #failedOnce = new Set<SimulatedStep>()
   readonly #vms = new Map<string, SimulatedVm>()

@@ -2,15 +2,17 @@
 import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
+import type { CapacityOptions } from '../agent/capacity.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { version } from '../control-plane/version.ts'
+import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
 import { defaultNetwork, type NetworkKind } from '../drivers/qemu/network/network.ts'
 import { canSeal } from '../drivers/qemu/network/seal.ts'
 import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import { isFault } from '../store/store.ts'
-import { type AgentSettings, agentSettingsFile, readAgentSettings } from './agent-settings.ts'
+import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
 import type { DevOptions } from './dev.ts'
 import { ensureHostPrograms } from './host-programs.ts'
 
@@ -19,10 +21,49 @@ type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'log'>
 /** As many cores as the smallest Mac has, so that a VM of the usual size fits on any machine. */
 const fewestCores = 8
 const mib = 2 ** 20
-const simulatedCores = 12
-const simulatedMemoryMiB = 32_768
 const joinSeconds = 300
-const prefixes: Readonly<Record<DevOptions['driver'], string>> = { qemu: 'dev', simulated: 'sim' }
+
+interface Kind {
+  /** Of the nodes' names. Nodes of their own: VMs of one driver are nothing to the other. */
+  readonly prefix: string
+  /** Each driver is a node's own. */
+  open(options: Place): Promise<() => Driver>
+  capacity(place: number, count: number): CapacityOptions
+  /** Where nodes are lost on purpose. */
+  losses?(options: Place): Losses
+}
+type Losses = Pick<DevOptions['simulation'], 'loseAfterMs' | 'backAfterMs'>
+
+const kinds: Readonly<Record<DevOptions['driver'], Kind>> = {
+  qemu: {
+    prefix: 'dev',
+    async open({ dataDir }) {
+      const network = await usableNetwork()
+      const { macos } = await readAgentSettings(path.join(dataDir, agentSettingsFile), false)
+      return () => openDriver('qemu', { network, macos })
+    },
+    // They share this machine.
+    capacity: (_, count) => ({
+      cpu: Math.max(os.availableParallelism(), fewestCores),
+      memoryMiB: Math.floor((os.totalmem() * 0.9) / mib / count),
+      ip: '127.0.0.1',
+    }),
+  },
+  simulated: {
+    prefix: 'sim',
+    open:
+      async ({ simulation }) =>
+      () =>
+        openDriver('simulated', simulation),
+    // Each is a Mac mini at an address of its own.
+    capacity: (place) => ({
+      cpu: 12,
+      memoryMiB: 32_768,
+      ip: `127.1.${Math.floor(place / 250)}.${(place % 250) + 1}`,
+    }),
+    losses: ({ simulation }) => simulation,
+  },
+}
 
 /** Small Linux images that nodes build themselves at the first use: listed from the first second. */
 const tinyImages = [
@@ -42,21 +83,20 @@ type Place = Pick<DevOptions, 'dataDir' | 'driver' | 'simulation' | 'imageQuotaB
 export async function startNodes(plane: Plane, options: Place & Pick<DevOptions, 'nodes'>): Promise<Nodes> {
   await listTinyImages(plane)
   const driver = await usableDriver(options.driver)
+  const kind = kinds[driver]
   const names = Object.entries(options.nodes).flatMap(([architecture, count]) =>
     Array.from({ length: count }, (_, index) => ({
-      // Nodes of their own: VMs of one driver are nothing to the other.
-      name: `${prefixes[driver]}-${architecture}-${index + 1}`,
+      name: `${kind.prefix}-${architecture}-${index + 1}`,
       architecture: architecture as keyof DevOptions['nodes'],
     })),
   )
-  const network = driver === 'qemu' && names.length > 0 ? await usableNetwork() : 'sealed'
-  const { macos } = await readAgentSettings(path.join(options.dataDir, agentSettingsFile), false)
-  const start = (each: (typeof names)[number], place: number): Promise<Agent> =>
-    startNode(plane, { ...options, driver, network, macos }, each, place, names.length)
+  if (names.length === 0) return { driver, count: 0, stop: async () => undefined }
+  const open = await kind.open(options)
+  const start = ({ name, architecture }: (typeof names)[number], place: number): Promise<Agent> =>
+    startNode(plane, options, name, open(), { architecture, ...kind.capacity(place, names.length) })
   const agents = await Promise.all(names.map(start))
   await Promise.all(agents.map(({ ready }) => ready))
-  const losses =
-    driver === 'simulated' ? loseNodes(agents, (place) => start(names[place] as never, place), options) : undefined
+  const losses = loseNodes(agents, (place) => start(names[place] as never, place), kind.losses?.(options))
   return {
     driver,
     count: agents.length,
@@ -84,36 +124,22 @@ async function usableNetwork(): Promise<NetworkKind> {
   return 'user'
 }
 
-/** What all nodes of a machine have in common. */
-interface Made {
-  readonly network: NetworkKind
-  readonly macos: AgentSettings['macos']
-}
-
 function startNode(
   { localUrl, nodeKeys, log }: Plane,
-  { dataDir, driver, simulation, network, macos, imageQuotaBytes }: Place & Made,
-  { name, architecture }: { name: string; architecture: keyof DevOptions['nodes'] },
-  place: number,
-  count: number,
+  { dataDir, imageQuotaBytes }: Place,
+  name: string,
+  driver: Driver,
+  capacity: CapacityOptions,
 ): Promise<Agent> {
-  const isSimulated = driver === 'simulated'
   return startAgent({
     apiUrls: [localUrl],
     folder: path.join(dataDir, 'nodes', name),
     imageFolder: path.join(dataDir, 'images'),
     name,
-    driver: isSimulated ? openDriver('simulated', simulation) : openDriver('qemu', { network, macos }),
+    driver,
     version,
     imageQuotaBytes,
-    capacity: {
-      architecture,
-      // They share this machine; a simulated one is a Mac mini at an address of its own.
-      cpu: isSimulated ? simulatedCores : Math.max(os.availableParallelism(), fewestCores),
-      memoryMiB: isSimulated ? simulatedMemoryMiB : Math.floor((os.totalmem() * 0.9) / mib / count),
-      ip: isSimulated ? `127.1.${Math.floor(place / 250)}.${(place % 250) + 1}` : '127.0.0.1',
-    },
-    ...(isSimulated && { durability: 'written' as const }),
+    capacity,
     joinToken: async () => (await nodeKeys.issueJoinToken(defaultNamespace, joinSeconds)).token,
     // Here they are part of the service: that they work is no news.
     log: { ...log, info: log.debug },
@@ -124,7 +150,7 @@ function startNode(
 function loseNodes(
   agents: Agent[],
   start: (place: number) => Promise<Agent>,
-  { simulation: { loseAfterMs, backAfterMs } }: Place,
+  { loseAfterMs, backAfterMs }: Losses = {},
 ): { stop(): void } | undefined {
   if (loseAfterMs === undefined) return undefined
   const timers = new Set<NodeJS.Timeout>()

@@ -81,8 +81,6 @@ function start(
       capacity: { architecture, ip, cpu, memoryMiB, maxVms },
       imageQuotaBytes: options.imageQuotaBytes,
       peerPort: options.peerPort,
-      // What a driver that only pretends has made need not survive a power cut.
-      durability: options.driver === 'simulated' ? 'written' : 'synced',
       joinToken,
       renewKey: options.renewKey,
       removeUnknown: options.removeUnknown,
