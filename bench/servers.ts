@@ -7,7 +7,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { machineDefaults } from '../src/api/vms/vm-shape.ts'
 import { type ControlPlane, startControlPlane } from '../src/control-plane/control-plane.ts'
-import { openDriver } from '../src/drivers/index.ts'
+import { SimulatedDriver } from '../src/drivers/simulated.ts'
 import type { VmRecord } from '../src/store/records/fleet-records.ts'
 import { type DevServer, program, startDev } from '../test/support/processes/dev-server.ts'
 import { startEtcd } from '../test/support/processes/etcd.ts'
@@ -25,7 +25,7 @@ const idleMs = sized(20_000, 500)
 /** Each host has an address of its own: ports are given out by address. */
 const agentOptions = (n: number) => ({
   name: `node-${n}`,
-  driver: openDriver('simulated', { architectures: ['amd64'], persist: false }),
+  driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
   capacity: {
     architecture: 'amd64' as const,
     ip: `127.1.${n >> 8}.${n & 255}`,

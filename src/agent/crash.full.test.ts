@@ -10,7 +10,7 @@ import { after, before, describe, it } from 'node:test'
 import { AgentServer } from '../../test/support/rigs/agent-server.ts'
 import type { DesiredVm, VmReport } from '../api/nodes/agent.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { openDriver } from '../drivers/index.ts'
+import { SimulatedDriver } from '../drivers/simulated.ts'
 import { silentLog } from '../platform/log.ts'
 import { startAgent } from './agent.ts'
 import { failPoints, type Kind } from './vms/steps.ts'
@@ -91,7 +91,7 @@ const states = { running: 'running', stopped: 'stopped', suspended: 'suspended',
 
 /** With an agent in this process. */
 async function work(server: AgentServer, folder: string, what: (driver: Driver) => Promise<void>): Promise<void> {
-  const driver = openDriver('simulated')
+  const driver = new SimulatedDriver()
   const agent = await startAgent({
     apiUrls: [server.apiUrl],
     folder,

@@ -1,23 +1,34 @@
 // Every driver by name. A new one is a line here, and the contract suite runs on it.
-import { AppleDriver, type AppleOptions } from './apple/driver.ts'
+import type { Architecture } from '../api/architecture.ts'
+import { AppleDriver } from './apple/driver.ts'
+import type { AppleNetwork } from './apple/launch.ts'
 import type { Driver } from './driver.ts'
-import { QemuDriver, type QemuOptions } from './qemu/driver.ts'
+import { QemuDriver } from './qemu/driver.ts'
+import type { MacosSettings } from './qemu/macos.ts'
+import type { NetworkKind } from './qemu/network/network.ts'
 import { SimulatedDriver, type SimulatedKnobs } from './simulated.ts'
 
-interface DriverOptions {
-  readonly apple: AppleOptions
-  readonly qemu: QemuOptions
-  readonly simulated: SimulatedKnobs
+/** What the operator of a node says; each driver takes what concerns it. */
+export interface DriverSettings {
+  /** The agent's own folder. */
+  readonly dataDir?: string
+  /** The only one that the node is to offer. */
+  readonly architecture?: Architecture | undefined
+  readonly network?: NetworkKind | undefined
+  readonly macos?: MacosSettings | undefined
+  /** Throws where what was said does not go together. */
+  readonly appleNetwork?: () => AppleNetwork
+  readonly simulation?: SimulatedKnobs
 }
-export type DriverName = keyof DriverOptions
 
-const drivers: { readonly [Name in DriverName]: (options: DriverOptions[Name]) => Driver } = {
-  apple: (options) => new AppleDriver(options),
-  qemu: (options) => new QemuDriver(options),
-  simulated: (knobs) => new SimulatedDriver(knobs),
-}
+const drivers = {
+  apple: ({ dataDir, appleNetwork }) => new AppleDriver({ dataDir, network: appleNetwork?.() }),
+  qemu: ({ network, macos, ...settings }) => new QemuDriver({ network, macos, ...offered(settings) }),
+  simulated: ({ simulation, ...settings }) => new SimulatedDriver({ ...simulation, ...offered(settings) }),
+} satisfies Readonly<Record<string, (settings: DriverSettings) => Driver>>
+export type DriverName = keyof typeof drivers
 
-export const driverNames = Object.keys(drivers) as readonly DriverName[]
+const offered = ({ architecture }: DriverSettings) =>
+  architecture === undefined ? {} : { architectures: [architecture] }
 
-export const openDriver = <Name extends DriverName>(name: Name, options: DriverOptions[Name] = {}): Driver =>
-  drivers[name](options)
+export const openDriver = (name: DriverName, settings: DriverSettings = {}): Driver => drivers[name](settings)

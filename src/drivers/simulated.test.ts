@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { machineDefaults } from '../api/vms/vm-shape.ts'
 import { PortTaken, type VmSpec } from './driver.ts'
-import { openDriver } from './index.ts'
+import { SimulatedDriver } from './simulated.ts'
 
 const spec = (index: number): VmSpec => ({
   uid: `uid-${index}`,
@@ -28,7 +28,7 @@ const signal = new AbortController().signal
 
 describe('the simulated driver', () => {
   it('takes as long as it is told, and can be called off meanwhile', async () => {
-    const driver = openDriver('simulated', { persist: false, bootMs: 80, stopMs: 40 })
+    const driver = new SimulatedDriver({ persist: false, bootMs: 80, stopMs: 40 })
     const handle = await driver.create(spec(1), '/simulated/slow')
     await assert.rejects(driver.start(handle, spec(1), AbortSignal.timeout(10)), { name: 'AbortError' })
     assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
@@ -37,7 +37,7 @@ describe('the simulated driver', () => {
     await driver.stop(handle, { graceSeconds: 0 })
     assert.ok(performance.now() - startedMs >= 115)
     await driver.destroy(handle)
-    const slow = openDriver('simulated', { persist: false, stopMs: 600_000 })
+    const slow = new SimulatedDriver({ persist: false, stopMs: 600_000 })
     await slow.create(spec(1), handle.folder)
     await slow.start(handle, spec(1), signal)
     await slow.stop(handle, { graceSeconds: 600, signal: AbortSignal.timeout(20) })
@@ -46,7 +46,7 @@ describe('the simulated driver', () => {
   })
 
   it('fails where it is told: once, or always', async () => {
-    const driver = openDriver('simulated', { persist: false, failAt: { start: 'once', stop: 1 } })
+    const driver = new SimulatedDriver({ persist: false, failAt: { start: 'once', stop: 1 } })
     const handle = await driver.create(spec(2), '/simulated/failing')
     await assert.rejects(driver.start(handle, spec(2), signal), /simulated failure at start/)
     assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
@@ -58,17 +58,17 @@ describe('the simulated driver', () => {
   })
 
   it('offers what it is told', async () => {
-    const driver = openDriver('simulated', { persist: false, maxVms: 2, architectures: ['arm64'] })
+    const driver = new SimulatedDriver({ persist: false, maxVms: 2, architectures: ['arm64'] })
     const expected = { ok: true, version: 'simulated', architectures: ['arm64'], gpus: 0, maxVms: 2 }
-    assert.deepEqual(await driver.probe(signal), expected)
+    assert.deepEqual(await driver.probe(), expected)
   })
 
   it('runs 2,000 VMs on 200 drivers, and no timer for any of them', async () => {
     const timersBefore = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
-    const drivers = Array.from({ length: 200 }, () => openDriver('simulated', { persist: false }))
+    const drivers = Array.from({ length: 200 }, () => new SimulatedDriver({ persist: false }))
     const all = await Promise.all(
       Array.from({ length: 2_000 }, async (_, index) => {
-        const driver = drivers[index % drivers.length] ?? openDriver('simulated')
+        const driver = drivers[index % drivers.length] ?? new SimulatedDriver()
         const handle = await driver.create(spec(index), `/simulated/${index}`)
         await driver.start(handle, spec(index), signal)
         return { driver, handle }

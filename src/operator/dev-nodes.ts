@@ -54,7 +54,7 @@ const kinds: Readonly<Record<DevOptions['driver'], Kind>> = {
     open:
       async ({ simulation }) =>
       () =>
-        openDriver('simulated', simulation),
+        openDriver('simulated', { simulation }),
     // Each is a Mac mini at an address of its own.
     capacity: (place) => ({
       cpu: 12,

@@ -21,7 +21,6 @@ import { defineCommand, type Options, printed } from '../cli/command.ts'
 import type { Context } from '../cli/context.ts'
 import type { Column } from '../cli/output/output.ts'
 import { version } from '../control-plane/version.ts'
-import type { Driver } from '../drivers/driver.ts'
 import { openDriver } from '../drivers/index.ts'
 import { findProgram } from '../drivers/qemu/probe.ts'
 import { exec } from '../platform/exec.ts'
@@ -110,12 +109,7 @@ const own: Readonly<Partial<Record<DriverName, (options: DoctorOptions) => reado
 /** Never throws for what it finds. */
 async function examineHost(options: DoctorOptions, signal: AbortSignal): Promise<readonly DoctorCheck[]> {
   const { dataDir, network } = options
-  const drivers: Readonly<Record<DriverName, () => Driver>> = {
-    apple: () => openDriver('apple', { dataDir }),
-    qemu: () => openDriver('qemu', { network }),
-    simulated: () => openDriver('simulated'),
-  }
-  const driver = drivers[options.driver]()
+  const driver = openDriver(options.driver, { dataDir, network })
   const known = await remembered(dataDir)
   const apiUrls = options.apiUrls.length > 0 ? options.apiUrls : known.apiUrls
   try {

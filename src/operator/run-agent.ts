@@ -94,13 +94,8 @@ function start(
 
 function driverFor(options: AgentOptions, { macos, apple }: AgentSettings): Driver {
   const { driver, architecture, network, simulation, dataDir } = options
-  const only = architecture === undefined ? {} : { architectures: [architecture] }
-  const open: Readonly<Record<AgentOptions['driver'], () => Driver>> = {
-    qemu: () => openDriver('qemu', { network, macos, ...only }),
-    apple: () => openDriver('apple', { dataDir, network: appleNetwork(network, apple) }),
-    simulated: () => openDriver('simulated', { ...simulation, ...only }),
-  }
-  return open[driver]()
+  const settings = { dataDir, architecture, network, macos, simulation }
+  return openDriver(driver, { ...settings, appleNetwork: () => appleNetwork(network, apple) })
 }
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>

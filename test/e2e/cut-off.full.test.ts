@@ -6,7 +6,7 @@ import { after, before, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Agent, startAgent } from '../../src/agent/agent.ts'
 import type { ControlPlane } from '../../src/control-plane/control-plane.ts'
-import { openDriver } from '../../src/drivers/index.ts'
+import { SimulatedDriver } from '../../src/drivers/simulated.ts'
 import { silentLog } from '../../src/platform/log.ts'
 import { adminToken, ask, type SharedServers, startShared } from '../support/processes/shared-servers.ts'
 import { startTcpProxy, type TcpProxy } from '../support/stand-ins/tcp-proxy.ts'
@@ -37,7 +37,7 @@ before(async () => {
     imageFolder: path.join(folder, 'images'),
     name: 'node-1',
     version: '3.0.0-test',
-    driver: openDriver('simulated', { architectures: ['amd64'] }),
+    driver: new SimulatedDriver({ architectures: ['amd64'] }),
     capacity: { architecture: 'amd64', ip: '127.9.9.9', cpu: 8, memoryMiB: 8_192 },
     durability: 'written',
     joinToken: async () => join.token,

@@ -2,7 +2,7 @@
 // marked as lost on the way, and no VM changes. AGENTS=200 for fewer.
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { openDriver } from '../../src/drivers/index.ts'
+import { SimulatedDriver } from '../../src/drivers/simulated.ts'
 import { openStore } from '../../src/store/open.ts'
 import { ServersRig } from '../support/processes/servers.ts'
 import { eventually } from '../support/tools/eventually.ts'
@@ -21,7 +21,7 @@ it(`${count} agents reconnect when their server is killed`, { timeout: 600_000 }
     const start = async (name: string): Promise<void> => {
       const agent = await rig.agent([victim.apiUrl, survivor.apiUrl], victim.joinToken, {
         name,
-        driver: openDriver('simulated', { architectures: ['amd64'], persist: false }),
+        driver: new SimulatedDriver({ architectures: ['amd64'], persist: false }),
         durability: 'memory',
       })
       await agent.ready

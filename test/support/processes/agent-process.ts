@@ -1,7 +1,7 @@
 // An agent as a process of its own, with the simulated driver, for tests that kill it: node agent-process.ts URL TOKEN FOLDER
 import path from 'node:path'
 import { startAgent } from '../../../src/agent/agent.ts'
-import { openDriver } from '../../../src/drivers/index.ts'
+import { SimulatedDriver } from '../../../src/drivers/simulated.ts'
 import { createLog } from '../../../src/platform/log.ts'
 
 const [apiUrl = '', joinToken = '', folder = ''] = process.argv.slice(2)
@@ -11,7 +11,7 @@ const agent = await startAgent({
   imageFolder: path.join(folder, 'images'),
   name: path.basename(folder),
   version: '3.0.0-test',
-  driver: openDriver('simulated'),
+  driver: new SimulatedDriver(),
   joinToken: async () => joinToken,
   log: createLog('error'),
 })

@@ -7,7 +7,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { type Agent, type AgentOptions, startAgent } from '../../../src/agent/agent.ts'
-import { openDriver } from '../../../src/drivers/index.ts'
+import { SimulatedDriver } from '../../../src/drivers/simulated.ts'
 import { silentLog } from '../../../src/platform/log.ts'
 import { makeFolder } from './dev-server.ts'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
@@ -108,7 +108,7 @@ export class ServersRig implements AsyncDisposable {
       imageFolder: path.join(this.folder, `${name}-images`),
       name,
       version: '3.0.0-test',
-      driver: openDriver('simulated', { architectures: ['amd64'] }),
+      driver: new SimulatedDriver({ architectures: ['amd64'] }),
       capacity: { architecture: 'amd64', ip: ownAddress(), cpu: 2, memoryMiB: 4_096 },
       durability: 'written',
       joinToken: async () => joinToken,

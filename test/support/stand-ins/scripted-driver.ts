@@ -74,7 +74,7 @@ export class World {
   }
 }
 
-/** `name` other than `simulated` makes the agent look for images. */
+/** One that is called other than `simulated` needs images. */
 export function scriptedDriver(world: World, name = 'simulated'): Driver {
   const get = ({ uid }: Handle): ScriptedVm => {
     const vm = world.vms.get(uid)
@@ -84,6 +84,7 @@ export function scriptedDriver(world: World, name = 'simulated'): Driver {
   const diskOf = ({ diskBytes, image }: VmSpec): number => diskBytes ?? image.virtualSizeBytes
   return {
     name,
+    ...(name === 'simulated' && { isSimulation: true as const }),
     probe: async () => ({ ok: true, version: 'scripted', architectures: ['amd64', 'arm64'], gpus: 0 }),
     async create(spec, folder) {
       await world.enter('create', spec.uid)
