@@ -10,7 +10,7 @@ import { root, stampOf } from './sources.ts'
 
 const sources = ['console', 'src/api', 'src/rules', 'src/client', 'package-lock.json', 'scripts/build-console.ts']
 
-/** The page checks no schemas, the service does: the names stay, what they make is nothing. */
+/** The page checks no schemas, the service does: the functions stay, and make schemas without fields. */
 const withoutSchemas: Plugin = {
   name: 'without-schemas',
   enforce: 'pre',
@@ -18,7 +18,7 @@ const withoutSchemas: Plugin = {
   load(id) {
     if (id !== '\0typebox') return undefined
     const names = Object.keys(typebox).filter((name) => name !== 'default')
-    return `const none = () => ({})\nexport { ${names.map((name) => `none as ${name}`).join(', ')} }`
+    return `const none = () => ({ properties: {} })\nexport { ${names.map((name) => `none as ${name}`).join(', ')} }`
   },
 }
 
