@@ -2,7 +2,7 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { build, type Plugin, stop } from 'esbuild'
-import { isOperatorCommand, root, withoutSchemas } from './build.ts'
+import { isOperatorCommand, root } from './build.ts'
 
 const wanted = 24
 /** Before all else, in words that every Node understands. */
@@ -42,7 +42,7 @@ export async function buildSingle(file: string): Promise<void> {
     // Old Nodes have to be able to parse what they then refuse to run.
     target: 'node16',
     banner: { js: banner },
-    plugins: [withoutOperator, withoutSchemas],
+    plugins: [withoutOperator],
     // ws goes faster with them and works without.
     external: ['bufferutil', 'utf-8-validate'],
     logLevel: 'warning',

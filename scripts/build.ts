@@ -4,7 +4,6 @@
 import fs from 'node:fs'
 import path from 'node:path'
 import { type BuildOptions, build, type Plugin, stop, transform } from 'esbuild'
-import * as typebox from 'typebox'
 import { commands } from '../src/cli/commands/index.ts'
 import { programHelp } from '../src/cli/line/help.ts'
 import { swaggerFiles } from '../src/server/http/swagger.ts'
@@ -23,7 +22,7 @@ const threads = ['src/store/sqlite/sqlite-thread.ts', 'src/images/pack/pack-thre
 export const isOperatorCommand = (kind: string, file: string): boolean =>
   kind === 'dynamic-import' && file.startsWith(inRoot('src/operator/'))
 
-/** The command line is loaded by its first file; operator commands are programs of their own, found by their import(). */
+/** The command line is loaded by its first file, once compiled code is kept; operator commands are programs of their own, found by their import(). */
 const apart = (programs: Set<string>): Plugin => ({
   name: 'apart',
   setup({ onResolve }) {
@@ -37,17 +36,6 @@ const apart = (programs: Set<string>): Plugin => ({
     })
   },
 })
-
-/** The command line checks no schemas, the service does: to build them would cost each command 10 ms. */
-export const withoutSchemas: Plugin = {
-  name: 'without-schemas',
-  setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^typebox$/ }, () => ({ path: 'typebox', namespace: 'without-schemas' }))
-    const names = Object.keys(typebox).filter((name) => name !== 'default')
-    const contents = `const none = () => ({})\nexport { ${names.map((name) => `none as ${name}`).join(', ')} }`
-    onLoad({ filter: /.*/, namespace: 'without-schemas' }, () => ({ contents }))
-  },
-}
 
 /**
  * oidc-provider finds its settings and its records by the names of its classes, which a bundle may change. Names are kept
@@ -100,7 +88,7 @@ export async function buildProgram(): Promise<void> {
   const pages = buildConsole(path.join(outdir, 'console'), inRoot('dist/console'))
   const programs = new Set<string>()
   const entryPoints = [firstFile, commandLine]
-  await build({ ...commonJs, outdir, entryPoints, plugins: [apart(programs), withoutSchemas] })
+  await build({ ...commonJs, outdir, entryPoints, plugins: [apart(programs)] })
   await build({
     ...modules,
     outdir,

@@ -1,5 +1,5 @@
-// The command line as this process. Node's modules are fetched late and by getBuiltinModule: an `import` of one reads all
-// of its getters and costs milliseconds that `--help` does not have.
+// The command line as this process.
+import fs from 'node:fs'
 import type { Host, Sink, Source } from './host.ts'
 import { main } from './main.ts'
 
@@ -42,13 +42,13 @@ export async function runProcess(options: ProcessOptions): Promise<never> {
   process.exit(exitCode)
 }
 
-/** Opening the tty module costs 3 ms, so pipes and files are told apart without it. */
 function isTerminal(descriptor: number): boolean {
   try {
-    if (!process.getBuiltinModule('node:fs').fstatSync(descriptor).isCharacterDevice()) return false
+    if (!fs.fstatSync(descriptor).isCharacterDevice()) return false
   } catch {
     return false // closed by whoever started us
   }
+  // Loaded late, as node:stream below: help has no use for them, and they would be half of what it costs.
   return process.getBuiltinModule('node:tty').isatty(descriptor)
 }
 
@@ -57,7 +57,6 @@ function isTerminal(descriptor: number): boolean {
  * When the reader went away (EPIPE), the rest is dropped; when the answer cannot be written, that is a failure.
  */
 function descriptorSink(descriptor: 1 | 2, stream: () => NodeJS.WriteStream): Sink {
-  const fs = process.getBuiltinModule('node:fs')
   let terminal: boolean | undefined
   let gone = false
   let queued: Promise<void> | undefined
@@ -103,8 +102,8 @@ const stdin: Source = {
     return isTerminal(0)
   },
   async *chunks(signal) {
-    const { addAbortSignal } = process.getBuiltinModule('node:stream')
     // Not destroyed at the end of a line: there may be a second question.
+    const { addAbortSignal } = process.getBuiltinModule('node:stream')
     yield* addAbortSignal(signal, process.stdin).iterator({ destroyOnReturn: false })
   },
   setEcho(on) {

@@ -50,7 +50,7 @@ const rules: Readonly<Record<string, Rule>> = {
   controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
   cli: {
     ours: ['api', 'rules', 'client', 'legacy', 'platform', 'operator'],
-    packages: { 'openid-client': 'connect/oidc.ts' },
+    packages: { 'openid-client': 'connect/oidc.ts', yaml: 'output/output.ts' },
   },
   'control-plane': {
     ours: [

@@ -1,4 +1,5 @@
 // Opens a page in the person's browser, where there is one.
+import childProcess from 'node:child_process'
 import type { Host } from '../host.ts'
 
 const openers: Readonly<Partial<Record<NodeJS.Platform, string>>> = { darwin: 'open', linux: 'xdg-open' }
@@ -13,7 +14,7 @@ export function openBrowser({ env }: Pick<Host, 'env'>, url: string): void {
   const opener = openers[process.platform]
   if (!opener) return
   const options = { stdio: 'ignore', detached: true, env: withoutOurs(env) } as const
-  const child = process.getBuiltinModule('node:child_process').spawn(opener, [url], options)
+  const child = childProcess.spawn(opener, [url], options)
   child.on('error', () => undefined)
   child.unref()
 }

@@ -1,5 +1,7 @@
 // Changes of the configuration file: whole or not at all, private, one process after the other. What this program does
 // not know is kept. Reading it is in connection.ts, which every command loads.
+import fs from 'node:fs'
+import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { LockedError, withLockFile } from '../../platform/lock-file.ts'
 import type { Host } from '../host.ts'
@@ -53,8 +55,6 @@ export function editContext(
 /** Of all processes that do this for this purpose, one at a time. */
 export async function withConfigLock<T>(host: Host, purpose: string, work: () => Promise<T>): Promise<T> {
   const file = configFile(host)
-  const fs = process.getBuiltinModule('node:fs')
-  const path = process.getBuiltinModule('node:path')
   try {
     fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
     for (const end = performance.now() + patienceMs; ; ) {

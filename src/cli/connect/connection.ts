@@ -1,4 +1,8 @@
 // Who to talk to, and as whom: --context > environment > config file > the local server's own note of where it is.
+
+import fs from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { ApiError } from '../../api/errors.ts'
 import type { Host } from '../host.ts'
 import { didYouMean } from '../line/suggest.ts'
@@ -95,10 +99,9 @@ export function chooseNamespace(host: Host, flag: string | undefined, connection
 
 /** The folder of the local server's state. */
 export function dataDir(host: Host, flag?: string): string {
-  const path = process.getBuiltinModule('node:path')
   const chosen = flag ?? (host.env.SVC3_DATA || undefined)
   if (chosen !== undefined) return path.resolve(host.workingDir, chosen)
-  const home = host.isInstalled ? process.getBuiltinModule('node:os').homedir() : host.checkout
+  const home = host.isInstalled ? os.homedir() : host.checkout
   return path.join(home, '.svc3')
 }
 
@@ -211,7 +214,7 @@ function checkToken(token: string | undefined): string | undefined {
 function readJson(file: string): Fields | undefined {
   let text: string
   try {
-    text = process.getBuiltinModule('node:fs').readFileSync(file, 'utf8')
+    text = fs.readFileSync(file, 'utf8')
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined

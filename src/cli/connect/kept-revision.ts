@@ -1,5 +1,7 @@
 // The latest revision that the last commands were told by servers that share a store: a list that follows a deployment,
 // in another process and from another server, has it. Kept for minutes; what cannot be kept or read is done without.
+import fs from 'node:fs'
+import path from 'node:path'
 import { createRevision, type Revision } from '../../client/revision.ts'
 import type { Host } from '../host.ts'
 
@@ -26,7 +28,6 @@ function fileOf({ env }: Host): string | undefined {
 }
 
 function read(file: string): unknown {
-  const fs = process.getBuiltinModule('node:fs')
   try {
     // Most of the time there is none, and an error would cost more than the look.
     return fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : undefined
@@ -46,10 +47,9 @@ function freshOf(value: unknown, nowMs: number): Kept {
 
 /** Whole or not at all: two commands may do this at once, and then one of the two revisions is kept. */
 function write(file: string, kept: Kept): void {
-  const fs = process.getBuiltinModule('node:fs')
   const next = `${file}.${process.pid}`
   try {
-    fs.mkdirSync(process.getBuiltinModule('node:path').dirname(file), { recursive: true, mode: 0o700 })
+    fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
     fs.writeFileSync(next, JSON.stringify(kept), { mode: 0o600 })
     fs.renameSync(next, file)
   } catch {

@@ -1,7 +1,6 @@
 // The client of a command, made when a command first talks to the service: it brings http and the API's shapes along.
 import { type Client, createClient } from '../../client/client.ts'
 import { httpTransport } from '../../client/http.ts'
-import { loopbackTransport } from '../../client/loopback.ts'
 import { ConnectionError, type Transport } from '../../client/transport.ts'
 import type { Host } from '../host.ts'
 import { type Connection, explainRefusal } from './connection.ts'
@@ -34,7 +33,7 @@ export function openClient(
 
 /** How requests to the service, and to its identity provider, are carried. */
 export function transportFor(host: Host, connection: Connection, secrets: ReadonlySet<string> = new Set()): Transport {
-  const plain = explained(loopbackTransport(httpTransport({ trust: trustFor(host, connection) })), host, connection)
+  const plain = explained(httpTransport({ trust: trustFor(host, connection) }), host, connection)
   if (!host.env.SVC3_DEBUG) return plain
   const debugging = import('./debug.ts').then(({ debugged }) => debugged(plain, host, secrets))
   return async (request) => (await debugging)(request)

@@ -1,6 +1,7 @@
 // Which https servers the command line trusts: those whose public key somebody accepted, which is pinned by its
 // fingerprint in the config file; where none is pinned, those that an authority vouches for. A pin that exists has to
 // match, whoever vouches for the other key, until somebody removes it or names an authority with config set --ca.
+import fs from 'node:fs'
 import { isStranger, meetStranger, type Peer, type Stranger, type Trust } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
 import { readLine } from '../confirm.ts'
@@ -72,7 +73,7 @@ export function checkFingerprint(text: string, source: string): string {
 export function readAuthorities(file: string): string {
   let text: string
   try {
-    text = process.getBuiltinModule('node:fs').readFileSync(file, 'utf8')
+    text = fs.readFileSync(file, 'utf8')
   } catch (error) {
     throw new Failure(
       `cannot read the authorities in ${file} (${(error as NodeJS.ErrnoException).code})`,

@@ -1,5 +1,9 @@
 // Names for completion, kept for seconds: whoever presses Tab twice should not wait twice, nor ask a service that does
 // not answer each time. What cannot be kept or read is asked for again.
+
+import { createHash } from 'node:crypto'
+import fs from 'node:fs'
+import path from 'node:path'
 import { chooseNamespace, findConnection } from '../connect/connection.ts'
 import type { Host } from '../host.ts'
 import { liveNames, type NamesWanted } from './names.ts'
@@ -35,13 +39,12 @@ function keyOf(host: Host, { kind, namespace }: NamesWanted): string {
   const connection = findConnection(host)
   const { apiUrl, token } = connection
   const parts = [apiUrl, token, chooseNamespace(host, namespace, connection), kind]
-  const { createHash } = process.getBuiltinModule('node:crypto')
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 22)
 }
 
 function read(file: string | undefined): unknown {
   try {
-    return file === undefined ? undefined : JSON.parse(process.getBuiltinModule('node:fs').readFileSync(file, 'utf8'))
+    return file === undefined ? undefined : JSON.parse(fs.readFileSync(file, 'utf8'))
   } catch {
     return undefined
   }
@@ -60,10 +63,9 @@ function freshOf(value: unknown, nowMs: number): Cache {
 /** Whole or not at all: two shells may do this at once. */
 function write(file: string | undefined, cache: Cache): void {
   if (file === undefined) return
-  const fs = process.getBuiltinModule('node:fs')
   const next = `${file}.${process.pid}`
   try {
-    fs.mkdirSync(process.getBuiltinModule('node:path').dirname(file), { recursive: true, mode: 0o700 })
+    fs.mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 })
     fs.writeFileSync(next, JSON.stringify(cache), { mode: 0o600, flag: 'wx' })
     fs.renameSync(next, file)
   } catch {

@@ -49,6 +49,7 @@ function tokenize(options: Options, words: readonly string[]): Tokens {
     const type = option.type === 'boolean' ? 'boolean' : 'string'
     return [name, { type, multiple: true, ...(option.short && { short: option.short }) }] as const
   })
+  // Not imported: that would load all of Node's that node:util can get, for every help.
   const { tokens } = process.getBuiltinModule('node:util').parseArgs({
     args: withLongNames(options, words),
     options: Object.fromEntries(config),

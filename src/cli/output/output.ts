@@ -24,10 +24,17 @@ export interface Rendering {
   readonly columns?: number | undefined
 }
 
+/** What JSON leaves out, such as undefined, is left out here too. Readers of YAML 1.1 and of 1.2 read the same. */
+async function toYaml(items: readonly unknown[]): Promise<string> {
+  const { stringify } = await import('yaml')
+  const plain: unknown = JSON.parse(JSON.stringify(items))
+  return stringify(plain, { compat: 'yaml-1.1', lineWidth: 0, aliasDuplicateObjects: false })
+}
+
 export async function render<T>(items: readonly T[], columns: readonly Column<T>[], how: Rendering): Promise<string> {
   const { format, isTerminal, now } = how
   if (format === 'json') return `${JSON.stringify(items, null, 2)}\n`
-  if (format === 'yaml') return (await import('./yaml.ts')).toYaml(items)
+  if (format === 'yaml') return toYaml(items)
   const shown = columns.filter((column) => format === 'wide' || !column.wide)
   const rows = items.map((item) => shown.map((column) => cellText(column.cell(item), isTerminal ? now : undefined)))
   const headers = shown.map((column) => column.header)

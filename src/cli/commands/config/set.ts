@@ -1,4 +1,5 @@
 // svc3 config set
+import path from 'node:path'
 import { defineCommand } from '../../command.ts'
 import { checkUrl, fieldsOf, readConfig, textOf } from '../../connect/connection.ts'
 import { UsageError } from '../../line/usage.ts'
@@ -60,7 +61,7 @@ export const command = defineCommand({
 async function checkedAuthorities(workingDir: string, file: string): Promise<string | undefined> {
   if (file === 'none') return undefined
   const { readAuthorities } = await import('../../connect/trust.ts')
-  const absolute = process.getBuiltinModule('node:path').resolve(workingDir, file)
+  const absolute = path.resolve(workingDir, file)
   readAuthorities(absolute)
   return absolute
 }

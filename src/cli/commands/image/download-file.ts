@@ -1,5 +1,10 @@
 // Saves what the service sends. What has come is kept in FILE.<content>.part, so that the same command goes on where it
 // was cut off, and only with the same content; the file itself is there when all of it is.
+
+import crypto from 'node:crypto'
+import { constants, promises } from 'node:fs'
+import fs from 'node:fs/promises'
+import path from 'node:path'
 import { ApiError } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import type { Client } from '../../../client/client.ts'
@@ -26,8 +31,6 @@ const mostTries = 6
 
 export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<number> {
   const { host, signal } = context
-  const fs = process.getBuiltinModule('node:fs/promises')
-  const path = process.getBuiltinModule('node:path')
   const { name, format = 'raw' } = choice
   const file = path.resolve(host.workingDir, choice.file ?? fileName(name, format))
   if (!choice.force && (await fs.stat(file).catch(() => undefined)))
@@ -114,7 +117,6 @@ function placeOf(answer: TransportResponse, asked: number): { start: number; tot
 type Handle = Awaited<ReturnType<typeof import('node:fs/promises').open>>
 
 async function openPart(part: string): Promise<Handle> {
-  const { constants, promises } = process.getBuiltinModule('node:fs')
   try {
     return await promises.open(part, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600)
   } catch (error) {
@@ -127,7 +129,7 @@ async function openPart(part: string): Promise<Handle> {
 
 /** Zeros are not written but left out; the size of the file always says how far it is. Returns that. */
 async function save(answer: TransportResponse, handle: Handle, start: number, meter: Meter): Promise<number> {
-  const hash = process.getBuiltinModule('node:crypto').createHash('sha256')
+  const hash = crypto.createHash('sha256')
   const length = Number(answer.header('content-length'))
   let at = start
   await handle.truncate(start)

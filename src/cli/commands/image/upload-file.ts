@@ -1,5 +1,6 @@
 // Sends a file to the service, and shows how far it is; then what the service makes of it. Cut off in any way, it goes on
 // where it was, also when the same command is given again.
+import path from 'node:path'
 import { ApiError } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'
 import { beginUpload, continueUpload, finishUpload, getUpload, type Upload } from '../../../api/images/uploads.ts'
@@ -31,7 +32,7 @@ const pause: RetryPolicy = { ...defaultRetry, firstDelayMs: 200, maxDelayMs: 3_0
 export async function uploadFile(context: Context, kind: ImageKind, choice: UploadChoice): Promise<number> {
   const { host, signal } = context
   const { description, type, firmware, os } = choice
-  const file = process.getBuiltinModule('node:path').resolve(host.workingDir, choice.file)
+  const file = path.resolve(host.workingDir, choice.file)
   const name = checkName(choice.name ?? nameOfFile(file), kind.word, 'give another one with --name')
   await using source = await openSource(file)
   const { client, namespace } = await context.connect()

@@ -1,4 +1,7 @@
 // The file of an upload: read from any place on, hashed once whatever is sent twice, and known again by its key.
+
+import crypto from 'node:crypto'
+import fs from 'node:fs/promises'
 import { Failure } from '../../line/usage.ts'
 
 export interface Source extends AsyncDisposable {
@@ -14,7 +17,6 @@ export interface Source extends AsyncDisposable {
 const pieceBytes = 2 ** 20
 
 export async function openSource(file: string): Promise<Source> {
-  const fs = process.getBuiltinModule('node:fs/promises')
   const handle = await fs.open(file, 'r').catch((error: NodeJS.ErrnoException) => {
     throw new Failure(`cannot read ${file} (${error.code})`, 'check the name of the file')
   })
@@ -24,7 +26,7 @@ export async function openSource(file: string): Promise<Source> {
     await handle.close()
     throw new Failure(`${file} is ${stat.isFile() ? 'empty' : 'not a file'}`, 'give the file of a disk')
   }
-  const hash = process.getBuiltinModule('node:crypto').createHash('sha256')
+  const hash = crypto.createHash('sha256')
   let hashed = 0
 
   /** Exactly as many bytes as were announced. */

@@ -1,7 +1,9 @@
 // Every file under some paths, as the scan takes them: one after the other, by chunks, packed logs unpacked.
+
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
+import zlib from 'node:zlib'
 import { notFound } from '../../../api/errors.ts'
 
 export interface ScannedFile {
@@ -47,7 +49,7 @@ function file(name: string, whole: string, signal: AbortSignal): ScannedFile {
       const bytes = createReadStream(whole, { highWaterMark: chunkBytes, signal })
       if (!isPacked) return bytes
       // Loaded here: at the top, every command would load it.
-      const plain = process.getBuiltinModule('node:zlib').createGunzip({ chunkSize: chunkBytes })
+      const plain = zlib.createGunzip({ chunkSize: chunkBytes })
       bytes.on('error', (error) => plain.destroy(error)).pipe(plain)
       return plain
     },

@@ -1,4 +1,6 @@
 // svc3 vm ssh
+import childProcess from 'node:child_process'
+import os from 'node:os'
 import { ApiError } from '../../../api/errors.ts'
 import { getVm, type Vm } from '../../../api/vms/vms.ts'
 import { defineCommand, namespaced } from '../../command.ts'
@@ -66,7 +68,7 @@ const passedOn = ['SIGTERM', 'SIGHUP'] as const
 function runSsh({ host }: Context, words: readonly string[], env: Readonly<Record<string, string>>): Promise<number> {
   // Standard input was the password, then; what is left of it is not for the guest.
   const stdin = 'SSH_ASKPASS' in env ? 'ignore' : 'inherit'
-  const child = process.getBuiltinModule('node:child_process').spawn('ssh', [...words], {
+  const child = childProcess.spawn('ssh', [...words], {
     stdio: [stdin, 'inherit', 'inherit'],
     env: { ...host.env, ...env },
   })
@@ -77,7 +79,7 @@ function runSsh({ host }: Context, words: readonly string[], env: Readonly<Recor
     reject(new Failure(`cannot run ssh (${error.code})`, 'install the OpenSSH client: it is the program "ssh"')),
   )
   child.once('exit', (code, signal) => {
-    const { signals } = process.getBuiltinModule('node:os').constants
+    const { signals } = os.constants
     resolve(code ?? 128 + (signal === null ? 0 : signals[signal]))
   })
   return promise.finally(() => {

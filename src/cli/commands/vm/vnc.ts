@@ -1,5 +1,8 @@
 // svc3 vm vnc
+
 import type { AddressInfo, Server, Socket } from 'node:net'
+import net from 'node:net'
+import stream from 'node:stream/promises'
 import { ApiError } from '../../../api/errors.ts'
 import { getVm } from '../../../api/vms/vms.ts'
 import { defineCommand, namespaced } from '../../command.ts'
@@ -50,7 +53,7 @@ export const command = defineCommand({
 
 function listen(port: number, onConnection: (socket: Socket) => void): Promise<Server> {
   const { promise, resolve, reject } = Promise.withResolvers<Server>()
-  const server = process.getBuiltinModule('node:net').createServer(onConnection)
+  const server = net.createServer(onConnection)
   server.once('error', ({ code }: NodeJS.ErrnoException) =>
     reject(new Failure(`cannot listen on 127.0.0.1:${port} (${code})`, 'choose another --port, or leave it out')),
   )
@@ -64,7 +67,7 @@ async function forward({ signal, note }: Context, socket: Socket, dial: Dial): P
   socket.once('close', () => closed.abort())
   try {
     const tunnel = await dial(AbortSignal.any([signal, closed.signal]))
-    await process.getBuiltinModule('node:stream/promises').pipeline(socket, tunnel, socket)
+    await stream.pipeline(socket, tunnel, socket)
   } catch (error) {
     socket.destroy()
     if (!signal.aborted && !closed.signal.aborted) note((error as Error).message)

@@ -1,4 +1,7 @@
 // The first-boot script of a VM: a file, or standard input, as base64.
+
+import fs from 'node:fs'
+import path from 'node:path'
 import type { Context } from '../../../context.ts'
 import { Failure, UsageError } from '../../../line/usage.ts'
 
@@ -28,10 +31,10 @@ async function readStdin({ host, signal }: Context): Promise<Buffer> {
 }
 
 function readFile({ host }: Context, file: string): Buffer {
-  const path = process.getBuiltinModule('node:path').resolve(host.workingDir, file)
+  const place = path.resolve(host.workingDir, file)
   try {
-    return process.getBuiltinModule('node:fs').readFileSync(path)
+    return fs.readFileSync(place)
   } catch (error) {
-    throw new Failure(`cannot read ${path} (${(error as NodeJS.ErrnoException).code})`, 'check the file of --userdata')
+    throw new Failure(`cannot read ${place} (${(error as NodeJS.ErrnoException).code})`, 'check the file of --userdata')
   }
 }

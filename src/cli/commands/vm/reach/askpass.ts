@@ -1,5 +1,8 @@
 // Hands a password to ssh: ssh starts a small script, which fetches it from a socket that only this user can reach. The
 // password is in no argument, no environment and no file.
+import fs from 'node:fs'
+import net from 'node:net'
+import os from 'node:os'
 import { shellWord } from './ssh-line.ts'
 
 export interface Askpass extends AsyncDisposable {
@@ -10,13 +13,11 @@ export interface Askpass extends AsyncDisposable {
 const fetchProgram = 'require("node:net").connect(process.argv[1]).pipe(process.stdout)'
 
 export async function offerPassword(password: string, node = process.execPath): Promise<Askpass> {
-  const fs = process.getBuiltinModule('node:fs')
-  const os = process.getBuiltinModule('node:os')
   // Readable by its owner only, and so is what is in it.
   const folder = fs.mkdtempSync(`${os.tmpdir()}/svc3-ssh-`)
   const socket = `${folder}/s`
   const script = `${folder}/askpass`
-  const server = process.getBuiltinModule('node:net').createServer((client) => {
+  const server = net.createServer((client) => {
     client.on('error', () => undefined)
     client.end(`${password}\n`)
   })

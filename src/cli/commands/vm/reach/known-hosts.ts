@@ -1,5 +1,6 @@
 // Where the key of a VM's SSH server is kept: a file for each VM, by its uid. A VM that is deployed again under the same
 // name is another one, and its new key no reason for alarm.
+import fs from 'node:fs'
 import type { Host } from '../../../host.ts'
 
 /** Older ones go: VMs come and go by the thousand. */
@@ -10,7 +11,6 @@ export function knownHostsFile({ env }: Pick<Host, 'env'>, uid: string): string 
   const config = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   if (!config) return undefined
   const folder = `${config}/svc3/known-hosts`
-  const fs = process.getBuiltinModule('node:fs')
   try {
     fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
     keepNewest(folder)
@@ -21,7 +21,6 @@ export function knownHostsFile({ env }: Pick<Host, 'env'>, uid: string): string 
 }
 
 function keepNewest(folder: string): void {
-  const fs = process.getBuiltinModule('node:fs')
   const names = fs.readdirSync(folder)
   if (names.length < maxFiles) return
   const files = names.map((name) => {
