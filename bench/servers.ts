@@ -82,8 +82,8 @@ const recordOf = (index: number): VmRecord => ({
 
 /** All pages, after a change: nothing of the answer is at hand. */
 async function timeOfList(plane: ControlPlane, token: string, round: number): Promise<number> {
-  const entry = plane.collections.vms.get('svc-default', `vm-${round}`)
-  if (entry) await plane.collections.vms.update(entry, { ...entry.value, labels: { round: String(round) } })
+  const { key = '' } = plane.collections.vms.get('svc-default', `vm-${round}`) ?? {}
+  await plane.collections.vms.change(key, (vm) => vm && { ...vm, labels: { round: String(round) } })
   const startMs = performance.now()
   let count = 0
   for (let next = ''; ; ) {

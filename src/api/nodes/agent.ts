@@ -4,7 +4,7 @@ import * as t from 'typebox'
 import { DesiredCache, DesiredImage } from '../images/image-cache.ts'
 import { base, operation } from '../operation.ts'
 import { Architecture, Timestamp } from '../records.ts'
-import { VmMachine } from '../vms/vm-shape.ts'
+import { machineFields } from '../vms/vm-shape.ts'
 import { powerStates, VmOperation } from '../vms/vms.ts'
 import { DesiredCapture } from './captures.ts'
 import { NodeCertificate } from './node-key.ts'
@@ -38,7 +38,7 @@ export const DesiredVm = t.Object(
     vnc: t.Optional(Port),
     reservedPorts: t.Array(t.Object({ nodePort: Port, vmPort: Port, protocol: t.Enum(['tcp', 'udp']) })),
     display: t.Object({ width: t.Integer(), height: t.Integer(), dpi: t.Integer() }),
-    ...VmMachine.properties,
+    ...machineFields,
     /** The digest of the manifest of the ISO. */
     isoContent: t.Optional(t.String()),
     /** Boots from the disk though the image carries memory. */

@@ -3,9 +3,9 @@ import * as t from 'typebox'
 import { Status } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { Architecture, ResourceVersion, Timestamp } from '../records.ts'
-import { machineDefaults, VmMachine, vmShapeFields } from './vm-shape.ts'
+import { machineDefaults, machineFields, vmShapeFields } from './vm-shape.ts'
 
-const { iso, ...machine } = VmMachine.properties
+const { iso, ...machine } = machineFields
 
 export const VmConfig = t.Object(
   {

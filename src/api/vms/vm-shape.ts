@@ -6,26 +6,27 @@ import { Flag } from '../records.ts'
 
 /**
  * What every layer hands on as it is: request, record, agent, driver. A field that only passes through is declared in this
- * file, here and as clients ask for it, and used by a driver; nothing in between names it.
+ * file, here and as clients ask for it, and used by a driver; nothing in between names it. Fields and no schema, because
+ * schemas are empty objects in the command line and the console.
  */
-export const VmMachine = t.Object({
+export const machineFields = {
   netBoost: t.Boolean(),
   legacyIO: t.Boolean(),
   gpuPassthrough: t.Boolean(),
   iso: t.Optional(t.String()),
   systemSerial: t.Optional(t.String()),
-})
+}
+const VmMachine = t.Object(machineFields)
 export type VmMachine = Readonly<t.Static<typeof VmMachine>>
 export const machineDefaults: VmMachine = { netBoost: true, legacyIO: false, gpuPassthrough: false }
 
-/** Asked when it is needed: the bundles of the command line and the console have no schemas. */
-const machineNames = () => Object.keys(VmMachine.properties) as readonly (keyof VmMachine)[]
+const machineNames = Object.keys(machineFields) as readonly (keyof VmMachine)[]
 
 /** These fields of it alone. A record that was written before there was one of them has its default. */
 export const machineOf = (from: Partial<VmMachine>): VmMachine => ({
   ...machineDefaults,
   ...Object.fromEntries(
-    machineNames().flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]] as const])),
+    machineNames.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]] as const])),
   ),
 })
 
