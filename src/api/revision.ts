@@ -1,4 +1,4 @@
-// How a caller of several servers that share a store sees one history.
+// Read your own writes over several servers that share a store.
 
 /**
  * In answers of such servers: everything up to this revision is in it. Sent with the next request, to whichever of them,

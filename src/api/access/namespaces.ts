@@ -1,6 +1,6 @@
 // Namespaces on the wire: the scope of every other resource.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { base, inNamespace, listOperation, operation } from '../operation.ts'
 import { ResourceVersion, Timestamp } from '../records.ts'
 
@@ -15,7 +15,7 @@ export const Namespace = t.Object(
 )
 export type Namespace = t.Static<typeof Namespace>
 
-export const NamespaceInput = t.Object(
+const NamespaceInput = t.Object(
   {
     name: t.String({
       maxLength: 300,
@@ -89,14 +89,6 @@ export const deleteNamespace = operation({
   refuses: ['NotFound', 'Conflict', 'Invalid'],
   example: {
     params: { namespace: 'svc-ios' },
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'namespace "svc-ios" deleted',
-      details: { name: 'svc-ios', kind: 'namespaces' },
-      code: 200,
-    },
+    response: success('namespace "svc-ios" deleted', { name: 'svc-ios', kind: 'namespaces' }),
   },
 })

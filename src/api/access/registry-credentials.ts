@@ -1,6 +1,6 @@
 // Registry credentials on the wire (docs/spec.md R15–R20). No shape here can carry a password outwards.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
@@ -31,7 +31,7 @@ export const RegistryCredentialInput = t.Object(
 )
 export type RegistryCredentialInput = t.Static<typeof RegistryCredentialInput>
 
-export const RegistryCredentialReference = t.Object(
+const RegistryCredentialReference = t.Object(
   { server: t.String({ maxLength: 300 }) },
   { title: 'RegistryCredentialReference' },
 )
@@ -97,14 +97,9 @@ export const removeRegistryCredential = operation({
   example: {
     params,
     body: { server: 'https://ghcr.io' },
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'registry credentials for "https://ghcr.io" removed from namespace "svc-default"',
-      details: { name: 'https://ghcr.io', kind: 'registrycredentials' },
-      code: 200,
-    },
+    response: success('registry credentials for "https://ghcr.io" removed from namespace "svc-default"', {
+      name: 'https://ghcr.io',
+      kind: 'registrycredentials',
+    }),
   },
 })

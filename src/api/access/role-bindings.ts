@@ -27,7 +27,7 @@ export const SubjectsInput = t.Object(
 )
 export type SubjectsInput = t.Static<typeof SubjectsInput>
 
-export const RoleBinding = t.Object(
+const RoleBinding = t.Object(
   {
     name: t.String({ description: 'The role' }),
     namespace: t.String(),
@@ -36,7 +36,6 @@ export const RoleBinding = t.Object(
   },
   { title: 'RoleBinding' },
 )
-export type RoleBinding = t.Static<typeof RoleBinding>
 
 /** Not a stored list of records but the content of one: it has no watch. */
 const Subjects = t.Object({ items: t.Array(Subject), continue: Continue }, { title: 'Subjects' })

@@ -1,6 +1,6 @@
 // Service accounts on the wire: how CI systems use the service. Their tokens are shown once and stored nowhere.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { ResourceVersion, Timestamp } from '../records.ts'
 
@@ -16,7 +16,7 @@ export const ServiceAccount = t.Object(
 )
 export type ServiceAccount = t.Static<typeof ServiceAccount>
 
-export const TokenRequest = t.Object(
+const TokenRequest = t.Object(
   {
     duration: t.Optional(
       t.String({ minLength: 1, maxLength: 64, description: 'Such as `8760h0m0s` or `30d`; a year when left out' }),
@@ -82,15 +82,10 @@ export const deleteServiceAccount = operation({
   refuses: ['NotFound'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'service account "jenkins" deleted from namespace "svc-default"',
-      details: { name: 'jenkins', kind: 'serviceaccounts' },
-      code: 200,
-    },
+    response: success('service account "jenkins" deleted from namespace "svc-default"', {
+      name: 'jenkins',
+      kind: 'serviceaccounts',
+    }),
   },
 })
 

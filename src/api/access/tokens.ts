@@ -1,9 +1,9 @@
-// Tokens of users on the wire: the identity provider's word is exchanged for a token of the service's own.
+// Tokens of users on the wire: a token of the identity provider is exchanged for one of the service.
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 import { Timestamp } from '../records.ts'
 
-export const TokenExchange = t.Object(
+const TokenExchange = t.Object(
   {
     idToken: t.String({
       minLength: 1,

@@ -1,13 +1,13 @@
-// Images and ISOs have the same operations: one place says what they are. `images.ts` and `isos.ts` name them.
+// Schemas that the operations of images and ISOs share.
 import * as t from 'typebox'
 import { Continue } from '../operation.ts'
 import { Architecture, ExpectedVersion, ResourceVersion, Timestamp } from '../records.ts'
 
-export const imageStates = ['Ready', 'Updating', 'Failed'] as const
+const imageStates = ['Ready', 'Updating', 'Failed'] as const
 export const firmwares = ['bios', 'uefi'] as const
 /** Which guest a disk holds: hosts give a macOS guest on Intel another machine than any other. */
 export const guestSystems = ['macos', 'linux', 'other'] as const
-export const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
+const sourceTypes = ['local', 'remote', 'vm', 'generated', 'userUpload'] as const
 
 const ImageVersion = t.Object(
   {

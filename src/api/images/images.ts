@@ -1,6 +1,6 @@
 // Images on the wire. They belong to the cluster: every namespace sees the same ones.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import {
   CopyInput,
@@ -158,15 +158,7 @@ export const deleteImage = operation({
   refuses: ['NotFound', 'Conflict'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'image "tiny-arm64" deleted',
-      details: { name: 'tiny-arm64', kind: 'images' },
-      code: 200,
-    },
+    response: success('image "tiny-arm64" deleted', { name: 'tiny-arm64', kind: 'images' }),
   },
 })
 

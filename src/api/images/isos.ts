@@ -1,6 +1,6 @@
 // ISOs on the wire. They belong to the cluster: every namespace sees the same ones.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, listOperation, operation } from '../operation.ts'
 import { CopyInput, DescriptionInput, imageFields } from './image-operations.ts'
 
@@ -100,15 +100,7 @@ export const deleteIso = operation({
   refuses: ['NotFound', 'Conflict'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'ISO "ventura.iso" deleted',
-      details: { name: 'ventura.iso', kind: 'isos' },
-      code: 200,
-    },
+    response: success('ISO "ventura.iso" deleted', { name: 'ventura.iso', kind: 'isos' }),
   },
 })
 

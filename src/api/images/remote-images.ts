@@ -1,5 +1,4 @@
-// images that the configured remotes have, and pulling them.
-
+// Images that the configured remotes have, and pulling them.
 import { inNamespace, MadeListQuery, operation } from '../operation.ts'
 import { PullInput, pulledExample, RemoteItem, RemoteItems } from './image-operations.ts'
 import { Image } from './images.ts'

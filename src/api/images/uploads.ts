@@ -1,7 +1,7 @@
-// Uploads that can go on where they were cut off: begun with what is known about the file, continued by offset, finished
-// into an image or an ISO. Only who began one sees it. Left alone, it is forgotten after a day.
+// Resumable uploads: begun with what is known about the file, continued by offset, finished as an image or an ISO. Only its
+// owner sees an upload, and it expires after a day without a change.
 import * as t from 'typebox'
-import { Status } from '../errors.ts'
+import { Status, success } from '../errors.ts'
 import { inNamespace, operation } from '../operation.ts'
 import { Architecture, Timestamp } from '../records.ts'
 import { Description, firmwares, guestSystems, Name } from './image-operations.ts'
@@ -152,14 +152,6 @@ export const abandonUpload = operation({
   refuses: ['NotFound'],
   example: {
     params,
-    response: {
-      kind: 'Status',
-      apiVersion: 'v1',
-      metadata: {},
-      status: 'Success',
-      message: 'upload "5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60" deleted',
-      details: { name: params.upload, kind: 'uploads' },
-      code: 200,
-    },
+    response: success('upload "5f1c0e2a9b7d4c3e8f6a1b2c3d4e5f60" deleted', { name: params.upload, kind: 'uploads' }),
   },
 })

@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 
-export const chartNames = ['runningVms', 'deploySeconds', 'bytesPerSecond', 'apiSeconds', 'apiSecondsP99'] as const
+const chartNames = ['runningVms', 'deploySeconds', 'bytesPerSecond', 'apiSeconds', 'apiSecondsP99'] as const
 
 export const Charts = t.Object(
   {

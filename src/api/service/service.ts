@@ -2,7 +2,7 @@
 import * as t from 'typebox'
 import { base, operation } from '../operation.ts'
 
-export const ClusterInfo = t.Object(
+const ClusterInfo = t.Object(
   {
     apiEndpoint: t.String({ description: 'Where the API is' }),
     apiDomain: t.String(),
@@ -14,7 +14,6 @@ export const ClusterInfo = t.Object(
   },
   { title: 'ClusterInfo' },
 )
-export type ClusterInfo = t.Static<typeof ClusterInfo>
 
 const Health = t.Object(
   { status: t.String({ enum: ['ok', 'starting', 'stopping', 'failing'] }), message: t.String() },
