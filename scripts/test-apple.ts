@@ -1,5 +1,5 @@
 // `npm run test:apple`: the contract of the driver for Apple silicon. With SVC3_APPLE=1, on a Mac, with tart itself and from
-// the VM that SVC3_APPLE_VM names; otherwise on the stand-in for tart, as in `npm test`.
+// the VM that SVC3_APPLE_VM names; otherwise on the stand-in for tart, as in `npm run test:full`.
 import { runTests } from './test.ts'
 
 const isReal = process.env.SVC3_APPLE === '1'
@@ -16,4 +16,4 @@ if (problem !== undefined) {
   process.exit(1)
 }
 console.log(isReal ? 'on tart itself' : 'on the stand-in for tart: this says nothing about a real Mac')
-process.exit(await runTests(['test/contract/apple-driver.test.ts']))
+process.exit(await runTests(['test/contract/apple-driver.full.test.ts']))

@@ -12,6 +12,7 @@ export interface ReportOptions {
 /** Enough for a difference of two values; the whole is seen by running the file alone. */
 const errorLines = 30
 const outputLines = 20
+const lineLength = 300
 
 export async function report(events: ReturnType<typeof run>, { root, failsOnSkips }: ReportOptions): Promise<number> {
   const problems: string[] = []
@@ -75,8 +76,8 @@ function textOf(error: unknown, root: string): string {
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line) && line.includes(root))
   const own = frames.filter((line) => !line.includes('node_modules')).slice(0, 3)
   const cause = error.cause === undefined ? [] : [`caused by: ${inspect(error.cause).split('\n')[0]}`]
-  const message = `${error.name}: ${error.message}`.split('\n').slice(0, errorLines)
+  const message = stripVTControlCharacters(`${error.name}: ${error.message}`).split('\n').slice(0, errorLines)
   return indented([...message, ...cause, ...own.map((line) => line.trim().replaceAll(`${root}${path.sep}`, ''))])
 }
 
-const indented = (lines: readonly string[]): string => lines.map((line) => `  ${line}`).join('\n')
+const indented = (lines: readonly string[]): string => lines.map((line) => `  ${line.slice(0, lineLength)}`).join('\n')
