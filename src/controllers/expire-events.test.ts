@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { openMemory } from '../store/memory.ts'
-import { type EventRecord, openCollections } from '../store/records/collections.ts'
+import { openCollections } from '../store/records/collections.ts'
+import type { EventRecord } from '../store/records/events.ts'
 import { expireEvents } from './expire-events.ts'
 
 const event = (name: string): EventRecord => ({
@@ -19,7 +20,7 @@ const event = (name: string): EventRecord => ({
   audience: 'dev',
 })
 
-test('the oldest go, with those in their records; the newest stay', async (t) => {
+test('expire-events removes the oldest events, with those in their records; the newest stay', async (t) => {
   const store = openMemory()
   const collections = await openCollections(store)
   t.after(async () => {

@@ -18,8 +18,8 @@ afterEach(async () => {
   await store.close()
 })
 
-describe('a horizon', () => {
-  it('waits for all views, though the change was in one of them, or in none', async () => {
+describe('horizon', () => {
+  it('a horizon waits for all views, though the change was in one of them, or in none', async () => {
     const horizon = new Horizon(store, views)
     for (const key of ['/a/x', '/b/x', '/c/x']) {
       const { rev } = await store.create(key, 1)
@@ -30,14 +30,14 @@ describe('a horizon', () => {
     }
   })
 
-  it('tells callers of the latest that any view has', () => {
+  it('a horizon gives callers the latest revision that any view has', () => {
     const at = (rev: string) => ({ rev, reached: async () => undefined })
     const horizon = new Horizon(store, [at('9'), at('10'), at('3')])
     assert.equal(horizon.rev, '10')
     assert.deepEqual([horizon.has('3'), horizon.has('9')], [true, false])
   })
 
-  it('does not wait for a revision that the store never had', async () => {
+  it('a horizon does not wait for a revision that the store never had', async () => {
     const { rev } = await store.create('/a/x', 1)
     const horizon = new Horizon(store, views)
     assert.equal(horizon.has('1000'), false)
@@ -45,7 +45,7 @@ describe('a horizon', () => {
     assert.equal(await horizon.reached(rev, 10_000), true)
   })
 
-  it('says that it is not there when a view does not follow', async () => {
+  it('a horizon is Unavailable when a view does not follow', async () => {
     const stuck = { rev: '0', reached: (_: string, signal?: AbortSignal) => stuckUntil(signal) }
     const { rev } = await store.create('/a/x', 1)
     const horizon = new Horizon(store, [...views, stuck])

@@ -9,7 +9,7 @@ import { openMemory } from './memory.ts'
 import { openStore } from './open.ts'
 import { isFault } from './store.ts'
 
-test('the scheme chooses the engine', async (t) => {
+test('the scheme of a store address chooses the engine', async (t) => {
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-open-'))
   t.after(() => fs.rmSync(root, { recursive: true, force: true }))
   const folder = path.join(root, 'with: colon?')
@@ -24,7 +24,7 @@ test('the scheme chooses the engine', async (t) => {
   assert.ok(fs.existsSync(path.join(folder, 'svc3.db')))
 })
 
-test('an unknown address says what there is', async () => {
+test('an unknown store address is refused with those that there are', async () => {
   for (const address of ['', 'data', '/data', 'mysql:x', 'toString:x', 'sqlite:', 'sqlite'])
     await assert.rejects(openStore(address), (error: Error) => {
       assert.match(error.message, /sqlite:<folder>/)

@@ -49,7 +49,7 @@ function breakable(store: Store) {
   }
 }
 
-test('has what was there before it, and what comes after', async (t) => {
+test('a view has what was there before it, and what comes after', async (t) => {
   const store = openMemory()
   const before = await store.create(key('a', '1'), 1)
   await store.create('/elsewhere/a/1', 1)
@@ -81,7 +81,7 @@ test('a writer sees its own write as soon as the view has reached its revision',
   assert.deepEqual(view.range(), [])
 })
 
-test('ranges by scope and page, in order of key', async (t) => {
+test('a view gives ranges by scope and page, in order of key', async (t) => {
   const { store, view } = opened(t)
   const names = ['b', 'a', 'c', '😀', '\uffff', 'ab']
   let rev = '0'
@@ -105,7 +105,7 @@ test('ranges by scope and page, in order of key', async (t) => {
   assert.deepEqual((await store.list(prefix)).entries, view.range())
 })
 
-test('an entry stays the same object until it changes', async (t) => {
+test('an entry of a view stays the same object until it changes', async (t) => {
   const { broken, breakWatch } = breakable(openMemory())
   const { store, view } = opened(t, broken)
   const a = await store.create(key('a', '1'), 1)
@@ -129,7 +129,7 @@ test('an entry stays the same object until it changes', async (t) => {
   )
 })
 
-test('the revision of a scope moves with its changes and only with them', async (t) => {
+test('the revision of a scope of a view moves with its changes and only with them', async (t) => {
   const store = openMemory()
   const old = await store.create(key('a', '1'), 1)
   const gone = await store.create(key('a', '2'), 1)
@@ -149,7 +149,7 @@ test('the revision of a scope moves with its changes and only with them', async 
   assert.equal(view.rev, last)
 })
 
-test('after Compacted it lists again: listeners see the differences, scopes that differ move on', async (t) => {
+test('a view lists again after Compacted: listeners see the differences, scopes that differ move on', async (t) => {
   const { broken, breakWatch, failLists } = breakable(openMemory())
   const { store, view } = opened(t, broken)
   const stays = await store.create(key('same', '1'), 1)
@@ -181,7 +181,7 @@ test('after Compacted it lists again: listeners see the differences, scopes that
   assert.equal(heard.length, 3)
 })
 
-test('says that it is out of date while the store does not answer, and why', async (t) => {
+test('a view says that it is out of date while the store does not answer, and why', async (t) => {
   const { broken, breakWatch, failLists } = breakable(openMemory())
   const { store, view } = opened(t, broken)
   const { rev } = await store.create(key('a', '1'), 1)
@@ -196,7 +196,7 @@ test('says that it is out of date while the store does not answer, and why', asy
   assert.equal(view.health().ok, true)
 })
 
-test('listeners hear every change in order, the first list included', async (t) => {
+test('listeners of a view hear every change in order, the first list included', async (t) => {
   const store = openMemory()
   await store.create(key('a', '1'), 1)
   const { view } = opened(t, store)
@@ -209,7 +209,7 @@ test('listeners hear every change in order, the first list included', async (t) 
   assert.deepEqual(heard, [`put ${key('a', '1')}`, `put ${b.key}`, `delete ${b.key}`])
 })
 
-test('waiting ends with the signal, and with the view', async (t) => {
+test('waiting for a view ends with the signal, and with the view', async (t) => {
   const { view } = opened(t)
   await assert.rejects(view.reached('99', AbortSignal.abort(new Error('enough'))), /enough/)
   const stop = new AbortController()
@@ -223,7 +223,7 @@ test('waiting ends with the signal, and with the view', async (t) => {
   await assert.rejects(view.reached('99'), /closed/)
 })
 
-test('10,000 entries are read a page at a time at the cost of the page', async (t) => {
+test('10,000 entries of a view are read a page at a time at the cost of the page', async (t) => {
   const store = openMemory({ keepRevisions: 100 })
   for (let n = 0; n < 10_000; n++) await store.create(key('a', String(n).padStart(5, '0')), n)
   const { view } = opened(t, store)

@@ -85,7 +85,7 @@ function contest(stores: readonly Store[]) {
 
 describe('leadership', { concurrency: true }, () => {
   for (const [name, open] of Object.entries(engines))
-    it(`on ${name}: one at a time, handed over, taken over, never two`, async () => {
+    it(`leadership on ${name}: one at a time, handed over, taken over, never two`, async () => {
       const stores = await open()
       const { reigns, isCut, contenders } = contest(stores)
       const leaders = (): number[] => contenders.flatMap((each, n) => (each.isLeading() ? [n] : []))
@@ -108,7 +108,7 @@ describe('leadership', { concurrency: true }, () => {
       await Promise.all(stores.map((store) => store.close()))
     })
 
-  it('whoever does not know whether it leads finds out by looking, not by waiting', async () => {
+  it('a server that does not know whether it leads finds out by looking, not by waiting', async () => {
     const store = openMemory()
     let isLost = true
     const lossy = {
@@ -132,7 +132,7 @@ describe('leadership', { concurrency: true }, () => {
     await store.close()
   })
 
-  it('a lease counts from when it was asked for, and ends though no timer has noticed', async () => {
+  it('a lease of leadership counts from when it was asked for, and ends though no timer has noticed', async () => {
     const store = openMemory()
     const hung = Promise.withResolvers<never>()
     let atMs = 0

@@ -16,7 +16,7 @@ import { collect } from './store-watch.ts'
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64')
 
-describe('a cluster of etcd with users and certificates', () => {
+describe('etcd with users and certificates', () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-etcd-access-'))
   const place = (name: string, text: string): string => {
     fs.writeFileSync(path.join(folder, name), text, { mode: 0o600 })
@@ -62,7 +62,7 @@ describe('a cluster of etcd with users and certificates', () => {
     fs.rmSync(folder, { recursive: true, force: true })
   })
 
-  it('takes a user with a password, also after its tokens were forgotten', async () => {
+  it('etcd takes a user with a password, also after its tokens were forgotten', async () => {
     const store = await plain(`user=svc3&password-file=${inFolder('password')}`)
     const seen = collect(store, '/p/', '0', (changes) => changes.length === 2)
     const { rev } = await store.create('/p/a', 1)
@@ -75,14 +75,14 @@ describe('a cluster of etcd with users and certificates', () => {
     await store.close()
   })
 
-  it('takes creates of one moment from a user whose role is for our keys only', async () => {
+  it('etcd takes many creates at once from a user whose role is for our keys only', async () => {
     const store = await plain(`user=svc3&password-file=${inFolder('password')}`)
     const made = await Promise.all(Array.from({ length: 20 }, (_, n) => store.create(`/at-once/${n}`, n)))
     assert.equal(new Set(made.map(({ rev }) => rev)).size, 20)
     await store.close()
   })
 
-  it('takes up a password that is changed while it is in use', async () => {
+  it('a password of etcd is taken up that is changed while it is in use', async () => {
     const store = await plain(`user=svc3&password-file=${inFolder('password')}`)
     const { rev } = await store.create('/n/a', 1)
     const root = await etcd.post('/v3/auth/authenticate', { name: 'root', password: 'rooted' })
@@ -98,7 +98,7 @@ describe('a cluster of etcd with users and certificates', () => {
     await store.close()
   })
 
-  it('says what is wrong: no user, a wrong password, no permission', async () => {
+  it('a refused login at etcd says what is wrong: no user, a wrong password, no permission', async () => {
     await rejectsWith('Unavailable', plain('tls=false'), /refuses the login.*password-file/)
     await rejectsWith(
       'Unavailable',
@@ -110,7 +110,7 @@ describe('a cluster of etcd with users and certificates', () => {
     await rejectsWith('Unavailable', elsewhere, /refuses this user.*grant/)
   })
 
-  it('takes a user by the name in its certificate, and nobody without one or who does not know the authority', async () => {
+  it('etcd takes a user by the name in its certificate, and nobody without one or who does not know the authority', async () => {
     const pair = `cert=${inFolder('client.pem')}&key=${inFolder('client.key')}`
     const store = await secure(`ca=${inFolder('ca')}&${pair}`, 60_000)
     const seen = collect(store, '/c/', '0', (changes) => changes.length === 1)

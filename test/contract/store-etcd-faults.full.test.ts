@@ -18,8 +18,8 @@ before(async () => {
 })
 after(() => etcd.end())
 
-describe('a cluster of etcd with faults', () => {
-  it('goes on by itself when the leader is killed', async (t) => {
+describe('etcd with faults', () => {
+  it('a store on etcd goes on by itself when the leader is killed', async (t) => {
     const store = await open()
     const load = await startLoad(store, '/kill/')
     await eventually(async () => assert.ok(load.acknowledged() > 50))
@@ -36,7 +36,7 @@ describe('a cluster of etcd with faults', () => {
     await Promise.all([store.close(), fresh.close()])
   })
 
-  it('says that it cannot when two of three are dead, and heals by itself', async () => {
+  it('a store on etcd is Unavailable when two of three members are dead, and heals by itself', async () => {
     const store = await open({ patienceMs: 2_000 })
     const load = await startLoad(store, '/quorum/')
     await eventually(async () => assert.ok(load.acknowledged() > 50))
@@ -54,7 +54,7 @@ describe('a cluster of etcd with faults', () => {
     await Promise.all([store.close(), fresh.close()])
   })
 
-  it('goes on while the leader is paused, and when it comes back', async (t) => {
+  it('a store on etcd goes on while the leader is paused, and when it comes back', async (t) => {
     const store = await open()
     const load = await startLoad(store, '/pause/')
     await eventually(async () => assert.ok(load.acknowledged() > 50))

@@ -175,7 +175,7 @@ export function modelContract(engine: Engine): void {
     await store.close()
   }
 
-  test('1,000 random sequences behave like the model', () => check(1_000, usual, 25))
-  test('random sequences with compaction, and reopening where the engine keeps data', () =>
+  test(`${engine.name}: 1,000 random sequences behave like the model`, () => check(1_000, usual, 25))
+  test(`${engine.name}: random sequences with compaction, and reopening where the engine keeps data`, () =>
     check(60, [...usual, compaction, reopening], 12))
 }

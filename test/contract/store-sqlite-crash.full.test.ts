@@ -90,7 +90,9 @@ function inspect(folder: string): void {
   db.close()
 }
 
-test(`${rounds} kills of a writing process lose no acknowledged write`, { timeout: 600_000 }, async (t) => {
+test(`${rounds} kills of a process that writes to SQLite lose no acknowledged write`, {
+  timeout: 600_000,
+}, async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-crash-'))
   t.after(() => fs.rmSync(folder, { recursive: true, force: true }))
   const latest = new Map<string, Acknowledged>()

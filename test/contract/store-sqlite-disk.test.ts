@@ -9,7 +9,7 @@ import { promisify } from 'node:util'
 
 const filler = path.resolve(import.meta.dirname, './store-filler.ts')
 
-test('a full disk refuses writes clearly, loses nothing, and heals by itself', async (t) => {
+test('SQLite on a full disk refuses writes clearly, loses nothing, and heals by itself', async (t) => {
   const mount = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-full-'))
   t.after(() => fs.rmSync(mount, { recursive: true, force: true }))
   // The mount lives in the child's namespace and goes with it. Without root, a user namespace gives the right to mount.

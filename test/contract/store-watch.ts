@@ -49,7 +49,7 @@ export function watchContract(engine: Engine): void {
       return store
     }
 
-    test('the past has every change with what was before, then a bookmark', async (t) => {
+    test(`${engine.name}: the past has every change with what was before, then a bookmark`, async (t) => {
       const store = await opened(t)
       const a = await store.create('/w/a', 1)
       const other = await store.create('/x/a', 'other prefix')
@@ -66,7 +66,7 @@ export function watchContract(engine: Engine): void {
       assert.deepEqual(await collectTo(store, '', '0', rev), [all[0], { type: 'put', entry: other }, ...all.slice(1)])
     })
 
-    test('live changes are the same as those read later', async (t) => {
+    test(`${engine.name}: live changes are the same as those read later`, async (t) => {
       const store = await opened(t)
       const live = collect(store, '/w/', '0', (changes) => changes.length === 3)
       const a = await store.create('/w/a', 1)
@@ -78,7 +78,7 @@ export function watchContract(engine: Engine): void {
       assert.deepEqual(changes, await collectTo(store, '/w/', '0', rev))
     })
 
-    test('several watchers under concurrent writers miss nothing and repeat nothing, from wherever they start', async (t) => {
+    test(`${engine.name}: several watchers under concurrent writers miss nothing and repeat nothing, from wherever they start`, async (t) => {
       const store = await opened(t)
       const writers = 8
       const each = 40
@@ -115,7 +115,7 @@ export function watchContract(engine: Engine): void {
       }
     })
 
-    test('a bookmark follows when only other prefixes move', async (t) => {
+    test(`${engine.name}: a bookmark follows when only other prefixes move`, async (t) => {
       const store = await opened(t)
       const bookmarks: Rev[] = []
       const { rev: start } = await store.create('/other/a', 1)
@@ -130,7 +130,7 @@ export function watchContract(engine: Engine): void {
       assert.deepEqual([...bookmarks].sort(compareRevs), bookmarks)
     })
 
-    test('a compacted past is refused, what came later is not; entries stay', async (t) => {
+    test(`${engine.name}: a compacted past is refused, what came later is not; entries stay`, async (t) => {
       const store = await opened(t)
       const a = await store.create('/w/a', 1)
       const b = await store.update('/w/a', 2, a.rev)
@@ -148,14 +148,14 @@ export function watchContract(engine: Engine): void {
       await assert.rejects(store.compact('soon'), TypeError)
     })
 
-    test('a revision that was never given out is another history', async (t) => {
+    test(`${engine.name}: a revision that was never given out is another history`, async (t) => {
       const store = await opened(t)
       const { rev } = await store.create('/w/a', 1)
       for (const after of [`${rev}1`, '99999999999999999999', 'abc', '', '-1'])
         await rejectsWith('Compacted', collectTo(store, '/w/', after, rev))
     })
 
-    test('only so many revisions are kept', async (t) => {
+    test(`${engine.name}: only so many revisions are kept`, async (t) => {
       const store = await opened(t, { keepRevisions: 40 })
       let { rev } = await store.create('/w/a', 0)
       const first = rev
@@ -170,7 +170,7 @@ export function watchContract(engine: Engine): void {
       assert.equal(kept[0]?.previous?.rev, recent.at(-41))
     })
 
-    test('a slow watcher goes back to the log and misses nothing', async (t) => {
+    test(`${engine.name}: a slow watcher goes back to the log and misses nothing`, async (t) => {
       const store = await opened(t, { maxQueuedChanges: 10 })
       const { rev } = await store.list('/')
       const watch = store.watch('/w/', '0', new AbortController().signal)[Symbol.asyncIterator]()
@@ -195,7 +195,7 @@ export function watchContract(engine: Engine): void {
       await watch.return?.()
     })
 
-    test('a slow watcher whose past is gone is told so', async (t) => {
+    test(`${engine.name}: a slow watcher whose past is gone is told so`, async (t) => {
       const store = await opened(t, { maxQueuedChanges: 5, keepRevisions: 10 })
       const watch = store.watch('/w/', '0', new AbortController().signal)[Symbol.asyncIterator]()
       await watch.next()
@@ -209,7 +209,7 @@ export function watchContract(engine: Engine): void {
       )
     })
 
-    test('abort ends a watch, waiting or not', async (t) => {
+    test(`${engine.name}: abort ends a watch, waiting or not`, async (t) => {
       const store = await opened(t)
       const stop = new AbortController()
       const batches: Batch[] = []
@@ -225,7 +225,7 @@ export function watchContract(engine: Engine): void {
       for await (const _ of store.watch('/w/', '0', stop.signal)) assert.fail('an aborted watch has no changes')
     })
 
-    test('close ends every watch', async () => {
+    test(`${engine.name}: close ends every watch`, async () => {
       const store = await engine.open()
       const ended = Array.from({ length: 3 }, () => collect(store, '/w/', '0', () => false))
       await store.create('/w/a', 1)
@@ -235,7 +235,7 @@ export function watchContract(engine: Engine): void {
 
     const { reopen } = engine
     if (!reopen) return
-    test('a watch resumes across reopening', async () => {
+    test(`${engine.name}: a watch resumes across reopening`, async () => {
       let store = await engine.open()
       const a = await store.create('/w/a', 1)
       const b = await store.update('/w/a', 2, a.rev)

@@ -44,7 +44,7 @@ function writeContract(engine: Engine): void {
     })
     after(() => store.close())
 
-    test('create, get, update, delete, each with a revision of its own', async () => {
+    test(`${engine.name}: create, get, update, delete, each with a revision of its own`, async () => {
       assert.equal(await store.get('/life/a'), undefined)
       const created = await store.create('/life/a', { n: 1 })
       assert.deepEqual(await store.get('/life/a'), created)
@@ -58,7 +58,7 @@ function writeContract(engine: Engine): void {
       assert.equal(new Set(revs).size, 4)
     })
 
-    test('a lost compare-and-set says how it was lost and changes nothing', async () => {
+    test(`${engine.name}: a lost compare-and-set says how it was lost and changes nothing`, async () => {
       const first = await store.create('/cas/a', 1)
       await rejectsWith('AlreadyExists', store.create('/cas/a', 2), /\/cas\/a/)
       const second = await store.update('/cas/a', 3, first.rev)
@@ -73,7 +73,7 @@ function writeContract(engine: Engine): void {
       await rejectsWith('NotFound', store.update('/cas/a', 5, second.rev))
     })
 
-    test('of 100 concurrent creates of one key exactly one succeeds', async () => {
+    test(`${engine.name}: of 100 concurrent creates of one key exactly one succeeds`, async () => {
       const tries = await Promise.allSettled(Array.from({ length: 100 }, (_, n) => store.create('/unique/a', n)))
       const won = tries.filter((one) => one.status === 'fulfilled')
       const lost = tries.filter((one) => one.status === 'rejected' && isFault(one.reason, 'AlreadyExists'))
@@ -81,7 +81,7 @@ function writeContract(engine: Engine): void {
       assert.deepEqual(await store.get('/unique/a'), won[0]?.value)
     })
 
-    test('100 concurrent increments of one key sum up', async () => {
+    test(`${engine.name}: 100 concurrent increments of one key sum up`, async () => {
       const { rev } = await store.create('/sum/a', 0)
       const increment = async (): Promise<void> => {
         for (;;) {
@@ -101,7 +101,7 @@ function writeContract(engine: Engine): void {
       assert.ok(compareRevs(entry.rev, rev) > 0)
     })
 
-    test('concurrent deletes: one wins, and its writer may create again', async () => {
+    test(`${engine.name}: concurrent deletes: one wins, and its writer may create again`, async () => {
       const { rev } = await store.create('/gone/a', 1)
       const tries = await Promise.allSettled(Array.from({ length: 20 }, () => store.delete('/gone/a', rev)))
       assert.equal(tries.filter((one) => one.status === 'fulfilled').length, 1)
@@ -109,7 +109,7 @@ function writeContract(engine: Engine): void {
       await store.create('/gone/a', 2)
     })
 
-    test('values come back as JSON gives them', async () => {
+    test(`${engine.name}: values come back as JSON gives them`, async () => {
       const odd = ['\0', '\ud800', '\u2028', '😀', 'e\u0301', '\uffff', '"\\', '__proto__', '', ' ']
       const value = { odd, nested: { deep: [[[{ n: -0.5e-7 }]]] }, none: null, yes: true, [odd[0] ?? '']: 1 }
       const entry = await store.create('/values/a', { ...value, absent: undefined })
@@ -121,7 +121,7 @@ function writeContract(engine: Engine): void {
       assert.equal(await store.get('/values/b'), undefined)
     })
 
-    test('large values and long keys up to their limits', async () => {
+    test(`${engine.name}: large values and long keys up to their limits`, async () => {
       const most = 'x'.repeat(maxValueBytes - 2)
       const entry = await store.create('/large/a', most)
       assert.equal((await store.get('/large/a'))?.value, most)
@@ -134,7 +134,7 @@ function writeContract(engine: Engine): void {
       await rejectsWith('TooLarge', store.create('/long/'.padEnd(maxKeyBytes, 'ä'), 1))
     })
 
-    test('what cannot be a key is never there', async () => {
+    test(`${engine.name}: what cannot be a key is never there`, async () => {
       for (const key of ['', '/odd/\0', '/odd/\ud800', '/odd/'.padEnd(maxKeyBytes + 1, 'x')]) {
         assert.equal(await store.get(key), undefined)
         await rejectsWith('NotFound', store.update(key, 1, '1'))
@@ -145,7 +145,7 @@ function writeContract(engine: Engine): void {
       await assert.rejects(store.create('/odd/\ud800', 1), TypeError)
     })
 
-    test('a list is in order of key, whatever the characters', async () => {
+    test(`${engine.name}: a list is in order of key, whatever the characters`, async () => {
       const names = ['b', 'a', 'a/b', 'a!', 'ä', '\ue000', '\uffff', '😀', '\ud7ff', '\u{10ffff}', '\u{10ffff}x', '~']
       for (const name of names) await store.create(`/order/${name}`, name)
       await store.create('/order0', 'not under the prefix')
@@ -163,7 +163,7 @@ function writeContract(engine: Engine): void {
       assert.equal((await store.list('')).entries.length, (await store.list('/')).entries.length)
     })
 
-    test('pages join without gap or repeat while others insert', async () => {
+    test(`${engine.name}: pages join without gap or repeat while others insert`, async () => {
       const stay = Array.from({ length: 50 }, (_, n) => `/page/${String(n * 10).padStart(4, '0')}`)
       await Promise.all(stay.map((key) => store.create(key, key)))
       const seen: string[] = []
@@ -183,18 +183,18 @@ function writeContract(engine: Engine): void {
       assert.deepEqual((await store.list('/page/', { limit: 5, after: '/page/~' })).entries, [])
     })
 
-    test('a list has the revision it was read at', async () => {
+    test(`${engine.name}: a list has the revision it was read at`, async () => {
       const { rev } = await store.create('/listrev/a', 1)
       assert.ok(compareRevs((await store.list('/listrev/')).rev, rev) >= 0)
       assert.ok(compareRevs((await store.list('/nothing-here/')).rev, rev) >= 0)
     })
 
-    test('is healthy', async () => {
+    test(`${engine.name}: a store that works says that it is healthy`, async () => {
       assert.equal((await store.health()).ok, true)
     })
   })
 
-  test('after close every call says Unavailable', async () => {
+  test(`${engine.name}: after close every call says Unavailable`, async () => {
     const store = await engine.open()
     const written = Array.from({ length: 20 }, (_, n) => store.create(`/close/${n}`, n))
     const closing = store.close()
@@ -219,7 +219,7 @@ function writeContract(engine: Engine): void {
 
   const { reopen } = engine
   if (!reopen) return
-  test('everything is there after reopening, and revisions go on, also when all was deleted and compacted', async () => {
+  test(`${engine.name}: everything is there after reopening, and revisions go on, also when all was deleted and compacted`, async () => {
     let store = await engine.open()
     const kept = await store.create('/reopen/a', { kept: true })
     const gone = await store.create('/reopen/b', 1)

@@ -10,7 +10,7 @@ import { parseEtcdAddress } from './address.ts'
 const parse = (place: string, notices: string[] = []) => parseEtcdAddress(place, (text) => notices.push(text))
 const urls = (place: string): string[] => parse(place).endpoints.map(({ url }) => url)
 
-test('hosts, ports and the prefix', () => {
+test('an etcd address names hosts, ports and the prefix', () => {
   assert.deepEqual(urls('//a:1,b,[::1]:3'), ['http://a:1', 'http://b:2379', 'http://[::1]:3'])
   assert.deepEqual(urls('//a:443,b:80?tls=true'), ['https://a:443', 'https://b:80'])
   assert.equal(parse('//a').prefix, 'svc3')
@@ -20,7 +20,7 @@ test('hosts, ports and the prefix', () => {
   assert.equal(parse('//a?keep=all').keepRevisions, 0)
 })
 
-test('certificates and passwords are read from their files, each time anew', async (t) => {
+test('certificates and passwords for etcd are read from their files, each time anew', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-address-'))
   t.after(() => fs.rmSync(folder, { recursive: true, force: true }))
   const [ca, password] = [path.join(folder, 'ca.pem'), path.join(folder, 'password')]
@@ -39,7 +39,7 @@ test('certificates and passwords are read from their files, each time anew', asy
   await assert.rejects(async () => options.credentials?.(), /cannot be read.*password/)
 })
 
-test('a password without TLS is warned of, but not on this machine', () => {
+test('a password for etcd without TLS is warned of, but not on this machine', () => {
   const notices: string[] = []
   parse('//127.0.0.1,localhost,[::1]?user=a&password-file=b', notices)
   assert.deepEqual(notices, [])
@@ -47,7 +47,7 @@ test('a password without TLS is warned of, but not on this machine', () => {
   assert.match(notices.join(), /in clear/)
 })
 
-test('what means nothing is refused, without repeating a password', () => {
+test('what means nothing in an etcd address is refused, without repeating a password', () => {
   const cases: readonly (readonly [string, RegExp])[] = [
     ['', /no host/],
     ['//', /no host/],

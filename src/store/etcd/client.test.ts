@@ -62,7 +62,7 @@ function clientOf(t: TestContext, ...endpoints: readonly { readonly url: string 
   return client
 }
 
-describe('a create whose answer was lost', () => {
+describe('lost answers', () => {
   const failure = new EtcdFailure('the connection was lost', 0, true)
   const layout = new Layout('x', () => undefined)
   const written = (op: string, createRevision: number, modRevision: number): KeyValue => ({
@@ -78,21 +78,21 @@ describe('a create whose answer was lost', () => {
     return recogniseCreate({ layout, find } as unknown as EtcdCalls, { key: '/a', op: 'ours', before: 5, failure })
   }
 
-  it('is recognised, with its own revision, although somebody changed it since', async () => {
+  it('a create whose answer was lost is recognised, with its own revision, although somebody changed it since', async () => {
     assert.equal(await recognised(written('theirs', 7, 9), written('ours', 7, 7)), 7)
   })
 
-  it('stays open where somebody else created it meanwhile, and was refused where it was there before', async () => {
+  it('a create whose answer was lost stays open where somebody else created it meanwhile, and was refused where it was there before', async () => {
     await assert.rejects(recognised(written('theirs', 7, 9), written('others', 7, 7)), failure)
     await assert.rejects(recognised(written('theirs', 5, 9), written('ours', 7, 7)), { fault: 'AlreadyExists' })
   })
 })
 
-describe('a call to etcd', () => {
+describe('calls', () => {
   const write = { isRepeatable: false, tryMs: 60_000 }
   const refused = { code: grpc.permissionDenied, text: 'etcdserver: permission denied' }
 
-  it('that was answered Unavailable may have been carried out, and is not sent again', async (t) => {
+  it('a call to etcd that was answered Unavailable may have been carried out, and is not sent again', async (t) => {
     const member = await startMember(t, { code: grpc.unavailable, text: 'transport is closing' })
     const client = clientOf(t, member)
     await assert.rejects(client.call(methods.txn, Buffer.alloc(0), write), (error) => {
@@ -103,14 +103,14 @@ describe('a call to etcd', () => {
     assert.deepEqual(member.asked, [{ method: methods.txn, hasLeader: 'true' }])
   })
 
-  it('that was refused was surely not carried out', async (t) => {
+  it('a call to etcd that was refused was surely not carried out', async (t) => {
     const member = await startMember(t, refused)
     const client = clientOf(t, member)
     await assert.rejects(client.call(methods.txn, Buffer.alloc(0), write), { perhaps: false, settled: true })
     assert.equal(member.asked.length, 1)
   })
 
-  it('that was refused for want of space was carried out or not, and is not sent again', async (t) => {
+  it('a call to etcd that was refused for want of space was carried out or not, and is not sent again', async (t) => {
     const text = 'etcdserver: mvcc: database space exceeded'
     const member = await startMember(t, { code: grpc.resourceExhausted, text })
     const client = clientOf(t, member)
@@ -120,7 +120,7 @@ describe('a call to etcd', () => {
     assert.equal(member.asked.length, 1)
   })
 
-  it('goes to the member that leads, from the next look on, and stays where it is while none does', async (t) => {
+  it('a call to etcd goes to the member that leads, once it is known, and stays where it is while none does', async (t) => {
     let leader = 0
     const members = await Promise.all([1, 2, 3].map((id) => startMember(t, refused, () => statusOf(id, leader))))
     const client = clientOf(t, ...members)
@@ -138,7 +138,7 @@ describe('a call to etcd', () => {
     }
   })
 
-  it('is judged by what it was answered', () => {
+  it('a failed call to etcd is judged by what it was answered', () => {
     const said = (code: number, text = 'words'): string => judge(new CallFailure('answered', text, code))
     const unclear = [grpc.unavailable, grpc.deadlineExceeded, grpc.cancelled, grpc.unknown, grpc.internal, grpc.aborted]
     for (const code of unclear) assert.equal(said(code), 'unclear', String(code))

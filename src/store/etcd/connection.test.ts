@@ -66,9 +66,9 @@ const watch = (connection: Connection): Promise<CallFailure> =>
 
 const failureOf = (call: Promise<Buffer>): Promise<unknown> => call.catch((error: unknown) => error)
 
-describe('a peer that goes silent', () => {
+describe('silent peers', () => {
   for (const loss of ['requests', 'answers'] as const)
-    it(`and whose ${loss} are lost is noticed soon after something was asked`, async (t) => {
+    it(`a peer whose ${loss} are lost is noticed soon after something was asked`, async (t) => {
       const { connection, proxy } = await startPeer(t)
       const watched = watch(connection)
       await connection.unary(isAnswered, question, {}, deadlineMs)
@@ -89,7 +89,7 @@ describe('a peer that goes silent', () => {
       }
     })
 
-  it('while nothing is asked but a watch is open, is noticed as well', async (t) => {
+  it('a peer that goes silent while nothing is asked but a watch is open, is noticed as well', async (t) => {
     const { connection, proxy } = await startPeer(t)
     const watched = watch(connection)
     await connection.unary(isAnswered, question, {}, deadlineMs)
@@ -101,7 +101,7 @@ describe('a peer that goes silent', () => {
     assert.equal((await watched).kind, 'unclear')
   })
 
-  it('is not one that takes its time and says that it is there', { timeout: 10_000 }, async (t) => {
+  it('a peer that takes its time but answers pings is not given up', { timeout: 10_000 }, async (t) => {
     const { connection, pinged } = await startPeer(t)
     const failure = failureOf(connection.unary(nobodyAnswers, question, {}, deadlineMs))
     await pass(750)

@@ -62,8 +62,8 @@ async function losing<T>(what: 'requests' | 'answers', work: () => Promise<T>, i
   return working
 }
 
-describe('an answer that was lost', () => {
-  it('of a create or an update is recognised by its operation id', async () => {
+describe('lost answers', () => {
+  it('a create or an update on etcd whose answer was lost is recognised by its operation id', async () => {
     const store = await proxied(newPrefix())
     const created = await losing('answers', () => store.create('/a', { n: 1 }), true)
     assert.deepEqual(await store.get('/a'), created)
@@ -76,7 +76,7 @@ describe('an answer that was lost', () => {
     await store.close()
   })
 
-  it('of a deletion leaves it open, and so does a create that never arrived', async () => {
+  it('a deletion on etcd whose answer was lost is Unknown, and so is a create that never arrived', async () => {
     const store = await proxied(newPrefix())
     const { rev } = await store.create('/a', 1)
     await rejectsWith(
@@ -94,7 +94,7 @@ describe('an answer that was lost', () => {
     await store.close()
   })
 
-  it('changes nothing for a create of what was there before, or an update that comes after another', async () => {
+  it('a lost answer of etcd does not hide that a create or an update came too late', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const { rev } = await store.create('/a', 1)
@@ -113,7 +113,7 @@ describe('an answer that was lost', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  it('of a request that never arrived is asked for again, where that is safe', async () => {
+  it('a request that never arrived at etcd is sent again, where that is safe', async () => {
     const store = await proxied(newPrefix())
     const { rev } = await store.create('/a', 1)
     assert.equal((await losing('requests', () => store.get('/a')))?.rev, rev)
@@ -126,7 +126,7 @@ describe('an answer that was lost', () => {
 })
 
 describe('compaction', () => {
-  it('behind the back of a watch that was cut off is told; a view lists again', async () => {
+  it('compaction while a watch of etcd was cut off ends it with Compacted; a view lists again', async () => {
     const prefix = newPrefix()
     const [store, other] = await Promise.all([proxied(prefix), direct(prefix)])
     const first = await store.create('/v/a', 0)
@@ -147,7 +147,7 @@ describe('compaction', () => {
     await Promise.all([store.close(), other.close()])
   })
 
-  it('in the middle of a list begins it anew, and what is listed is of one revision', async (t) => {
+  it('compaction in the middle of a list of etcd begins it anew, and what is listed is of one revision', async (t) => {
     const store = await direct(newPrefix())
     const made = await Promise.all(Array.from({ length: 201 }, (_, n) => store.create(`/l/${1_000 + n}`, n)))
     const last = made.at(-1)
@@ -165,7 +165,7 @@ describe('compaction', () => {
     await store.close()
   })
 
-  it('does not disturb a watch that keeps up', async () => {
+  it('compaction does not disturb a watch of etcd that keeps up', async () => {
     const store = await direct(newPrefix(), { recentChanges: 5 })
     const begun = Promise.withResolvers<void>()
     const seen = collect(store, '/c/', '0', (changes) => {
@@ -185,7 +185,7 @@ describe('compaction', () => {
   })
 })
 
-it('the past beyond what is in memory is read from etcd, page by page', async () => {
+it('the past of a watch beyond what is in memory is read from etcd, page by page', async () => {
   const store = await direct(newPrefix(), { recentChanges: 10, bookmarkMs: 20 })
   const writes = Array.from({ length: 1_300 }, (_, n) => store.create(`/${n % 2 ? 'odd' : 'even'}/${n}`, { n }))
   const entries = await Promise.all(writes)
@@ -203,7 +203,7 @@ it('the past beyond what is in memory is read from etcd, page by page', async ()
   await store.close()
 })
 
-it('neighbours in the same cluster are not seen, and do not hold up watches', async () => {
+it('keys of other programs in the same etcd are not seen, and do not hold up watches', async () => {
   const prefix = newPrefix()
   const store = await direct(prefix, { bookmarkMs: 20 })
   const text = (value: string): string => Buffer.from(value).toString('base64')
@@ -223,7 +223,7 @@ it('neighbours in the same cluster are not seen, and do not hold up watches', as
   await again.close()
 })
 
-it('what somebody else put below the prefix is passed over, and told', async () => {
+it('what somebody else put below our prefix in etcd is passed over, with a notice', async () => {
   const prefix = newPrefix()
   const notices: string[] = []
   const store = await direct(prefix, { notice: (text) => notices.push(text) })
@@ -239,7 +239,7 @@ it('what somebody else put below the prefix is passed over, and told', async () 
   await store.close()
 })
 
-it('a store gives up when revisions go back, and not while they stay', async (t) => {
+it('a store on etcd gives up when revisions go back, and not while they stay', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const store = await direct(newPrefix())
   const { rev } = await store.create('/a', 1)
@@ -275,7 +275,7 @@ it('a store gives up when revisions go back, and not while they stay', async (t)
   await store.close()
 })
 
-it('data of another format is refused with what to do, and a store whose data was restored gives up', async () => {
+it('data of another format in etcd is refused with what to do, and a store whose data was restored gives up', async () => {
   const prefix = newPrefix()
   const store = await direct(prefix)
   const meta = (format: number): Promise<unknown> =>
@@ -297,7 +297,7 @@ it('data of another format is refused with what to do, and a store whose data wa
   }
 })
 
-it('what was there before the data began is no past of theirs', async () => {
+it('what was in etcd before the data began is no past of theirs', async () => {
   await using cleanup = new AsyncDisposableStack()
   const before = await direct(newPrefix())
   cleanup.defer(() => before.close())
@@ -327,7 +327,7 @@ async function startStandIn(version: string, clusterId = 7): Promise<{ url: stri
   return { url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`, close: () => server.close() }
 }
 
-it('versions that are too old are refused, old ones are warned of', async () => {
+it('versions of etcd that are too old are refused, old ones are warned of', async () => {
   const old = await startStandIn('3.3.27')
   await rejectsWith(
     'Unavailable',
@@ -348,7 +348,7 @@ it('a program that stands in for etcd, and so has no cluster id, is refused', as
   shim.close()
 })
 
-it('a member of another cluster is not taken for one of ours', async () => {
+it('a member of another etcd cluster is not taken for one of ours', async () => {
   await using one = await startEtcd()
   await using two = await startEtcd()
   const clusters = [one, two]
@@ -365,7 +365,7 @@ it('a member of another cluster is not taken for one of ours', async () => {
   await store.close()
 })
 
-it('nobody there: the error says where it looked', async () => {
+it('where no etcd answers, the error says where it looked', async () => {
   const nobody = { endpoints: [{ url: 'http://127.0.0.1:9' }, { url: 'http://127.0.0.1:10' }], patienceMs: 300 }
   await rejectsWith(
     'Unavailable',
@@ -374,7 +374,7 @@ it('nobody there: the error says where it looked', async () => {
   )
 })
 
-it('whoever lost to another server sees what won', async () => {
+it('a writer that lost to another server sees what won', async () => {
   const prefix = newPrefix()
   const stores = await Promise.all([proxied(prefix), direct(prefix)])
   const views = stores.map((store) => new View<number>(store, '/n/'))
@@ -406,7 +406,7 @@ it('whoever lost to another server sees what won', async () => {
   await Promise.all(stores.map((store) => store.close()))
 })
 
-it('several stores on the same data see each other', async () => {
+it('several stores on the same data in etcd see each other', async () => {
   const prefix = newPrefix()
   const [one, two] = await Promise.all([direct(prefix), direct(prefix)])
   const seen = collect(two, '/', '0', (changes) => changes.length === 3)

@@ -10,7 +10,7 @@ function fieldsOf(bytes: Buffer): [number, FieldValue][] {
   return found
 }
 
-test('numbers and bytes come back, whatever their size', () => {
+test('numbers and bytes of protocol buffers come back, whatever their size', () => {
   const number = fc.maxSafeInteger().map(Math.abs)
   fc.assert(
     fc.property(
@@ -28,7 +28,7 @@ test('numbers and bytes come back, whatever their size', () => {
   )
 })
 
-test('the bytes are those of the format', () => {
+test('protocol buffers are written as the format has it', () => {
   assert.equal(
     message(numberField(1, 150), bytesField(2, 'testing')).toString('hex'),
     '0896011207'.concat('74657374696e67'),
@@ -37,7 +37,7 @@ test('the bytes are those of the format', () => {
   assert.equal(presentNumber(6, 0).toString('hex'), '3000')
 })
 
-test('fields of other widths are passed over, and broken bytes refused', () => {
+test('fields of protocol buffers of other widths are passed over, and broken bytes refused', () => {
   const fixed = Buffer.from('0d01020304' + '110102030405060708' + '0801', 'hex')
   assert.deepEqual(fieldsOf(fixed), [[1, 1]])
   // Minus one, in ten bytes: not ours, and no reason to fail.

@@ -2,8 +2,8 @@
 import { Collection, type KindStore } from '../collection.ts'
 import type { Store } from '../store.ts'
 import { View } from '../view.ts'
+import { type EventRecord, foldedEvents } from './events.ts'
 import type { ImageRecord, NodeRecord, VmConfigRecord, VmRecord, VmSecretRecord } from './fleet-records.ts'
-import { foldedEvents } from './folded-events.ts'
 import type { PushJobRecord } from './push-jobs.ts'
 import type {
   KnownServerRecord,
@@ -60,24 +60,6 @@ export interface RoleBindingRecord {
   readonly serviceAccounts: readonly { readonly name: string; readonly namespace: string; readonly uid: string }[]
   /** In the default namespace, where every user has the role: those from whom it was taken. */
   readonly excludedUsers: readonly string[]
-}
-
-export interface EventRecord {
-  readonly name: string
-  readonly type: 'Normal' | 'Warning'
-  readonly reason: string
-  readonly message: string
-  readonly involved: { readonly kind: string; readonly name: string }
-  readonly actor: string
-  readonly requestId: string
-  readonly outcome: string
-  readonly at: string
-  /** Who may see it: what only administrators may do or know, only they read about. */
-  readonly audience: 'admin' | 'dev'
-  /** In the store only: those of the same moment, which came before it and have no records of their own. */
-  readonly earlier?: readonly EventRecord[]
-  /** In memory only: the event in whose record it is, and with which it goes. */
-  readonly heldBy?: string
 }
 
 /** One key per registry and namespace: the store itself keeps it at one set (docs/spec.md R17). */

@@ -1,7 +1,8 @@
 // What belongs to a namespace, and the end of one: everything in it goes first, and a crash on the way is no harm.
 import type { Collection } from '../collection.ts'
 import { type Entry, ignoreLost, isFault } from '../store.ts'
-import type { Collections, EventRecord, NamespaceRecord } from './collections.ts'
+import type { Collections, NamespaceRecord } from './collections.ts'
+import type { EventRecord } from './events.ts'
 
 /** As in rules/names.ts, which the store may not import. */
 const defaultNamespace = 'svc-default'

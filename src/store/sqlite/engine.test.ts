@@ -31,7 +31,7 @@ const refused = (fault: StoreFault, words: RegExp, folder: string): Promise<void
 
 const mode = (file: string): string => (fs.statSync(file).mode & 0o777).toString(8)
 
-test('nobody else may read the folder or its files', async (t) => {
+test('nobody else may read the folder of SQLite or its files', async (t) => {
   const folder = newFolder(t)
   const store = await opened(t, folder)
   await store.create('/a', 1)
@@ -41,7 +41,7 @@ test('nobody else may read the folder or its files', async (t) => {
   for (const file of files) assert.equal(mode(path.join(folder, file)), '600')
 })
 
-test('a second opener is refused while the first lives, in this process and in another; kill -9 frees it', async (t) => {
+test('a second opener of an SQLite store is refused while the first lives, in this process and in another; kill -9 frees it', async (t) => {
   const folder = newFolder(t)
   const source = `const { openSqlite } = await import(${JSON.stringify(import.meta.resolve('./engine.ts'))})
     await openSqlite(${JSON.stringify(folder)}); process.stdout.write('open')`
@@ -62,7 +62,7 @@ test('a second opener is refused while the first lives, in this process and in a
   assert.equal((await store.health()).ok, true)
 })
 
-test('data of a newer program is refused, and left as it is', async (t) => {
+test('SQLite data of a newer program is refused, and left as it is', async (t) => {
   const folder = newFolder(t)
   await (await openSqlite(folder)).close()
   const db = new DatabaseSync(path.join(folder, 'svc3.db'))
@@ -73,7 +73,7 @@ test('data of a newer program is refused, and left as it is', async (t) => {
   assert.deepEqual(fs.readFileSync(path.join(folder, 'svc3.db')), before)
 })
 
-test('a file with pages of another size, as older programs made it, goes on as it is', async (t) => {
+test('an SQLite file with pages of another size, as older programs made it, goes on as it is', async (t) => {
   const folder = newFolder(t)
   const first = await openSqlite(folder)
   const kept = await first.create('/a', 'x'.repeat(20_000))
@@ -94,7 +94,7 @@ test('a file with pages of another size, as older programs made it, goes on as i
   assert.equal(pageSize(), 4_096)
 })
 
-test('what is no database of ours is refused and left as it is', async (t) => {
+test('a database that is not ours is refused and left as it is', async (t) => {
   const cases: [string, RegExp, (file: string) => void][] = [
     [
       'text',
@@ -116,7 +116,7 @@ test('what is no database of ours is refused and left as it is', async (t) => {
   await refused('Unavailable', /cannot be used/, file)
 })
 
-test('a damaged database says so', async (t) => {
+test('a damaged SQLite database says so', async (t) => {
   const folder = newFolder(t)
   const store = await openSqlite(folder)
   for (let n = 0; n < 50; n++) await store.create(`/a/${n}`, 'x'.repeat(2_000))
@@ -128,7 +128,7 @@ test('a damaged database says so', async (t) => {
   await refused('Unavailable', /damaged|restore a backup/, folder)
 })
 
-test('the write-ahead log does not grow without bound, nor does the file under constant change', async (t) => {
+test('the write-ahead log of SQLite does not grow without bound, nor does the file under constant change', async (t) => {
   const folder = newFolder(t)
   const store = await opened(t, folder, { keepRevisions: 100 })
   const size = (name: string): number => fs.statSync(path.join(folder, name)).size
@@ -141,7 +141,7 @@ test('the write-ahead log does not grow without bound, nor does the file under c
   assert.ok(size('svc3.db') < 24_000_000, `${size('svc3.db')} bytes of database`)
 })
 
-test('writes that come together share a commit, and a lost one fails alone', async (t) => {
+test('writes that come together share a commit of SQLite, and a lost one fails alone', async (t) => {
   const folder = newFolder(t)
   const store = await opened(t, folder)
   const taken = await store.create('/a/5', 'first')
@@ -163,7 +163,7 @@ test('writes that come together share a commit, and a lost one fails alone', asy
 })
 
 for (const moment of ['before', 'after'])
-  test(`when the thread dies ${moment} a commit: Unknown for its writers, then Unavailable, and watches end`, async (t) => {
+  test(`when the thread of SQLite dies ${moment} a commit: Unknown for its writers, then Unavailable, and watches end`, async (t) => {
     const folder = newFolder(t)
     const thread = new URL('../../../test/support/processes/dying-thread.ts', import.meta.url)
     const store = await openSqlite(folder, { thread })

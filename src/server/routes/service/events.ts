@@ -1,7 +1,8 @@
 // Events: what was changed in a namespace. What only administrators may do, only they read about.
 import type * as api from '../../../api/service/events.ts'
 import type { Roles } from '../../../auth/roles.ts'
-import type { Collections, EventRecord } from '../../../store/records/collections.ts'
+import type { Collections } from '../../../store/records/collections.ts'
+import type { EventRecord } from '../../../store/records/events.ts'
 import type { Entry } from '../../../store/store.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'

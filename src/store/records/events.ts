@@ -2,7 +2,24 @@
 // record costs as much as the change itself. Whoever reads sees them one by one, as if each had a record of its own.
 import type { KindStore } from '../collection.ts'
 import { type Change, type Entry, isFault, type Json, type Rev, type Store } from '../store.ts'
-import type { EventRecord } from './collections.ts'
+
+export interface EventRecord {
+  readonly name: string
+  readonly type: 'Normal' | 'Warning'
+  readonly reason: string
+  readonly message: string
+  readonly involved: { readonly kind: string; readonly name: string }
+  readonly actor: string
+  readonly requestId: string
+  readonly outcome: string
+  readonly at: string
+  /** Who may see it: what only administrators may do or know, only they read about. */
+  readonly audience: 'admin' | 'dev'
+  /** In the store only: those of the same moment, which came before it and have no records of their own. */
+  readonly earlier?: readonly EventRecord[]
+  /** In memory only: the event in whose record it is, and with which it goes. */
+  readonly heldBy?: string
+}
 
 /** An event takes less than two kilobytes, a record up to a thousand. */
 const maxTogether = 64

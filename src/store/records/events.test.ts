@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { openMemory } from '../memory.ts'
 import { changeRev, type Rev, type Store } from '../store.ts'
-import { type Collections, type EventRecord, openCollections } from './collections.ts'
+import { type Collections, openCollections } from './collections.ts'
+import type { EventRecord } from './events.ts'
 import { removeNamespace } from './namespaces.ts'
 
 const event = (name: string): EventRecord => ({
@@ -36,7 +37,7 @@ const shown = ({ events }: Collections, namespace = 'svc-ios'): string[] =>
 const keysOf = async (store: Store): Promise<string[]> =>
   (await store.list('/events/')).entries.map((entry) => entry.key)
 
-test('one alone has a record of its own; those that come while it is written share the next', async (t) => {
+test('an event that comes alone has a record of its own; those that come while it is written share the next', async (t) => {
   const { store, collections } = await opened(t)
   await record(collections, names)
   assert.deepEqual(await keysOf(store), ['/events/svc-ios/e1', '/events/svc-ios/e5'])
@@ -46,7 +47,7 @@ test('one alone has a record of its own; those that come while it is written sha
   assert.equal((await keysOf(store)).length, 3)
 })
 
-test('each is told when its own record is written, and is in the list then', async (t) => {
+test('the writer of an event hears when its record is written, and finds it in the list then', async (t) => {
   const { collections } = await opened(t)
   const each = names.map(async (name) => {
     const { key } = await collections.events.create('svc-ios', name, event(name))
@@ -55,14 +56,14 @@ test('each is told when its own record is written, and is in the list then', asy
   await Promise.all(each)
 })
 
-test('a server that starts later lists the same', async (t) => {
+test('events that share a record are listed one by one by a server that starts later', async (t) => {
   const { store, collections } = await opened(t)
   await record(collections, names)
   await using later = await openCollections(store)
   assert.deepEqual(later.events.list(), collections.events.list())
 })
 
-test('whoever goes on after any revision that it saw misses none', async (t) => {
+test('a watch of events that goes on after any revision that it saw misses none', async (t) => {
   const { collections } = await opened(t)
   await record(collections, names)
   const after = async (rev: Rev): Promise<string[]> => {
@@ -82,7 +83,7 @@ test('whoever goes on after any revision that it saw misses none', async (t) => 
   }
 })
 
-test('revisions do not go back within a watch', async (t) => {
+test('revisions of events do not go back within a watch', async (t) => {
   const { collections } = await opened(t)
   await record(collections, names)
   for await (const batch of collections.events.watch('', '0', AbortSignal.timeout(60_000))) {
@@ -96,7 +97,7 @@ test('revisions do not go back within a watch', async (t) => {
   }
 })
 
-test('one that is there already is refused alone', async (t) => {
+test('an event that is there already is refused alone, whatever it was to share a record with', async (t) => {
   const { collections } = await opened(t)
   await record(collections, ['e5'])
   const made = await Promise.allSettled(
@@ -109,7 +110,7 @@ test('one that is there already is refused alone', async (t) => {
   assert.deepEqual(shown(collections), names)
 })
 
-test('a store that refuses tells everybody who waits', async (t) => {
+test('a store that refuses a record of events fails every event in it', async (t) => {
   const { store, collections } = await opened(t)
   const waiting = record(collections, names).catch((error: unknown) => error)
   await store.close()
@@ -118,7 +119,7 @@ test('a store that refuses tells everybody who waits', async (t) => {
   await waiting
 })
 
-test('the history of a namespace outlives it, each event once', async (t) => {
+test('the events of a namespace outlive it, each once', async (t) => {
   const { collections } = await opened(t)
   const entry = await collections.namespaces.create('', 'svc-ios', {
     name: 'svc-ios',
