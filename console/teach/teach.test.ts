@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { allOperations, operations } from '../../src/api/index.ts'
+import { commands } from '../../src/cli/commands/index.ts'
 import { isLeaf, locate } from '../../src/cli/line/locate.ts'
 import { parse } from '../../src/cli/line/parse.ts'
 import { commandLine, commandWords, hasCommand, type Input } from './commands.ts'
@@ -10,7 +11,7 @@ import { curlLine } from './requests.ts'
 /** The words as the program reads them. */
 async function parsed(words: readonly string[]) {
   const redirect = words.indexOf('<')
-  const { found, rest } = locate(redirect < 0 ? words : words.slice(0, redirect))
+  const { found, rest } = locate(redirect < 0 ? words : words.slice(0, redirect), commands)
   assert.ok(isLeaf(found), `there is no command "${words.join(' ')}"`)
   return parse((await found.load()).command, rest)
 }

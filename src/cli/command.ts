@@ -1,5 +1,9 @@
-// What a command is: data that the parser, the help and the reference read, and a function that does the work.
-import type { Context } from './context.ts'
+// What a command is: data that the parser, the help and the reference read, and a function that does the work with what it
+// is given; and the table that commands stand in.
+import type { Client } from '../client/client.ts'
+import type { Connection } from './connect/connection.ts'
+import type { Host } from './host.ts'
+import { type Column, type Format, formats, type Rendering } from './output/output.ts'
 
 /** What completion offers for a value: names that the service or the configuration knows, or what is on the disk. */
 export type Names =
@@ -176,9 +180,57 @@ export const waitsByItself = {
   'no-wait': { type: 'boolean', description: 'Answer at once' },
 } as const satisfies Options
 
-export const formats = ['table', 'wide', 'json', 'yaml'] as const
-export type Format = (typeof formats)[number]
-
 export const printed = {
   output: { type: 'choice', short: 'o', choices: formats, default: 'table', description: 'Format of the answer' },
 } as const satisfies Options
+
+export interface Session {
+  readonly client: Client
+  readonly namespace: string
+  readonly apiUrl: string
+}
+
+export interface Context {
+  readonly host: Host
+  readonly format: Format
+  readonly signal: AbortSignal
+  /** All commands, for those that tell of others. */
+  readonly commands: CommandTable
+  /** Notes and progress are wanted: the answer is for eyes, and nobody asked for silence. */
+  readonly isTalking: boolean
+  /** Values that must not appear in any message. */
+  readonly secrets: Set<string>
+  /** Where the service is and as whom to talk to it: a token that has run out is renewed when it can be. */
+  connection(): Promise<Connection>
+  /** The service, as whom the environment or the configuration says. Throws when none is known. */
+  connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
+  /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
+  print<T>(items: readonly T[], columns: readonly Column<T>[], none: string): Promise<void>
+  /** How a table is drawn here, for answers that come bit by bit. */
+  rendering(): Rendering
+  /** The answer of a change: the sentence in a table format, otherwise the record, or the records. */
+  done(sentence: string, record: unknown): Promise<void>
+  /** A remark on stderr, left out when only the answer is wanted. */
+  note(text: string): void
+}
+
+export interface Leaf {
+  readonly summary: string
+  readonly aliases?: readonly string[]
+  /** Former names: they work, and no help shows them. */
+  readonly hiddenAliases?: readonly string[]
+  /** For programs: not in help, not suggested. */
+  readonly hidden?: true
+  load(): Promise<{ readonly command: Command }>
+}
+export interface Group {
+  readonly summary: string
+  readonly aliases?: readonly string[]
+  readonly hiddenAliases?: readonly string[]
+  readonly hidden?: true
+  readonly commands: CommandTable
+  /** What the group's own word does when no other follows. */
+  load?(): Promise<{ readonly command: Command }>
+}
+export type Entry = Leaf | Group
+export type CommandTable = { readonly [word: string]: Entry }

@@ -1,5 +1,5 @@
 // A question to the person at the terminal, answered with a line.
-import type { Context } from './context.ts'
+import type { Context } from './command.ts'
 import type { Host } from './host.ts'
 
 /** Whether somebody can be asked. */

@@ -1,51 +1,23 @@
 // What a command's `run` is given: answers and conversation in the format that was asked for, and the service.
-import type { Client } from '../client/client.ts'
 import { isLoopback } from '../client/transport.ts'
-import type { Format } from './command.ts'
+import type { CommandTable, Context } from './command.ts'
 import { type Connection, chooseNamespace, findConnection } from './connect/connection.ts'
 import type { Host } from './host.ts'
 import type { Parsed } from './line/parse.ts'
-import type { Column, Rendering } from './output/output.ts'
-
-export interface Session {
-  readonly client: Client
-  readonly namespace: string
-  readonly apiUrl: string
-}
-
-export interface Context {
-  readonly host: Host
-  readonly format: Format
-  readonly signal: AbortSignal
-  /** Notes and progress are wanted: the answer is for eyes, and nobody asked for silence. */
-  readonly isTalking: boolean
-  /** Values that must not appear in any message. */
-  readonly secrets: Set<string>
-  /** Where the service is and as whom to talk to it: a token that has run out is renewed when it can be. */
-  connection(): Promise<Connection>
-  /** The service, as whom the environment or the configuration says. Throws when none is known. */
-  connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
-  /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
-  print<T>(items: readonly T[], columns: readonly Column<T>[], none: string): Promise<void>
-  /** How a table is drawn here, for answers that come bit by bit. */
-  rendering(): Rendering
-  /** The answer of a change: the sentence in a table format, otherwise the record, or the records. */
-  done(sentence: string, record: unknown): Promise<void>
-  /** A remark on stderr, left out when only the answer is wanted. */
-  note(text: string): void
-}
+import type { Format, Rendering } from './output/output.ts'
 
 export interface ContextInput {
   readonly host: Host
   readonly parsed: Parsed
   readonly signal: AbortSignal
   readonly secrets: Set<string>
+  readonly commands: CommandTable
 }
 
 /** Long enough for the command that follows. */
 const renewBeforeMs = 60_000
 
-export function createContext({ host, parsed, signal, secrets }: ContextInput): Context {
+export function createContext({ host, parsed, signal, secrets, commands }: ContextInput): Context {
   const { options } = parsed
   const format = (options.output ?? 'table') as Format
   const isData = format === 'json' || format === 'yaml'
@@ -68,6 +40,7 @@ export function createContext({ host, parsed, signal, secrets }: ContextInput): 
     host,
     format,
     signal,
+    commands,
     isTalking,
     secrets,
     note,

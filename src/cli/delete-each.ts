@@ -1,7 +1,7 @@
 // Deletes what was named, one after the other in the answer, several at a time on the way. One that fails does not keep
 // the others; the worst failure is the exit code.
 import { ApiError, type Status } from '../api/errors.ts'
-import type { Context } from './context.ts'
+import type { Context } from './command.ts'
 import { reportFailure } from './failure.ts'
 import { exitCodes, Interrupted } from './line/usage.ts'
 
@@ -29,7 +29,7 @@ const badness: readonly number[] = [
 
 export async function deleteEach(context: Context, deletion: Deletion): Promise<number> {
   const { names, kind, lookAgain, remove, sentence = (name) => `Successfully deleted ${kind} ${name}` } = deletion
-  const { host, secrets, isTalking } = context
+  const { host, commands, secrets, isTalking } = context
   const deleted: Status[] = []
   let failure: Error | undefined
   let worst: number = exitCodes.done
@@ -45,7 +45,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
     if (!(outcome instanceof ApiError) || outcome.reason === 'Unauthorized') throw outcome
     failure = outcome
     if (names.length === 1) break
-    const exitCode = reportFailure(outcome, { host, helpLine: '', secrets, interrupted: false })
+    const exitCode = reportFailure(outcome, { host, commands, helpLine: '', secrets, interrupted: false })
     if (badness.indexOf(exitCode) > badness.indexOf(worst)) worst = exitCode
   }
   const isData = context.format === 'json' || context.format === 'yaml'

@@ -4,9 +4,9 @@ import { ApiError } from '../api/errors.ts'
 import { getClusterInfo } from '../api/service/service.ts'
 import { versionAdvice } from '../rules/versions.ts'
 import { findConnection } from './connect/connection.ts'
+import { type LiveNames, liveNames } from './connect/names.ts'
 import { openClient } from './connect/session.ts'
 import type { Host } from './host.ts'
-import { type LiveNames, liveNames } from './line/names.ts'
 import { nearestName } from './line/suggest.ts'
 
 export const patienceMs = 700

@@ -2,7 +2,7 @@
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { hintHere, isAboutMissing, messageOf } from './causes.ts'
-import { commands } from './commands/index.ts'
+import type { CommandTable } from './command.ts'
 import { withoutSecrets } from './connect/redact.ts'
 import type { Host } from './host.ts'
 import { exitCodes, isCommandError } from './line/usage.ts'
@@ -28,6 +28,7 @@ interface Told {
 
 export interface FailureContext {
   readonly host: Host
+  readonly commands: CommandTable
   /** How to ask for the help of the command that failed. */
   readonly helpLine: string
   /** The long names of its options, for refusals that speak of fields. */
@@ -41,14 +42,15 @@ export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
   const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context)
   // The service and our tables say "svc3"; whoever called us by the other name reads that one.
-  for (const text of [what, next?.replaceAll(ownLine, `${host.calledAs} `)]) {
+  for (const text of [what, next?.replaceAll(ownLine(context.commands), `${host.calledAs} `)]) {
     if (text) host.stderr.write(`${host.calledAs}: ${withoutSecrets(visible(text), secrets)}\n`)
   }
   if (host.env.SVC3_DEBUG && error instanceof Error) host.stderr.write(`${withoutSecrets(stackOf(error), secrets)}\n`)
   return exitCode
 }
 
-const ownLine = new RegExp(`\\bsvc3 (?=(?:${Object.keys(commands).join('|')})\\b)`, 'g')
+const ownLine = (commands: CommandTable): RegExp =>
+  new RegExp(`\\bsvc3 (?=(?:${Object.keys(commands).join('|')})\\b)`, 'g')
 
 const interruption = (error: unknown): Told => ({
   exitCode: exitCodes.interrupted,

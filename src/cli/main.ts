@@ -1,11 +1,11 @@
 // The command line from its first word to its exit code: find the command, parse, run, tell what went wrong.
-import { commands } from './commands/index.ts'
+import type { CommandTable } from './command.ts'
 import type { Host } from './host.ts'
 import { asksForHelpEarly, isLeaf, locate } from './line/locate.ts'
 import type { Parsed } from './line/parse.ts'
 import { showHelp } from './line/show-help.ts'
 
-export async function main(words: readonly string[], world: Host, table = commands): Promise<number> {
+export async function main(words: readonly string[], world: Host, commands: CommandTable): Promise<number> {
   const secrets = new Set<string>()
   let host = world
   let usage = `"${host.calledAs} --help" lists the commands`
@@ -13,17 +13,17 @@ export async function main(words: readonly string[], world: Host, table = comman
   let namespace: string | undefined
   let options: string[] | undefined
   try {
-    const located = locate(words, table)
+    const located = locate(words, commands)
     const { path, found, rest } = located
     const name = [host.calledAs, ...path].join(' ')
     if (!isLeaf(found) || asksForHelpEarly(rest.slice(0, 1))) {
-      await showHelp(host, located)
+      await showHelp(host, commands, located)
       return 0
     }
     usage = `"${name} --help" shows how it is used`
     const [{ command }, { parse, asksForHelp, usageOf }] = await Promise.all([found.load(), import('./line/parse.ts')])
     if (asksForHelp(command, rest)) {
-      await showHelp(host, located)
+      await showHelp(host, commands, located)
       return 0
     }
     options = Object.keys(command.options)
@@ -38,14 +38,14 @@ export async function main(words: readonly string[], world: Host, table = comman
     namespace = parsed.options.namespace as string | undefined
     signal = command.ownSignals ? new AbortController().signal : host.interruption()
     const { createContext } = await import('./context.ts')
-    const context = createContext({ host, parsed, signal, secrets })
+    const context = createContext({ host, parsed, signal, secrets, commands })
     // The parser has made these values from the command's own arguments and options.
     return (await command.run(context, parsed as Parameters<typeof command.run>[1])) ?? 0
   } catch (error) {
     const { reportFailure } = await import('./failure.ts')
     const interrupted = signal?.aborted === true
     const explained = interrupted ? error : await (await import('./explain.ts')).explain(error, { host, namespace })
-    return reportFailure(explained, { host, helpLine: usage, options, secrets, interrupted })
+    return reportFailure(explained, { host, commands, helpLine: usage, options, secrets, interrupted })
   }
 }
 

@@ -10,6 +10,7 @@ import { startFakeService } from '../../test/support/stand-ins/api.ts'
 import { getLegacyUsage } from '../api/service/legacy-usage.ts'
 import { commandsFor } from '../legacy/advice.ts'
 import { legacyRows } from '../legacy/map.ts'
+import { commands } from './commands/index.ts'
 import { isLeaf, locate } from './line/locate.ts'
 import { parse } from './line/parse.ts'
 
@@ -145,7 +146,7 @@ describe('svc3 migrate map', () => {
   it('names commands that there are, with options that they have', async () => {
     for (const row of legacyRows)
       for (const line of row.calls.flatMap((call) => commandsFor(row, call))) {
-        const { found, rest } = locate(line.split(' ').slice(1))
+        const { found, rest } = locate(line.split(' ').slice(1), commands)
         assert.ok(isLeaf(found), line)
         const { command } = await found.load()
         assert.doesNotThrow(() => parse(command, rest), line)

@@ -1,5 +1,6 @@
 // The command line as this process.
 import fs from 'node:fs'
+import { commands } from './commands/index.ts'
 import type { Host, Sink, Source } from './host.ts'
 import { main } from './main.ts'
 
@@ -36,7 +37,7 @@ export async function runProcess(options: ProcessOptions): Promise<never> {
       return controller.signal
     },
   }
-  const exitCode = await main(process.argv.slice(2), host)
+  const exitCode = await main(process.argv.slice(2), host, commands)
   await stdout.flush()
   await stderr.flush()
   process.exit(exitCode)

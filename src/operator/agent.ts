@@ -4,61 +4,23 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
-import { type Architecture, architectures } from '../api/architecture.ts'
-import { type Arguments, defineCommand, type Options, type Values } from '../cli/command.ts'
+import { architectures } from '../api/architecture.ts'
+import { type Arguments, type Context, defineCommand, type Options, type Values } from '../cli/command.ts'
 import { checkUrl } from '../cli/connect/connection.ts'
 import { readPassword } from '../cli/connect/password.ts'
 import { readAuthorities, trustFor } from '../cli/connect/trust.ts'
-import type { Context } from '../cli/context.ts'
 import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
-import type { Peer, Trust } from '../client/tls.ts'
+import type { Peer } from '../client/tls.ts'
 import { isLoopback } from '../client/transport.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../rules/join-string.ts'
 import { imageQuota } from './options.ts'
-import { parseSimulation, type Simulation, simulateOption } from './simulate.ts'
+import type { AgentOptions, DriverName, NetworkKind } from './run-agent.ts'
+import { parseSimulation, simulateOption } from './simulate.ts'
 
-const drivers = ['qemu', 'apple', 'simulated'] as const
-export type DriverName = (typeof drivers)[number]
+const drivers = ['qemu', 'apple', 'simulated'] as const satisfies readonly DriverName[]
 
-const networks = ['sealed', 'user'] as const
-
-export interface AgentOptions {
-  /** None: the one that the node joined by. */
-  readonly apiUrls: readonly string[]
-  /** Absolute path of the folder that holds the identity of the node and its VMs. */
-  readonly dataDir: string
-  readonly imageDir: string
-  readonly name: string
-  readonly driver: DriverName
-  readonly architecture: Architecture | undefined
-  readonly ip: string | undefined
-  readonly cpu: number | undefined
-  readonly memoryGib: number | undefined
-  readonly maxVms: number | undefined
-  /** What copies of images may take of the disk. */
-  readonly imageQuotaBytes: number | undefined
-  /** Where content is served to other nodes; undefined: nowhere. */
-  readonly peerPort: number | undefined
-  /** The node gets another key, and the old one is refused. */
-  readonly renewKey: boolean
-  /** VMs that the first HELLO does not list go, whatever the data of the server are. */
-  readonly removeUnknown: boolean
-  /** The node's own configuration; undefined: the one in the data folder, if there is one. */
-  readonly configFile: string | undefined
-  /** Of guests; the safer one of this host when undefined. */
-  readonly network: (typeof networks)[number] | undefined
-  readonly simulation: Simulation
-  /** Asked when the node has to join. */
-  readonly joinToken: (() => Promise<string>) | undefined
-  /** Called when the node has joined: a token that was left for it is not needed any more. */
-  readonly joined?: (() => Promise<void>) | undefined
-  /** Of the string that the host joins by: where servers are when no address was given, and by which key they are known. */
-  readonly joinUrls: readonly string[]
-  readonly pin: string | undefined
-  /** How the certificates of these servers are judged. `pin`: a key that is good though nobody vouches for it. */
-  readonly trust: (apiUrls: readonly string[], pin?: string) => Trust | undefined
-}
+const networks = ['sealed', 'user'] as const satisfies readonly NetworkKind[]
 
 const defaultDataDir = '/var/lib/svc3-agent'
 const tokenAdvice =

@@ -3,6 +3,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import type { CapacityOptions } from '../agent/capacity.ts'
+import type { Architecture } from '../api/architecture.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -13,8 +14,23 @@ import { timestamp } from '../platform/clock.ts'
 import { defaultNamespace } from '../rules/names.ts'
 import { isFault } from '../store/store.ts'
 import { agentSettingsFile, readAgentSettings } from './agent-settings.ts'
-import type { DevOptions } from './dev.ts'
 import { ensureHostPrograms } from './host-programs.ts'
+import type { ListenAddress } from './options.ts'
+import type { Simulation } from './simulate.ts'
+
+export interface DevOptions {
+  readonly listen: ListenAddress
+  /** Absolute path of the folder that holds all state. */
+  readonly dataDir: string
+  readonly driver: 'qemu' | 'simulated'
+  /** How many nodes of each architecture. */
+  readonly nodes: Readonly<Record<Architecture, number>>
+  readonly simulation: Simulation
+  /** What copies of images may take of the disk. */
+  readonly imageQuotaBytes: number | undefined
+  /** The registry that the images are in; without it, where the settings say, or the data folder. */
+  readonly images: string | undefined
+}
 
 type Plane = Pick<ControlPlane, 'localUrl' | 'nodeKeys' | 'collections' | 'log'>
 

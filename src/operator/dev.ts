@@ -12,25 +12,12 @@ import { isLoopback } from '../client/transport.ts'
 import { administrator, type Connection } from '../control-plane/connection.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { nextSteps } from '../control-plane/next-steps.ts'
+import type { DevOptions } from './dev-nodes.ts'
 import { imageQuota, imagesOf, imagesOption, type ListenAddress, parseListen } from './options.ts'
-import { parseSimulation, type Simulation, simulateOption } from './simulate.ts'
+import { parseSimulation, simulateOption } from './simulate.ts'
 
 /** Those that need nothing of a host but its programs. */
-const devDrivers = ['qemu', 'simulated'] as const
-
-export interface DevOptions {
-  readonly listen: ListenAddress
-  /** Absolute path of the folder that holds all state. */
-  readonly dataDir: string
-  readonly driver: (typeof devDrivers)[number]
-  /** How many nodes of each architecture. */
-  readonly nodes: Readonly<Record<Architecture, number>>
-  readonly simulation: Simulation
-  /** What copies of images may take of the disk. */
-  readonly imageQuotaBytes: number | undefined
-  /** The registry that the images are in; without it, where the settings say, or the data folder. */
-  readonly images: string | undefined
-}
+const devDrivers = ['qemu', 'simulated'] as const satisfies readonly DevOptions['driver'][]
 
 const maxNodes = 1_000
 

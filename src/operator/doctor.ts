@@ -17,16 +17,16 @@ import {
 } from '../agent/doctor/doctor.ts'
 import { type Ask, macCheck, sleepCheck, softnetCheck } from '../agent/doctor/mac.ts'
 import { serverChecks } from '../agent/doctor/server.ts'
-import { defineCommand, type Options, printed } from '../cli/command.ts'
-import type { Context } from '../cli/context.ts'
+import { type Context, defineCommand, type Options, printed } from '../cli/command.ts'
 import type { Column } from '../cli/output/output.ts'
 import { version } from '../control-plane/version.ts'
 import { openDriver } from '../drivers/index.ts'
 import { findProgram } from '../drivers/qemu/probe.ts'
 import { exec } from '../platform/exec.ts'
-import { type AgentOptions, type AgentValues, command as agent, agentOptions, type DriverName } from './agent.ts'
+import { type AgentValues, command as agent, agentOptions } from './agent.ts'
 import { type AgentSettings, agentSettingsFile, appleNetwork, readAgentSettings } from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
+import type { AgentOptions, DriverName } from './run-agent.ts'
 
 export interface DoctorCheck {
   readonly check: string

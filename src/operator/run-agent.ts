@@ -3,8 +3,10 @@ import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import { NoAddress } from '../agent/capacity.ts'
 import { IdentityError } from '../agent/link/identity.ts'
+import type { Architecture } from '../api/architecture.ts'
 import { ApiError } from '../api/errors.ts'
 import { Failure } from '../cli/line/usage.ts'
+import type { Trust } from '../client/tls.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
@@ -13,7 +15,6 @@ import { LockedError } from '../platform/lock-file.ts'
 import { createLog } from '../platform/log.ts'
 import { notifySupervisor } from '../platform/notify.ts'
 import { lookAfterLog } from '../platform/own-log.ts'
-import type { AgentOptions } from './agent.ts'
 import {
   type AgentSettings,
   AgentSettingsError,
@@ -22,6 +23,47 @@ import {
   readAgentSettings,
 } from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
+import type { Simulation } from './simulate.ts'
+
+export type DriverName = 'qemu' | 'apple' | 'simulated'
+export type NetworkKind = 'sealed' | 'user'
+
+export interface AgentOptions {
+  /** None: the one that the node joined by. */
+  readonly apiUrls: readonly string[]
+  /** Absolute path of the folder that holds the identity of the node and its VMs. */
+  readonly dataDir: string
+  readonly imageDir: string
+  readonly name: string
+  readonly driver: DriverName
+  readonly architecture: Architecture | undefined
+  readonly ip: string | undefined
+  readonly cpu: number | undefined
+  readonly memoryGib: number | undefined
+  readonly maxVms: number | undefined
+  /** What copies of images may take of the disk. */
+  readonly imageQuotaBytes: number | undefined
+  /** Where content is served to other nodes; undefined: nowhere. */
+  readonly peerPort: number | undefined
+  /** The node gets another key, and the old one is refused. */
+  readonly renewKey: boolean
+  /** VMs that the first HELLO does not list go, whatever the data of the server are. */
+  readonly removeUnknown: boolean
+  /** The node's own configuration; undefined: the one in the data folder, if there is one. */
+  readonly configFile: string | undefined
+  /** Of guests; the safer one of this host when undefined. */
+  readonly network: NetworkKind | undefined
+  readonly simulation: Simulation
+  /** Asked when the node has to join. */
+  readonly joinToken: (() => Promise<string>) | undefined
+  /** Called when the node has joined: a token that was left for it is not needed any more. */
+  readonly joined?: (() => Promise<void>) | undefined
+  /** Of the string that the host joins by: where servers are when no address was given, and by which key they are known. */
+  readonly joinUrls: readonly string[]
+  readonly pin: string | undefined
+  /** How the certificates of these servers are judged. `pin`: a key that is good though nobody vouches for it. */
+  readonly trust: (apiUrls: readonly string[], pin?: string) => Trust | undefined
+}
 
 /** Returns the exit code, once the agent has stopped. */
 export async function runAgent(options: AgentOptions): Promise<number> {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type FakeHostOptions, given, run } from '../../test/support/rigs/cli-host.ts'
-import { type DevOptions, devOptions } from './dev.ts'
+import { devOptions } from './dev.ts'
+import type { DevOptions } from './dev-nodes.ts'
 import { type ServerOptions, serverOptions } from './server.ts'
 
 async function dev(line: string, more: FakeHostOptions = {}): Promise<DevOptions> {

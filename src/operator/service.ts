@@ -1,9 +1,8 @@
 // svc3 as a service of its host: `install`, `status`, `upgrade` and `uninstall`, the same for the agent and the server.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { type Command, defineCommand, type Options, printed, type Values } from '../cli/command.ts'
+import { type Command, type Context, defineCommand, type Options, printed, type Values } from '../cli/command.ts'
 import { readPassword } from '../cli/connect/password.ts'
-import type { Context } from '../cli/context.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import type { Column } from '../cli/output/output.ts'
 import { checkoutFolder } from '../control-plane/checkout.ts'

@@ -22,10 +22,10 @@ export const command = defineCommand({
   },
   options: {},
   examples: [{ line: 'svc3 __complete -- vm de', does: 'What the shell is told when somebody has typed "svc3 vm de"' }],
-  async run({ host }, { args: { words } }) {
+  async run({ host, commands }, { args: { words } }) {
     const current = words.at(-1) ?? ''
     try {
-      const place = await placeOf(words.slice(0, -1), current)
+      const place = await placeOf(commands, words.slice(0, -1), current)
       const candidates = (await candidatesOf(host, place))
         .map(({ value, description }) => ({ value: place.prefix + value, description }))
         .filter(({ value }) => value.startsWith(current) && /^[\x21-\x7e]+$/.test(value))
@@ -48,7 +48,10 @@ async function candidatesOf(host: Host, place: Place): Promise<readonly Candidat
 
 async function namesOf(host: Host, { namespace, context }: Place, names: Names): Promise<readonly string[]> {
   if (names === 'contexts') return Object.keys(fieldsOf(readConfig(host).config?.contexts) ?? {})
-  const [{ isLive }, { cachedNames }] = await Promise.all([import('../line/names.ts'), import('../line/name-cache.ts')])
+  const [{ isLive }, { cachedNames }] = await Promise.all([
+    import('../connect/names.ts'),
+    import('../connect/name-cache.ts'),
+  ])
   if (!isLive(names)) return []
   const elsewhere = { SVC3_CONTEXT: context, SVC3_API_URL: undefined, SVC3_TOKEN: undefined }
   const there = context === undefined ? host : { ...host, env: { ...host.env, ...elsewhere } }

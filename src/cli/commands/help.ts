@@ -8,8 +8,8 @@ export const command = defineCommand({
   },
   options: {},
   examples: [{ line: 'svc3 help regcred add', does: 'The same as svc3 regcred add --help' }],
-  async run({ host }, { args }) {
-    await showHelpFor(host, args.words)
+  async run({ host, commands }, { args }) {
+    await showHelpFor(host, commands, args.words)
     return 0
   },
 })

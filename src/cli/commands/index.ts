@@ -1,26 +1,5 @@
 // The table of commands: words → what they are for and where they are. Help reads it without loading any command.
-import type { Command } from '../command.ts'
-
-export interface Leaf {
-  readonly summary: string
-  readonly aliases?: readonly string[]
-  /** Former names: they work, and no help shows them. */
-  readonly hiddenAliases?: readonly string[]
-  /** For programs: not in help, not suggested. */
-  readonly hidden?: true
-  load(): Promise<{ readonly command: Command }>
-}
-export interface Group {
-  readonly summary: string
-  readonly aliases?: readonly string[]
-  readonly hiddenAliases?: readonly string[]
-  readonly hidden?: true
-  readonly commands: CommandTable
-  /** What the group's own word does when no other follows. */
-  load?(): Promise<{ readonly command: Command }>
-}
-export type Entry = Leaf | Group
-export type CommandTable = { readonly [word: string]: Entry }
+import type { Command, CommandTable, Leaf } from '../command.ts'
 
 /** Under two names. */
 const login: Leaf = {

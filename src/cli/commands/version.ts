@@ -1,8 +1,7 @@
 // svc3 version
 import { getClusterInfo } from '../../api/service/service.ts'
 import { versionAdvice } from '../../rules/versions.ts'
-import { connected, defineCommand, printed } from '../command.ts'
-import type { Context } from '../context.ts'
+import { type Context, connected, defineCommand, printed } from '../command.ts'
 
 const limits = { timeoutMs: 3_000, attempts: 1 }
 

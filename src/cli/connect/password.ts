@@ -1,5 +1,5 @@
 // A password from the keyboard or from a pipe: never shown, never repeated, refused when it is empty.
-import type { Context } from '../context.ts'
+import type { Context } from '../command.ts'
 import { Interrupted, UsageError } from '../line/usage.ts'
 
 const maxBytes = 64 * 1024

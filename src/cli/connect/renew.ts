@@ -1,7 +1,7 @@
 // A stored token that has run out, renewed with the provider's refresh token before the command goes on. One process at
 // a time: a refresh token is good for one use, and the second of two users would end the login for both.
 
-import type { Context } from '../context.ts'
+import type { Context } from '../command.ts'
 import { editContext, withConfigLock } from './config.ts'
 import { type Connection, findConnection } from './connection.ts'
 import { exchange, failureOf, providerOf } from './login.ts'

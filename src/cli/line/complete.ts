@@ -1,7 +1,16 @@
 // Where a line stands that is being typed: which words may come next, or which names have to be asked for. Reads the
 // table of commands and the same data as the parser; asks nobody.
-import { type Arguments, everywhere, formats, type Names, namespaced, type Option, type Options } from '../command.ts'
-import { type CommandTable, commands } from '../commands/index.ts'
+
+import {
+  type Arguments,
+  type CommandTable,
+  everywhere,
+  type Names,
+  namespaced,
+  type Option,
+  type Options,
+} from '../command.ts'
+import { formats } from '../output/output.ts'
 import { isLeaf, type Located, locate } from './locate.ts'
 
 export interface Candidate {
@@ -59,8 +68,8 @@ const early: Options = {
 }
 
 /** `before` are the words before the one that is typed; none of them is the program's name. */
-export async function placeOf(before: readonly string[], current: string): Promise<Place> {
-  const located = locatedOf(before)
+export async function placeOf(table: CommandTable, before: readonly string[], current: string): Promise<Place> {
+  const located = locatedOf(table, before)
   const nothing: Place = { words: [], prefix: '', without: [], namespace: undefined, context: undefined }
   if (!located) return nothing
   const { found, rest } = located
@@ -78,14 +87,14 @@ export async function placeOf(before: readonly string[], current: string): Promi
   // A group whose own word does something has other words as well.
   const words = commandWords(isLeaf(found) ? ('commands' in found ? (found.commands as CommandTable) : {}) : found)
   const argument = command ? argumentAt(command.arguments, given.plain.length) : undefined
-  if (argument?.names === 'commands') return { ...place, words: helpWords(given.plain) }
+  if (argument?.names === 'commands') return { ...place, words: helpWords(table, given.plain) }
   if (argument) return { ...place, ...fitting(argument, current), without: argument.repeatable ? given.plain : [] }
   return { ...place, words: command && words.length === 0 && current === '' ? optionWords(options, given) : words }
 }
 
-function locatedOf(words: readonly string[]): Located | undefined {
+function locatedOf(table: CommandTable, words: readonly string[]): Located | undefined {
   try {
-    return locate(words)
+    return locate(words, table)
   } catch {
     return undefined
   }
@@ -176,8 +185,8 @@ const commandWords = (table: CommandTable): Candidate[] =>
     .filter(([, entry]) => !entry.hidden)
     .map(([value, { summary }]) => ({ value, description: summary }))
 
-function helpWords(path: readonly string[]): Candidate[] {
-  const found = path.length === 0 ? commands : locatedOf(path)?.found
+function helpWords(table: CommandTable, path: readonly string[]): Candidate[] {
+  const found = path.length === 0 ? table : locatedOf(table, path)?.found
   if (!found || (isLeaf(found) && !('commands' in found))) return []
   return commandWords(isLeaf(found) ? (found.commands as CommandTable) : (found as CommandTable))
 }

@@ -1,6 +1,16 @@
 // Help as text, made from the table and from a command's own data.
-import { type Command, type Example, everywhere, namespaced, type Option, type Options, printed } from '../command.ts'
-import { type CommandTable, commands, type Entry } from '../commands/index.ts'
+
+import {
+  type Command,
+  type CommandTable,
+  type Entry,
+  type Example,
+  everywhere,
+  namespaced,
+  type Option,
+  type Options,
+  printed,
+} from '../command.ts'
 import { usageOf } from './parse.ts'
 
 type Row = readonly [string, string]
@@ -29,15 +39,15 @@ const steps: readonly Example[] = [
 ]
 
 /** Those of them whose commands exist. */
-export const tour = (): readonly Example[] =>
+export const tour = (table: CommandTable): readonly Example[] =>
   steps.filter(({ line }) => {
     const [, group = '', verb = ''] = line.split(' ')
-    const entry = Object.hasOwn(commands, group) ? commands[group] : entryCalled(group)
+    const entry = Object.hasOwn(table, group) ? table[group] : entryCalled(table, group)
     return entry && (!('commands' in entry) || Object.hasOwn(entry.commands, verb))
   })
 
-const entryCalled = (alias: string): Entry | undefined =>
-  Object.values(commands).find(({ aliases }) => aliases?.includes(alias))
+const entryCalled = (table: CommandTable, alias: string): Entry | undefined =>
+  Object.values(table).find(({ aliases }) => aliases?.includes(alias))
 
 /** How the commands stand together in help. One that is not named here stands with the last. */
 const sections: readonly (readonly [string, string])[] = [
@@ -63,7 +73,7 @@ export function programHelp(calledAs: string, table: CommandTable): string {
     `Usage: ${calledAs} COMMAND [OPTIONS]`,
     ...section(
       'A VM from start to end',
-      tour().map(({ line, does }): Row => [line.replaceAll('svc3', calledAs), does.replaceAll('svc3', calledAs)]),
+      tour(table).map(({ line, does }): Row => [line.replaceAll('svc3', calledAs), does.replaceAll('svc3', calledAs)]),
     ),
     ...parts.flatMap(([title, rows]) => section(title, rows, width)),
     ...section('Options', [

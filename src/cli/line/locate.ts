@@ -1,5 +1,5 @@
 // Finds the command that the first words name. Options of every command may stand before and between these words.
-import { type CommandTable, commands, type Entry, type Leaf } from '../commands/index.ts'
+import type { CommandTable, Entry, Leaf } from '../command.ts'
 import { didYouMean } from './suggest.ts'
 import { UsageError } from './usage.ts'
 
@@ -29,7 +29,7 @@ const early: Readonly<Record<string, boolean>> = {
 export const isLeaf = (entry: Leaf | Entry | CommandTable): entry is Leaf =>
   'load' in entry && typeof entry.load === 'function'
 
-export function locate(words: readonly string[], root: CommandTable = commands): Located {
+export function locate(words: readonly string[], root: CommandTable): Located {
   const path: string[] = []
   const options: string[] = []
   let table = root
@@ -37,7 +37,7 @@ export function locate(words: readonly string[], root: CommandTable = commands):
   for (let index = 0; index < words.length; index++) {
     const word = words[index] ?? ''
     if (word.startsWith('-') && word !== '-') {
-      if (word === '--version' && path.length === 0) return versionOf(options, words.slice(index + 1))
+      if (word === '--version' && path.length === 0) return versionOf(root, options, words.slice(index + 1))
       if (own && !isEarly(word)) return { path, found: own, rest: [...options, ...words.slice(index)] }
       options.push(word)
       const value = words[index + 1]
@@ -56,8 +56,8 @@ export function locate(words: readonly string[], root: CommandTable = commands):
   return { path, found: own ?? table, rest: options }
 }
 
-function versionOf(options: readonly string[], rest: readonly string[]): Located {
-  const found = commands.version
+function versionOf(root: CommandTable, options: readonly string[], rest: readonly string[]): Located {
+  const found = root.version
   if (!found || !isLeaf(found)) throw new Error('the table of commands has no version')
   return { path: ['version'], found, rest: [...options, ...rest] }
 }

@@ -1,7 +1,9 @@
 // Answers in the four formats. A table is two things: aligned for eyes on a terminal, tab-separated and exact in a pipe.
 import { roughSize } from '../../rules/sizes.ts'
-import type { Format } from '../command.ts'
 import type { Limits } from './table.ts'
+
+export const formats = ['table', 'wide', 'json', 'yaml'] as const
+export type Format = (typeof formats)[number]
 
 /** A time stands in its wire form, a size in bytes; a terminal shows how long ago that was, and how much that is. */
 export type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }

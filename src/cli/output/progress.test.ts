@@ -1,10 +1,9 @@
 // What is shown while something takes long: on a terminal, in a log, and when nobody wants to see it.
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, it, mock } from 'node:test'
-import type { Context } from '../context.ts'
-import { startBoard, startProgress } from './progress.ts'
+import type { Context } from '../command.ts'
+import { startBoard, startMeter, startProgress } from './progress.ts'
 import { startRate, transferText } from './rate.ts'
-import { startMeter } from './transfer.ts'
 
 const gibi = 2 ** 30
 let written = ''

@@ -1,10 +1,16 @@
 // What happens while a command waits, for everything that takes long: a line that changes for each thing on a terminal,
 // with bytes, rate and time left where bytes move; now and then a plain line in a log; nothing where only the answer is
 // wanted.
-import type { Context } from '../context.ts'
+import type { Host } from '../host.ts'
 import { visible } from './output.ts'
 import { type Bytes, startRate } from './rate.ts'
 import { cut, widthOf } from './text-width.ts'
+
+/** Who is told: nobody, where only the answer is wanted. */
+interface Talking {
+  readonly host: Host
+  readonly isTalking: boolean
+}
 
 export interface Step {
   /** What is done now; may be empty where bytes say it. */
@@ -39,18 +45,18 @@ const usualColumns = 80
 const maxLines = 8
 
 /** `what` is being waited for, such as `vm demo`. */
-export function startProgress(context: Context, what: string): Progress {
+export function startProgress(context: Talking, what: string): Progress {
   const board = startBoard(context)
   const { show } = board.item(what)
   return { show, end: () => board.end() }
 }
 
-export function startBoard({ host, isTalking }: Context): Board {
+export function startBoard({ host, isTalking }: Talking): Board {
   if (!isTalking) return { item: () => ({ show: () => undefined, end: () => undefined }), end: () => undefined }
   return host.stderr.isTerminal ? changingLines(host.stderr) : plainLines(host.stderr, host.calledAs)
 }
 
-type Stderr = Context['host']['stderr']
+type Stderr = Host['stderr']
 
 function plainLines(stderr: Stderr, calledAs: string): Board {
   return {
@@ -162,4 +168,31 @@ function bar(percent: number | undefined): string {
   if (percent === undefined) return ''
   const filled = Math.round((Math.min(100, Math.max(0, percent)) / 100) * barWidth)
   return ` [${'#'.repeat(filled)}${'-'.repeat(barWidth - filled)}] ${percent} %`
+}
+
+/** Of a transfer of known length: for those who count bytes as they pass. */
+export interface Meter {
+  /** So many bytes are there now. */
+  at(bytes: number): void
+  /** Something else than the bytes is to be waited for now. */
+  show(step: Step): void
+  end(): void
+}
+
+/** `what` is being moved, such as `image sonoma`; `startBytes` were there before. */
+export function startMeter(context: Talking, what: string, totalBytes: number, startBytes = 0): Meter {
+  const progress = startProgress(context, what)
+  return {
+    at: (bytes) => progress.show({ text: '', bytes: { done: bytes, total: totalBytes, from: startBytes } }),
+    show: (step) => progress.show(step),
+    end: () => progress.end(),
+  }
+}
+
+/** Of what says how much has come and which part of the whole that is: how much the whole will be follows. */
+export function stepOf(text: string, progress: { readonly percent: number; readonly bytes: number } | undefined): Step {
+  const { percent = 0, bytes = 0 } = progress ?? {}
+  const moved: Bytes | undefined =
+    percent > 0 && bytes > 0 ? { done: bytes, total: Math.round((bytes * 100) / percent) } : undefined
+  return { text, percent, ...(moved && { bytes: moved }) }
 }

@@ -5,8 +5,8 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { run } from '../../../test/support/rigs/cli-host.ts'
 import { exampleWords } from '../../../test/support/tools/example-words.ts'
-import type { Command } from '../command.ts'
-import { type CommandTable, commands, type Leaf } from '../commands/index.ts'
+import type { Command, CommandTable, Leaf } from '../command.ts'
+import { commands } from '../commands/index.ts'
 import { tour } from '../line/help.ts'
 import { isLeaf, locate } from '../line/locate.ts'
 import { parse } from '../line/parse.ts'
@@ -54,9 +54,9 @@ describe('the table of commands', () => {
   })
 
   it('every line of the tour in the first help parses', async () => {
-    assert.ok(tour().length >= 6)
-    for (const { line } of tour()) {
-      const { found, rest } = locate(wordsOf(line))
+    assert.ok(tour(commands).length >= 6)
+    for (const { line } of tour(commands)) {
+      const { found, rest } = locate(wordsOf(line), commands)
       assert.ok(isLeaf(found))
       const { command } = await found.load()
       assert.doesNotThrow(() => parse(command, rest), line)
@@ -69,7 +69,7 @@ describe('the table of commands', () => {
       ['rotate-key', 'rotate-master-key'],
       ['rotate-keys', 'rotate-signing-keys'],
     ] as const) {
-      assert.equal(locate(['server', former]).found, locate(['server', now]).found)
+      assert.equal(locate(['server', former], commands).found, locate(['server', now], commands).found)
       assert.doesNotMatch(stdout, new RegExp(`\\b${former}\\b`))
     }
   })
@@ -85,7 +85,7 @@ describe('the table of commands', () => {
       assert.equal(new Set([...shorts, 'h']).size, shorts.length + 1)
       for (const { line } of command.examples) {
         assert.ok(stdout.includes(line))
-        const { found, rest } = locate(wordsOf(line))
+        const { found, rest } = locate(wordsOf(line), commands)
         assert.equal(found, leaf)
         assert.doesNotThrow(() => parse(command, rest))
       }

@@ -1,6 +1,7 @@
 // docs/man: svc3(1), and a page for each word that follows it, with all that belongs to it. Written for man-db and mandoc
 // alike: only macros of the classic man package.
 import { everywhere, type Options } from '../command.ts'
+import { commands } from '../commands/index.ts'
 import { optionRow, programSummary, tour } from '../line/help.ts'
 import { environment, exits, type Fact, output, type Page, precedence } from './pages.ts'
 
@@ -39,7 +40,7 @@ function mainPage(tops: readonly Page[], version: string): string {
     plain(programSummary),
     ...output.map(paragraph),
     section('A VM FROM START TO END'),
-    ...tour().map(({ line, does }) => item(line, does)),
+    ...tour(commands).map(({ line, does }) => item(line, does)),
     section('COMMANDS'),
     ...tops.map(({ words, entry }) =>
       item([...words, ...(entry.aliases ?? [])].join(', '), `${entry.summary}. See svc3-${words[0]}(1).`),
@@ -58,15 +59,15 @@ function mainPage(tops: readonly Page[], version: string): string {
 }
 
 function topPage({ words: [word = ''], entry }: Page, own: readonly Page[], version: string): string {
-  const commands = own.filter(({ command }) => command)
+  const runnable = own.filter(({ command }) => command)
   return joined([
     head(`svc3-${word}`, version),
     section('NAME'),
     `${plain(`svc3-${word}`)} \\- ${plain(entry.summary)}`,
     section('SYNOPSIS'),
-    ...commands.flatMap(({ usage }, index) => (index === 0 ? [plain(usage)] : ['.br', plain(usage)])),
+    ...runnable.flatMap(({ usage }, index) => (index === 0 ? [plain(usage)] : ['.br', plain(usage)])),
     ...(entry.aliases ? [section('ALSO CALLED'), plain(entry.aliases.join(', '))] : []),
-    ...commands.flatMap(commandParts),
+    ...runnable.flatMap(commandParts),
     section('SEE ALSO'),
     plain('svc3(1), for options of every command, the environment and exit codes'),
   ])

@@ -1,8 +1,8 @@
 // Every command as data for its pages: docs/cli.md and the man pages are written from this, as help is. Not part of the
 // program: `npm run generate` loads it.
 
-import type { Command } from '../command.ts'
-import { type CommandTable, commands, type Entry } from '../commands/index.ts'
+import type { Command, CommandTable, Entry } from '../command.ts'
+import { commands } from '../commands/index.ts'
 import { isLeaf } from '../line/locate.ts'
 import { usageOf } from '../line/parse.ts'
 

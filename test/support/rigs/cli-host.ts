@@ -1,7 +1,8 @@
 // A host for tests: what was written is text, what is typed is given, nothing of this machine's environment counts.
 
-import { type CommandTable, commands, type Entry } from '../../../src/cli/commands/index.ts'
-import { type Context, createContext } from '../../../src/cli/context.ts'
+import type { CommandTable, Context, Entry } from '../../../src/cli/command.ts'
+import { commands } from '../../../src/cli/commands/index.ts'
+import { createContext } from '../../../src/cli/context.ts'
 import type { Host } from '../../../src/cli/host.ts'
 import { isLeaf, locate } from '../../../src/cli/line/locate.ts'
 import { type Parsed, parse } from '../../../src/cli/line/parse.ts'
@@ -60,11 +61,15 @@ export async function given(
   options: FakeHostOptions = {},
 ): Promise<{ readonly context: Context; readonly options: Parsed['options']; readonly written: Written }> {
   const { host, written } = fakeHost(options)
-  const { found, rest } = locate(words)
+  const { found, rest } = locate(words, commands)
   if (!isLeaf(found)) throw new Error(`${words.join(' ')} is no command`)
   const parsed = parse((await found.load()).command, rest)
   const { signal } = new AbortController()
-  return { context: createContext({ host, parsed, signal, secrets: new Set() }), options: parsed.options, written }
+  return {
+    context: createContext({ host, parsed, signal, secrets: new Set(), commands }),
+    options: parsed.options,
+    written,
+  }
 }
 
 function fakeHost(options: FakeHostOptions): { readonly host: Host; readonly written: Written } {

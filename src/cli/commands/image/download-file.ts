@@ -11,9 +11,9 @@ import type { Client } from '../../../client/client.ts'
 import { ConnectionError, type TransportResponse } from '../../../client/transport.ts'
 import { syncFolder } from '../../../platform/files.ts'
 import { backOff, defaultRetry, isTransient, wait } from '../../../rules/retry.ts'
-import type { Context } from '../../context.ts'
+import type { Context } from '../../command.ts'
 import { Failure, Interrupted } from '../../line/usage.ts'
-import { type Meter, startMeter } from '../../output/transfer.ts'
+import { type Meter, startMeter } from '../../output/progress.ts'
 import type { ImageKind } from './kind.ts'
 
 export interface DownloadChoice {

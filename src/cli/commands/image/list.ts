@@ -1,8 +1,8 @@
 // svc3 image list
 
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
 import { visible } from '../../output/output.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns, imageKind } from './kind.ts'
 
 export const command = defineCommand({

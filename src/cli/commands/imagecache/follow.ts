@@ -1,7 +1,7 @@
 // Waits until nodes have an image, or cannot have it, and shows how far they are.
 import { type CachedCopy, getCachedImage } from '../../../api/images/image-cache.ts'
 import { listNodes } from '../../../api/nodes/nodes.ts'
-import type { Context, Session } from '../../context.ts'
+import type { Context, Session } from '../../command.ts'
 import { Interrupted, TimedOut } from '../../line/usage.ts'
 import { type Board, type Progress, startBoard } from '../../output/progress.ts'
 

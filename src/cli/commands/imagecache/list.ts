@@ -1,8 +1,8 @@
 // svc3 imagecache list
 import { type CachedImage, listCachedImages } from '../../../api/images/image-cache.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
 import type { Column } from '../../output/output.ts'
+import { printChosen } from '../../print-chosen.ts'
 
 const namesOf = (
   { nodes }: CachedImage,

@@ -1,7 +1,7 @@
 // svc3 iso list
 
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns } from '../image/kind.ts'
 import { isoKind } from './kind.ts'
 

@@ -22,6 +22,17 @@ export interface Advised {
   readonly documentation: string
 }
 
+/** One that was found. */
+export interface Scanned extends Advised {
+  readonly file: string
+  readonly line: number
+  readonly column: number
+  /** As it stands there. */
+  readonly text: string
+  /** In a log: how often. */
+  readonly count?: number
+}
+
 export function advised({ row, call }: Found, namespace?: string): Advised {
   const reason = reasonFor(row)
   return {

@@ -1,8 +1,7 @@
 // Findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
 import { reasonFor } from '../../../legacy/advice.ts'
 import { legacyRows } from '../../../legacy/map.ts'
-import { replacementText } from './advised.ts'
-import type { Scanned } from './scan.ts'
+import { replacementText, type Scanned } from './advised.ts'
 
 export function sarifOf(findings: readonly Scanned[], version: string): unknown {
   const used = new Set(findings.map(({ documentation }) => documentation.split('#')[1]))

@@ -2,21 +2,10 @@
 import type { Finding, ScanOptions } from '../../../legacy/finding.ts'
 import { kindOf, textFindings } from '../../../legacy/scan.ts'
 import { logFindings } from '../../../legacy/scan-log.ts'
-import { defineCommand, namespaced } from '../../command.ts'
-import type { Context } from '../../context.ts'
+import { type Context, defineCommand, namespaced } from '../../command.ts'
 import type { Column } from '../../output/output.ts'
-import { type Advised, advised, replacementText } from './advised.ts'
+import { type Advised, advised, replacementText, type Scanned } from './advised.ts'
 import { filesUnder, type ScannedFile } from './files.ts'
-
-export interface Scanned extends Advised {
-  readonly file: string
-  readonly line: number
-  readonly column: number
-  /** As it stands there. */
-  readonly text: string
-  /** In a log: how often. */
-  readonly count?: number
-}
 
 interface Summary extends Advised {
   readonly calls: number

@@ -1,8 +1,8 @@
 // svc3 namespace list
 import { listNamespaces, type Namespace } from '../../../api/access/namespaces.ts'
 import { connected, defineCommand, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
 import type { Column } from '../../output/output.ts'
+import { printChosen } from '../../print-chosen.ts'
 
 const columns: readonly Column<Namespace>[] = [
   { header: 'NAME', cell: (item) => item.name },

@@ -1,8 +1,8 @@
 // svc3 node list
 import { listNodes } from '../../../api/nodes/nodes.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
 import { visible } from '../../output/output.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns } from './columns.ts'
 
 export const command = defineCommand({

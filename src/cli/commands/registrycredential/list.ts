@@ -1,7 +1,7 @@
 // svc3 regcred list
 import { listRegistryCredentials } from '../../../api/access/registry-credentials.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns } from './columns.ts'
 import { checkServer } from './server.ts'
 

@@ -1,7 +1,7 @@
 // Shows what remotes have, and names those that did not answer.
 
-import type { Context } from '../../context.ts'
-import { printChosen } from '../../output/chosen.ts'
+import type { Context } from '../../command.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns, type Remote } from './kind.ts'
 
 export async function printRemote(context: Context, remote: Remote, wanted: readonly string[]): Promise<number> {

@@ -1,6 +1,6 @@
 // What is different about remote ISOs.
 import * as api from '../../../api/images/remote-isos.ts'
-import { longRequest } from '../../output/long-request.ts'
+import { longRequest } from '../../long-request.ts'
 import { isoKind } from '../iso/kind.ts'
 import type { Remote } from '../remote-image/kind.ts'
 

@@ -1,8 +1,8 @@
 // svc3 serviceaccount list
 import { listServiceAccounts, type ServiceAccount } from '../../../api/access/service-accounts.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
 import type { Column } from '../../output/output.ts'
+import { printChosen } from '../../print-chosen.ts'
 
 const columns: readonly Column<ServiceAccount>[] = [
   { header: 'NAME', cell: (item) => item.name },

@@ -1,11 +1,10 @@
 // svc3 login, svc3 user login
 
-import { connected, defineCommand } from '../../command.ts'
+import { type Context, connected, defineCommand } from '../../command.ts'
 import { hasBrowser, openBrowser } from '../../connect/browser.ts'
 import { findConnection } from '../../connect/connection.ts'
 import { exchange, issuerOf, keep, providerOf, settled } from '../../connect/login.ts'
 import type { Outcome, Provider, ProviderTokens } from '../../connect/oidc.ts'
-import type { Context } from '../../context.ts'
 
 export const command = defineCommand({
   description: 'Logs in at the identity provider of the service and keeps the login in the configuration file.',

@@ -1,9 +1,8 @@
 // svc3 user logout
 
-import { connected, defineCommand } from '../../command.ts'
+import { type Context, connected, defineCommand } from '../../command.ts'
 import { editContext } from '../../connect/config.ts'
 import { type Connection, findConnection } from '../../connect/connection.ts'
-import type { Context } from '../../context.ts'
 
 const patienceMs = 3_000
 

@@ -1,7 +1,7 @@
 // svc3 vm-config list
 import { listVmConfigs } from '../../../api/vms/vm-configs.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns } from './columns.ts'
 
 export const command = defineCommand({

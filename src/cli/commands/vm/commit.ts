@@ -1,7 +1,7 @@
 // svc3 vm commit
 import { commitVm } from '../../../api/vms/vms.ts'
 import { defineCommand, millisecondsOf, namespaced, printed } from '../../command.ts'
-import { longRequest } from '../../output/long-request.ts'
+import { longRequest } from '../../long-request.ts'
 import { described } from '../image/options.ts'
 import { followed, tellOfImage } from './parts/captured-image.ts'
 import { vmArgument } from './parts/vm-argument.ts'

@@ -5,10 +5,18 @@ import { deployVm, type Vm } from '../../../api/vms/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
 import { isVmName, nameSuffix, vmNameProblem, vmNameRule } from '../../../rules/names.ts'
 import { parseReservedPorts } from '../../../rules/ports.ts'
-import { defineCommand, millisecondsOf, namespaced, printed, waiting, waitsByItself } from '../../command.ts'
-import type { Context, Session } from '../../context.ts'
+import {
+  type Context,
+  defineCommand,
+  millisecondsOf,
+  namespaced,
+  printed,
+  type Session,
+  waiting,
+  waitsByItself,
+} from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'
-import { longRequest } from '../../output/long-request.ts'
+import { longRequest } from '../../long-request.ts'
 import { visible } from '../../output/output.ts'
 import { columns } from './parts/columns.ts'
 import { estimate } from './parts/estimate.ts'

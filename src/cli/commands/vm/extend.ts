@@ -1,9 +1,8 @@
 // svc3 vm extend
 import { extendVm, getVm } from '../../../api/vms/vms.ts'
 import { parseDuration } from '../../../rules/durations.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
+import { type Context, defineCommand, namespaced, printed } from '../../command.ts'
 import { canAsk, confirm } from '../../confirm.ts'
-import type { Context } from '../../context.ts'
 import { Failure, UsageError } from '../../line/usage.ts'
 import { vmArgument } from './parts/vm-argument.ts'
 

@@ -1,7 +1,7 @@
 // svc3 vm get-push-status
 import { listPushJobs } from '../../../api/vms/push-jobs.ts'
 import { defineCommand, namespaced, printed } from '../../command.ts'
-import { printChosen } from '../../output/chosen.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns } from './parts/push-columns.ts'
 
 export const command = defineCommand({

@@ -1,9 +1,8 @@
 // svc3 vm list
 import { listVms, type Vm } from '../../../api/vms/vms.ts'
 import { isVmName } from '../../../rules/names.ts'
-import { defineCommand, namespaced, printed } from '../../command.ts'
-import type { Context, Session } from '../../context.ts'
-import { printChosen } from '../../output/chosen.ts'
+import { type Context, defineCommand, namespaced, printed, type Session } from '../../command.ts'
+import { printChosen } from '../../print-chosen.ts'
 import { columns } from './parts/columns.ts'
 import { ownerOf } from './parts/owner.ts'
 import { noteReasons } from './parts/reasons.ts'

@@ -1,10 +1,9 @@
 // svc3 vm resize
 import { resizeVm, type Vm } from '../../../api/vms/vms.ts'
-import { defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
+import { type Context, defineCommand, millisecondsOf, namespaced, printed, waiting } from '../../command.ts'
 import { choosePassword } from '../../connect/password.ts'
-import type { Context } from '../../context.ts'
 import { exitCodes, UsageError } from '../../line/usage.ts'
-import { longRequest } from '../../output/long-request.ts'
+import { longRequest } from '../../long-request.ts'
 import { visible } from '../../output/output.ts'
 import { whileFollowing } from './parts/follow.ts'
 import { vmArgument } from './parts/vm-argument.ts'

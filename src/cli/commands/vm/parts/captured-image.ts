@@ -1,12 +1,9 @@
 // What save and commit share: an image that is on its way. Either it is said how to look, or it is followed to its end.
-import type { Image } from '../../../../api/images/images.ts'
-import { getImage, listImages } from '../../../../api/images/images.ts'
+import { getImage, type Image, listImages } from '../../../../api/images/images.ts'
 import type { Client } from '../../../../client/client.ts'
-import { type Options, waitingLonger } from '../../../command.ts'
-import type { Context } from '../../../context.ts'
+import { type Context, type Options, waitingLonger } from '../../../command.ts'
 import { Failure, Interrupted, TimedOut } from '../../../line/usage.ts'
-import { startProgress } from '../../../output/progress.ts'
-import { stepOf } from '../../../output/transfer.ts'
+import { startProgress, stepOf } from '../../../output/progress.ts'
 
 export const followed = {
   wait: { type: 'boolean', description: 'Follow it until the image is Ready' },

@@ -1,7 +1,7 @@
 // vm deploy --dry-run: where the VM would go, and what its image is.
 import { estimateVm, type VmEstimate } from '../../../../api/vms/estimates.ts'
 import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
-import type { Context, Session } from '../../../context.ts'
+import type { Context, Session } from '../../../command.ts'
 import { type Column, visible } from '../../../output/output.ts'
 
 const columns: readonly Column<VmEstimate>[] = [

@@ -2,7 +2,7 @@
 // taken. What is shown is a courtesy: when the watch fails, the request goes on.
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
-import type { Context } from '../../../context.ts'
+import type { Context } from '../../../command.ts'
 import { type Progress, type Step, startProgress } from '../../../output/progress.ts'
 import { pendingReason } from './reasons.ts'
 

@@ -1,5 +1,5 @@
 // Who `--owner me` is: what one's own token says. Whether the token is good, the service knows.
-import type { Context } from '../../../context.ts'
+import type { Context } from '../../../command.ts'
 import { UsageError } from '../../../line/usage.ts'
 
 interface Claims {

@@ -1,9 +1,8 @@
 // What the power commands share: one request that answers when it is done.
 
 import { execVm, type vmCommands } from '../../../../api/vms/vms.ts'
-import { millisecondsOf } from '../../../command.ts'
-import type { Context } from '../../../context.ts'
-import { longRequest } from '../../../output/long-request.ts'
+import { type Context, millisecondsOf } from '../../../command.ts'
+import { longRequest } from '../../../long-request.ts'
 import { whileFollowing } from './follow.ts'
 
 type PowerCommand = (typeof vmCommands)[number]

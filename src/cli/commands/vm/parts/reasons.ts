@@ -1,6 +1,6 @@
 // Why a VM is not what somebody waits for: the words of its record, on one line.
 import type { Vm } from '../../../../api/vms/vms.ts'
-import type { Context } from '../../../context.ts'
+import type { Context } from '../../../command.ts'
 import { visible } from '../../../output/output.ts'
 
 /** What keeps a VM off every node; undefined when nothing does. */

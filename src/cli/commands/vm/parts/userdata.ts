@@ -2,7 +2,7 @@
 
 import fs from 'node:fs'
 import path from 'node:path'
-import type { Context } from '../../../context.ts'
+import type { Context } from '../../../command.ts'
 import { Failure, UsageError } from '../../../line/usage.ts'
 
 /** What the service takes is base64, a third longer. */

@@ -3,9 +3,9 @@ import type { Duplex } from 'node:stream'
 import { ApiError, type Reason } from '../../../../api/errors.ts'
 import { connectVm } from '../../../../api/vms/vms.ts'
 import { ConnectionError, type ConnectionFault } from '../../../../client/transport.ts'
+import type { Context } from '../../../command.ts'
 import { trustFor } from '../../../connect/trust.ts'
 import type { TunnelProblem } from '../../../connect/tunnel.ts'
-import type { Context } from '../../../context.ts'
 
 export const vmPorts = ['ssh', 'vnc', 'screenshare'] as const
 export type VmPort = (typeof vmPorts)[number]

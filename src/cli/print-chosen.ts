@@ -1,8 +1,8 @@
 // What every list command does with names: all records, or those that were asked for, and a word about the missing.
-import { notFound } from '../../api/errors.ts'
-import type { Context } from '../context.ts'
-import { nearestName } from '../line/suggest.ts'
-import type { Column } from './output.ts'
+import { notFound } from '../api/errors.ts'
+import type { Context } from './command.ts'
+import { nearestName } from './line/suggest.ts'
+import type { Column } from './output/output.ts'
 
 export interface Chosen<T> {
   readonly kind: string

@@ -1,11 +1,11 @@
 // A change that takes seconds to minutes, and answers when it is done. It outlives a restart of the service: the same
 // request is sent again under the same key, and the service goes on where it was. Ctrl-C ends the waiting only.
-import type { Operation, ResponseOf } from '../../api/operation.ts'
-import type { CallInput, Client } from '../../client/client.ts'
-import { ConnectionError } from '../../client/transport.ts'
-import { boundedDelay, isTransient, type RetryPolicy, wait } from '../../rules/retry.ts'
-import type { Context } from '../context.ts'
-import { Interrupted } from '../line/usage.ts'
+import type { Operation, ResponseOf } from '../api/operation.ts'
+import type { CallInput, Client } from '../client/client.ts'
+import { ConnectionError } from '../client/transport.ts'
+import { boundedDelay, isTransient, type RetryPolicy, wait } from '../rules/retry.ts'
+import type { Context } from './command.ts'
+import { Interrupted } from './line/usage.ts'
 
 const policy: RetryPolicy = { attempts: 0, firstDelayMs: 200, maxDelayMs: 3_000, maxRetryAfterMs: 30_000 }
 /** A service that is not back by then has more than a restart on its hands. */

@@ -4,8 +4,8 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'
 import path from 'node:path'
-import { chooseNamespace, findConnection } from '../connect/connection.ts'
 import type { Host } from '../host.ts'
+import { chooseNamespace, findConnection } from './connection.ts'
 import { liveNames, type NamesWanted } from './names.ts'
 
 const freshMs = 5_000

@@ -11,9 +11,9 @@ import { listPushJobs } from '../../api/vms/push-jobs.ts'
 import { listVmConfigs } from '../../api/vms/vm-configs.ts'
 import { listVms } from '../../api/vms/vms.ts'
 import type { Client } from '../../client/client.ts'
-import { chooseNamespace, findConnection } from '../connect/connection.ts'
-import { openClient } from '../connect/session.ts'
 import type { Host } from '../host.ts'
+import { chooseNamespace, findConnection } from './connection.ts'
+import { openClient } from './session.ts'
 
 const listers = {
   vms: async ({ client, ...input }) => namesOf(await client.listAll(listVms, input)),
