@@ -35,9 +35,9 @@ export async function newPorts(
   rooms: Rooms,
 ): Promise<void> {
   const { uid, place, reservedPorts } = value
-  const told = value.conditions.find(({ type }) => type === 'PortsFree')
-  if (!place || !told) return
-  const taken = new Set([...told.message.matchAll(/\d+/g)].map(([digits]) => Number(digits)))
+  const condition = value.conditions.find(({ type }) => type === 'PortsFree')
+  if (!place || !condition) return
+  const taken = new Set([...condition.message.matchAll(/\d+/g)].map(([digits]) => Number(digits)))
   const conditions = value.conditions.filter(({ type }) => type !== 'PortsFree')
   if (reservedPorts.some(({ nodePort }) => taken.has(nodePort))) return lookElsewhere()
 
@@ -59,7 +59,7 @@ export async function newPorts(
 
   async function lookElsewhere(): Promise<void> {
     if (value.observed.hasRun) {
-      const problem = `${told?.message ?? ''}; it was reserved for this VM`
+      const problem = `${condition?.message ?? ''}; it was reserved for this VM`
       await changeVm(collections, key, uid, (record) => ({
         ...record,
         conditions,

@@ -28,7 +28,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const waiting = new Set<string>()
   /** Those of them that were not looked at since they came, or since nodes may have got more room. */
   const fresh = new Set<string>()
-  const told = new Map<string, number>()
+  const explainedMs = new Map<string, number>()
   const portTurns = new PortTurns()
   let sweptMs = Number.NEGATIVE_INFINITY
   let laterTimer: NodeJS.Timeout | undefined
@@ -40,7 +40,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
       waiting.add(key)
     } else if (waiting.delete(key)) {
       fresh.delete(key)
-      told.delete(key)
+      explainedMs.delete(key)
     }
   }
   /** What did not fit may fit now. */
@@ -129,14 +129,14 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     const { name: node, report } = entry.value
     await Promise.all(
       list.map(async ({ vm, allocation }) => {
-        const told = await changeVm(collections, vm.key, vm.value.uid, (record) => {
+        const placed = await changeVm(collections, vm.key, vm.value.uid, (record) => {
           if (record.place || isDeleted(record)) return undefined
           const { ssh, vnc, screenshare, memoryMiB } = allocation
           const spot = { node, ip: report?.ip ?? '', memoryMiB, ssh, screenshare, ...(vnc !== undefined && { vnc }) }
           return { ...record, place: spot, conditions: withScheduled(record, 'True', `on node "${node}"`) }
         })
         // It was deleted meanwhile.
-        if (told?.value.place?.node !== node) await release(collections, node, vm.value.uid)
+        if (placed?.value.place?.node !== node) await release(collections, node, vm.value.uid)
       }),
     )
   }
@@ -145,8 +145,8 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     const nowMs = performance.now()
     const current = value.conditions.find(({ type }) => type === 'Scheduled')
     if (current?.message === message) return
-    if (nowMs - (told.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return later()
-    told.set(key, nowMs)
+    if (nowMs - (explainedMs.get(key) ?? Number.NEGATIVE_INFINITY) < reasonsMs) return later()
+    explainedMs.set(key, nowMs)
     await changeVm(collections, key, value.uid, (record) =>
       record.place || isDeleted(record)
         ? undefined

@@ -8,9 +8,9 @@ import {
   type Metadata,
   type StreamListener,
 } from './connection.ts'
-import { Gate } from './gate.ts'
 import { Members } from './members.ts'
 import { decodeToken, encodeAuthenticate, methods } from './protocol.ts'
+import { Semaphore } from './semaphore.ts'
 import { grpc, judge } from './verdict.ts'
 
 export interface Credentials {
@@ -71,7 +71,7 @@ export class EtcdClient {
   readonly #options: ClientOptions
   readonly #members: Members
   readonly #stop = new AbortController()
-  readonly #gate = new Gate(callsAtOnce)
+  readonly #slots = new Semaphore(callsAtOnce)
   #token: Promise<string> | undefined
   #following: Promise<void> | undefined
 
@@ -84,12 +84,12 @@ export class EtcdClient {
   async call(method: string, body: Buffer, options: CallOptions): Promise<Answer> {
     const untilMs = performance.now() + (options.patienceMs ?? this.#options.patienceMs)
     if (options.isUrgent) return this.#try(method, body, options, untilMs)
-    if (!this.#gate.slipIn() && !(await this.#gate.enter(untilMs)))
+    if (!this.#slots.tryAcquire() && !(await this.#slots.acquire(untilMs)))
       throw new EtcdFailure('too many calls are waiting for it', grpc.unavailable, false)
     try {
       return await this.#try(method, body, options, untilMs)
     } finally {
-      this.#gate.leave()
+      this.#slots.release()
     }
   }
 

@@ -1,7 +1,7 @@
 // So many calls at once and no more: a crowd waits here, where it surely has done nothing, and not inside etcd, where
 // its deadlines would run out and nobody could tell what was done.
 
-export class Gate {
+export class Semaphore {
   #free: number
   readonly #queue: (() => void)[] = []
 
@@ -9,16 +9,16 @@ export class Gate {
     this.#free = places
   }
 
-  /** Whether there is a place now. Who has one leaves it. */
-  slipIn(): boolean {
+  /** Whether there is a place now. Whoever has one releases it. */
+  tryAcquire(): boolean {
     if (this.#free === 0) return false
     this.#free--
     return true
   }
 
   /** Resolves to whether there was a place in time. */
-  async enter(untilMs: number): Promise<boolean> {
-    if (this.slipIn()) return true
+  async acquire(untilMs: number): Promise<boolean> {
+    if (this.tryAcquire()) return true
     return new Promise((resolve) => {
       const admit = (): void => {
         clearTimeout(timer)
@@ -35,7 +35,7 @@ export class Gate {
     })
   }
 
-  leave(): void {
+  release(): void {
     const next = this.#queue.shift()
     if (next) next()
     else this.#free++
