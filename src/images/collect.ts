@@ -22,7 +22,7 @@ export async function referencedBy(
 export const mayGo = ({ digest, modifiedMs }: Listed, referenced: ReadonlySet<string>, beforeMs: number): boolean =>
   !referenced.has(digest) && modifiedMs < beforeMs
 
-export interface CollectOptions {
+interface CollectOptions {
   /** Longer than it takes from the last put or touch of an operation to the record that names its manifest. */
   readonly graceMs: number
   /** Content in use that no manifest names, such as an ISO's or that of a running copy. */
@@ -31,7 +31,7 @@ export interface CollectOptions {
   readonly signal?: AbortSignal
 }
 
-export interface Collected {
+interface Collected {
   readonly deleted: number
   readonly freedBytes: number
 }

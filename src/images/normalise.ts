@@ -19,9 +19,9 @@ import { BadDiskError, recogniseDisk } from './qcow2/header.ts'
 import type { Allowance } from './qcow2/read.ts'
 import { checkAllowed, qcow2ToRaw } from './qcow2/read.ts'
 
-export type NormaliseOptions = WorkOptions & Allowance
+type NormaliseOptions = WorkOptions & Allowance
 
-export interface Normalised {
+interface Normalised {
   /** What it was. */
   readonly format: DiskFormat
   readonly virtualSizeBytes: number

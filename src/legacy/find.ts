@@ -1,7 +1,7 @@
 // Which row a legacy call belongs to: by method and path as they are sent, or as they stand in a program, where parts of
 // the path are only known when it runs.
 import { legacyRows } from './map.ts'
-import type { LegacyCall, LegacyMethod, LegacyRow } from './row.ts'
+import type { LegacyCall, LegacyRow } from './row.ts'
 
 export interface Found {
   readonly row: LegacyRow
@@ -57,8 +57,6 @@ export function findCall(method: string | undefined, path: string): Found | unde
   const [first, ...others] = calls
   return first && others.every(({ row }) => row === first.row) ? first : undefined
 }
-
-export const isLegacyMethod = (text: string): text is LegacyMethod => ['GET', 'POST', 'PUT', 'DELETE'].includes(text)
 
 /** A request that was made: with another method than the path has it was refused then, and is no call to migrate. */
 export const callTo = (method: string, path: string): Found | undefined =>

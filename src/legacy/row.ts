@@ -26,7 +26,7 @@ export interface LegacyCall {
 /**
  * replaced: there is something in 3.0 for it. removed: there is nothing. no-endpoint: only the command line has it.
  */
-export type Fate = 'replaced' | 'removed' | 'no-endpoint'
+type Fate = 'replaced' | 'removed' | 'no-endpoint'
 
 export interface LegacyRow {
   readonly group: Group

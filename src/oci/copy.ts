@@ -19,7 +19,7 @@ export interface To {
   readonly reference?: string | undefined
 }
 
-export interface CopyProgress {
+interface CopyProgress {
   readonly bytesTotal: number
   /** What is there now, whether it was sent or was there before. */
   readonly bytesDone: number
@@ -47,7 +47,7 @@ export interface Copied {
   readonly progress: CopyProgress
 }
 
-export const defaultConcurrency = 4
+const defaultConcurrency = 4
 
 export async function copy(from: From, to: To, options: CopyOptions = {}): Promise<Copied> {
   const { concurrency = defaultConcurrency, onProgress, there } = options

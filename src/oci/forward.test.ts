@@ -9,8 +9,7 @@ import { type BadRegistry, reply, startBadRegistry } from '../../test/support/st
 import { openStore } from '../images/content/store.ts'
 import { digestOf } from '../images/format/manifest.ts'
 import { packDisk } from '../images/pack/chunks.ts'
-import { restoreDisk } from '../images/pack/restore.ts'
-import { imageSource, keptContent, openRemoteImage } from './artifact/image-target.ts'
+import { imageSource } from './artifact/image-target.ts'
 import { copy } from './copy.ts'
 import { forwardTo } from './forward.ts'
 import { openRegistry } from './registry/registry.ts'
@@ -118,29 +117,6 @@ describe('a push that begins while the disk is packed', () => {
     await assert.rejects(copy(from, { target, reference: 'v1' }), /is in trouble \(500\)/)
     bad.bend = () => false
     await copy(from, { target, reference: 'v1' })
-    registry.close()
-  })
-})
-
-describe('a pull that keeps what it fetched', () => {
-  it('a pull that keeps what it fetched fetches nothing the second time, and what is damaged anew', async () => {
-    const registry = connect()
-    const target = registry.repository('team/kept')
-    await copy({ target: imageSource(image.store), reference: image.digest }, { target, reference: 'v1' })
-    const store = await openStore(path.join(folder, 'kept'))
-    const pull = async (name: string) => {
-      const remote = await openRemoteImage(target, 'v1')
-      bad.seen.length = 0
-      await restoreDisk(remote.image, keptContent(store, remote.content), path.join(folder, name))
-      assert.ok((await fs.readFile(path.join(folder, name))).equals(image.disk))
-      return bad.seen.length
-    }
-    const chunks = image.manifest.layers[0]?.chunks ?? []
-    assert.equal(await pull('first'), chunks.length)
-    assert.equal(await pull('second'), 0)
-    const hex = chunks[0]?.digest.slice('sha256:'.length) ?? ''
-    await fs.writeFile(path.join(store.folder, 'blobs/sha256', hex.slice(0, 2), hex.slice(2)), 'damaged')
-    assert.equal(await pull('third'), 1)
     registry.close()
   })
 })

@@ -13,7 +13,7 @@ export interface Forwarding {
   idle(): Promise<void>
 }
 
-export interface ForwardOptions {
+interface ForwardOptions {
   /** Most of the time of one is waiting until the registry has it on its disk. */
   readonly concurrency?: number | undefined
   readonly signal?: AbortSignal | undefined

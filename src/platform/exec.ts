@@ -2,7 +2,7 @@
 // An error says which program failed and what it said last.
 import { spawn } from 'node:child_process'
 
-export interface ExecOptions {
+interface ExecOptions {
   readonly signal?: AbortSignal
   readonly timeoutMs?: number
   readonly cwd?: string

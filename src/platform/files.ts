@@ -6,7 +6,7 @@ const { lstatSync } = process.getBuiltinModule('node:fs')
 const fs = process.getBuiltinModule('node:fs/promises')
 const path = process.getBuiltinModule('node:path')
 
-export interface WriteOptions {
+interface WriteOptions {
   readonly mode?: number
 }
 

@@ -8,7 +8,7 @@ export interface Loop {
   stop(): Promise<void>
 }
 
-export interface LoopOptions {
+interface LoopOptions {
   readonly everyMs: number
   /** The first run comes after the first wait. */
   readonly isFirstLater?: boolean

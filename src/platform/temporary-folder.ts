@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, syncFolder } from './files.ts'
 
-export interface Temporary extends AsyncDisposable {
+interface Temporary extends AsyncDisposable {
   readonly path: string
   /** Takes the place of `target`. Where another was faster, that one stays, unless it is to be replaced. */
   become(target: string, options?: { readonly replace?: boolean }): Promise<void>

@@ -16,12 +16,12 @@ export interface ImageReference {
   readonly text: string
 }
 
-export type ParsedReference =
+type ParsedReference =
   | { readonly ok: true; readonly reference: ImageReference }
   | { readonly ok: false; readonly problem: string; readonly hint: string }
 
-export const imageReferenceRule = '<registry_host>/<repository>/<image>[:TAG], such as ghcr.io/team/image:v1'
-export const defaultTag = 'latest'
+const imageReferenceRule = '<registry_host>/<repository>/<image>[:TAG], such as ghcr.io/team/image:v1'
+const defaultTag = 'latest'
 
 const component = /^[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*$/
 const tagForm = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/
@@ -95,7 +95,7 @@ function repositoryProblem(repository: string, use: 'push' | 'pull'): string | u
 }
 
 /** A stored set of credentials, as far as the choice goes. */
-export interface StoredServer {
+interface StoredServer {
   /** In normal form: `https://host[:port]` or `http://…`. */
   readonly server: string
   readonly allowInsecure: boolean

@@ -11,7 +11,7 @@ export interface ImagesAddress {
   readonly repository: string
 }
 
-export type ParsedImagesAddress =
+type ParsedImagesAddress =
   | ({ readonly ok: true } & ImagesAddress)
   | { readonly ok: false; readonly problem: string; readonly hint: string }
 

@@ -3,7 +3,7 @@
 export const defaultNamespace = 'svc-default'
 
 /** Prefix → prefix: `orka-default` is `svc-default`. Public clients hard-code it; `compat.namespaceAliases` sets it. */
-export type NamespaceAliases = Readonly<Record<string, string>>
+type NamespaceAliases = Readonly<Record<string, string>>
 export const publicAliases: NamespaceAliases = { 'orka-': 'svc-' }
 
 /** The one place where an alias becomes the real name. */

@@ -14,7 +14,7 @@ const lastPort = 65_535
 const maxReserved = 32
 
 const firsts = { ssh: 8_822, vnc: 5_999, screenshare: 5_900 } as const
-export type PortKind = keyof typeof firsts
+type PortKind = keyof typeof firsts
 
 /** `NODE:VM[,NODE:VM]`, each may end in `/udp` or `/tcp`. */
 export function parseReservedPorts(text: string): { ports: ReservedPort[]; causes: Cause[] } {

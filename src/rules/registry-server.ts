@@ -1,7 +1,7 @@
 // What a registry address may be (docs/spec.md R15): `<scheme>://<hostname>[:<port>]`, and its one normal form,
 // so that `https://GHCR.io` and `https://ghcr.io:443` are one registry.
 
-export type RegistryServer =
+type RegistryServer =
   | {
       readonly ok: true
       readonly server: string

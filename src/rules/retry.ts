@@ -70,7 +70,7 @@ export function wait(milliseconds: number, signal: AbortSignal): Promise<void> {
 }
 
 /** Counts failures, waits between them, and throws the one after which there is no point in going on. */
-export interface Backoff {
+interface Backoff {
   failed(error: unknown): Promise<void>
   /** There was progress: the count begins anew. */
   reset(): void

@@ -4,9 +4,9 @@ import type { Architecture } from '../api/architecture.ts'
 import { ApiError } from '../api/errors.ts'
 import type { Vm } from '../api/vms/vms.ts'
 
-export type PowerState = Vm['powerState']
+type PowerState = Vm['powerState']
 export type VmAction = 'start' | 'stop' | 'suspend' | 'resume' | 'revert' | 'resize' | 'save' | 'commit' | 'push'
-export type DesiredPower = 'running' | 'stopped' | 'suspended'
+type DesiredPower = 'running' | 'stopped' | 'suspended'
 
 interface Row {
   /** Power operations and revert are for Intel-based VMs only (docs/spec.md R31). */
@@ -55,7 +55,7 @@ const wayOn: Readonly<Record<PowerState, string>> = {
 
 export const powerAfter = (action: VmAction): DesiredPower => rows[action].to
 
-export interface ActionSubject {
+interface ActionSubject {
   readonly name: string
   readonly architecture: Architecture
   readonly powerState: PowerState

@@ -33,10 +33,10 @@ function segmentsOf({ chunks, zeros = [] }: Layer): readonly Segment[] {
   return zeros.length === 0 ? data : mergeSegments(data, zeros.map(zeroSegment))
 }
 
-export const zeroSegment = ([offset, length]: Extent): Segment => ({ offset, length, chunk: undefined, at: 0 })
+const zeroSegment = ([offset, length]: Extent): Segment => ({ offset, length, chunk: undefined, at: 0 })
 
 /** Both lists in one; they have no place in common. */
-export function mergeSegments(a: readonly Segment[], b: readonly Segment[]): readonly Segment[] {
+function mergeSegments(a: readonly Segment[], b: readonly Segment[]): readonly Segment[] {
   const merged: Segment[] = []
   let index = 0
   for (const segment of a) {
@@ -51,7 +51,7 @@ export function mergeSegments(a: readonly Segment[], b: readonly Segment[]): rea
 }
 
 /** What is left of `from` where `what` is not. */
-export function subtractSegments(from: readonly Segment[], what: readonly Segment[]): readonly Segment[] {
+function subtractSegments(from: readonly Segment[], what: readonly Segment[]): readonly Segment[] {
   const left: Segment[] = []
   let first = 0
   for (const segment of from) {

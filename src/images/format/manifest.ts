@@ -77,7 +77,7 @@ export function checkManifest(value: unknown): asserts value is Manifest {
 }
 
 /** Everything in a manifest that has chunks, but the layers. */
-export function attachmentsOf({
+function attachmentsOf({
   boot,
   memory,
   machine,

@@ -38,7 +38,7 @@ export async function boundLayers(
   return [await packLayer(pieces, source, store, { ...options, keepsZeros: true })]
 }
 
-export class TooMuchDataError extends Error {
+class TooMuchDataError extends Error {
   override readonly name = 'TooMuchDataError'
   constructor(bytes: number) {
     super(

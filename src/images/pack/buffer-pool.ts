@@ -3,7 +3,7 @@
 // than one; who wants a buffer waits until one is free. Idle ones are freed after a while.
 import { chunkBytes } from '../format/format.ts'
 
-export interface BufferPool {
+interface BufferPool {
   take(): Promise<Buffer>
   give(buffer: Buffer): void
 }

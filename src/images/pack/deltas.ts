@@ -14,7 +14,7 @@ import type { PackOptions, Piece } from './chunks.ts'
 import { packLayer } from './chunks.ts'
 import { dataAreas } from './holes.ts'
 
-export interface DeltaOptions extends Omit<PackOptions, 'before' | 'isDelta'> {
+interface DeltaOptions extends Omit<PackOptions, 'before' | 'isDelta'> {
   /** The raw file of the parent, where it is at hand: blocks that were written but did not change are left out. */
   readonly parentFile?: string | undefined
 }

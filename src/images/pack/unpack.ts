@@ -11,7 +11,7 @@ import { decompressParams } from './zstd.ts'
 const decompress = promisify(zstdDecompress)
 
 /** Shared with threads, each as long as a chunk can be. What comes back lies in one of them. */
-export interface UnpackMemory {
+interface UnpackMemory {
   readonly stored: Buffer
   readonly raw: Buffer
 }

@@ -53,7 +53,7 @@ export async function readQcow2Header(file: fs.FileHandle): Promise<Qcow2Header>
   return parseQcow2Header(buffer.subarray(0, bytesRead), size)
 }
 
-export function parseQcow2Header(head: Buffer, fileBytes: number): Qcow2Header {
+function parseQcow2Header(head: Buffer, fileBytes: number): Qcow2Header {
   const refuse: (problem: string) => never = (problem) => {
     throw new BadDiskError(problem)
   }

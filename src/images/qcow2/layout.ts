@@ -10,7 +10,7 @@ export interface Backing {
   readonly format: 'raw' | 'qcow2'
 }
 
-export interface Qcow2Layout {
+interface Qcow2Layout {
   readonly bytes: number
   /** How many clusters of 64 KiB come before the data. */
   readonly tableClusters: number

@@ -41,7 +41,7 @@ export const annotation = {
   parent: `${prefix}.parent`,
 } as const
 
-export interface Artifact {
+interface Artifact {
   readonly manifest: RawManifest
   /** What is in no store: the config and our manifest. */
   readonly own: ReadonlyMap<string, Buffer>
@@ -101,9 +101,6 @@ function chunkLayers(image: Manifest, isAnnotated: boolean): Descriptor[] {
   }
   return [...layers.values()]
 }
-
-/** Whether it is an image of ours; which says nothing of whether it is a good one. */
-export const isOurArtifact = ({ layers }: OciManifest): boolean => layers[0]?.mediaType === imageManifestType
 
 /** The layer that is our manifest, if it can be one. */
 export function manifestLayer(oci: OciManifest): Descriptor {

@@ -27,7 +27,7 @@ const faults = {
 } as const
 export type RegistryFault = keyof typeof faults
 
-export interface RegistryErrorOptions {
+interface RegistryErrorOptions {
   readonly hint?: string
   readonly status?: number
   readonly retryAfterMs?: number | undefined

@@ -1,11 +1,6 @@
 // Our image store as source and destination of copies; and an image that is somewhere else, as content to restore from
 // without storing it first.
-import {
-  type ContentSource,
-  type ContentStore,
-  NoContentError,
-  WrongContentError,
-} from '../../images/content/content.ts'
+import type { ContentSource, ContentStore } from '../../images/content/content.ts'
 import type { Manifest } from '../../images/format/format.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { decodeArtifact, encodeArtifact, manifestLayer } from './artifact.ts'
@@ -139,25 +134,6 @@ export async function openResolvedImage(
       yield* source.open(blob, { signal: waiting })
     },
   }
-}
-
-/** What a store has is not fetched; what is fetched is kept there, so that a pull that was cut off goes on. */
-export function keptContent(store: ContentStore, content: ContentSource): ContentSource {
-  return {
-    async read(digest, mostBytes, signal) {
-      const kept = (await store.touch(digest))
-        ? await store.read(digest, mostBytes, signal).catch(ifUnusable)
-        : undefined
-      if (kept) return kept
-      const fetched = await content.read(digest, mostBytes, signal)
-      await store.putExpected({ digest, bytes: fetched.length }, fetched, { signal })
-      return fetched
-    },
-  }
-}
-
-function ifUnusable(error: unknown): undefined {
-  if (!(error instanceof NoContentError || error instanceof WrongContentError)) throw error
 }
 
 async function openArtifact(

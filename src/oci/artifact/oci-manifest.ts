@@ -25,7 +25,7 @@ export const ociConfigType = 'application/vnd.oci.image.config.v1+json'
 
 /** What registries take and give. */
 export const largestOciManifestBytes = 4 * 2 ** 20
-export const mostOciLayers = 32_768
+const mostOciLayers = 32_768
 /** No blob that we take is larger: layers of other formats go up to half a gibibyte. */
 const largestBlobBytes = 64 * 2 ** 30
 const mediaTypeForm = /^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}\/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$/

@@ -19,7 +19,7 @@ export interface ContentCache extends Pick<ContentFolder, 'folder' | 'size' | 'r
   drop(digest: string): Promise<void>
 }
 
-export interface CacheOptions {
+interface CacheOptions {
   readonly folder: string
   readonly mostBytes: number
   failed(error: unknown): void

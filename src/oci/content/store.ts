@@ -24,7 +24,7 @@ import type { Repository } from '../registry/registry.ts'
 import { mostTags } from '../registry/tags.ts'
 import { type ContentCache, isNotCached } from './cache.ts'
 
-export interface RegistryContentOptions {
+interface RegistryContentOptions {
   readonly repository: Repository
   readonly cache: ContentCache
   readonly log: Log

@@ -5,7 +5,7 @@ import type { Exchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
 import { type Answer, locationOf, readBounded } from './send.ts'
 
-export interface TagsOptions {
+interface TagsOptions {
   readonly exchange: Exchange
   readonly repository: string
   readonly signal?: AbortSignal | undefined

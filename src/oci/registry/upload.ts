@@ -8,7 +8,7 @@ import type { Exchange } from './exchange.ts'
 import { redactUrl } from './redact.ts'
 import { type Answer, type Body, discard, locationOf } from './send.ts'
 
-export interface UploadOptions extends PutOptions {
+interface UploadOptions extends PutOptions {
   readonly exchange: Exchange
   readonly repository: string
   /** Of the same registry, that may have the blob. */

@@ -11,14 +11,14 @@ import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import { defaultParallel, eachAtOnce } from '../../platform/parallel.ts'
 
 /** A layer, and its place on the disk: its chunks say where they belong. */
-export interface NotedLayer {
+interface NotedLayer {
   readonly digest: string
   readonly rawDigest: string | undefined
   readonly offset: number
   readonly rawBytes: number
 }
 
-export interface LayerNotes {
+interface LayerNotes {
   /** Undefined also where some of its chunks are gone. Those that are there count as new for the collector. */
   find(layer: NotedLayer): Promise<readonly Chunk[] | undefined>
   /** All of them are in the store. */

@@ -62,7 +62,7 @@ function frame(raw: Buffer, table: Uint16Array): Buffer {
 }
 
 /** How many bytes it came to; 0 where it is not less than it was. At most 64 KiB at once. */
-export function encodeBlock(raw: Uint8Array, out: Uint8Array, table: Uint16Array): number {
+function encodeBlock(raw: Uint8Array, out: Uint8Array, table: Uint16Array): number {
   const end = raw.length
   const limit = Math.min(out.length, end - 1)
   table.fill(0)

@@ -65,7 +65,7 @@ export async function* decodeAppleLz4(input: AsyncIterable<Buffer>, rawBytes: nu
 }
 
 /** Fills exactly from `start` to `end`; what lies before `start` may be referred to. */
-export function decodeBlock(input: Uint8Array, output: Uint8Array, start: number, end: number): void {
+function decodeBlock(input: Uint8Array, output: Uint8Array, start: number, end: number): void {
   let from = 0
   let to = start
   while (from < input.length) {

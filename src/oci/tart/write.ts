@@ -14,7 +14,7 @@ import type { Source } from '../artifact/target.ts'
 import { encodeAppleLz4 } from './lz4-encode.ts'
 import { largestConfigBytes, largestNvramBytes, tartAnnotation, tartTypes } from './read.ts'
 
-export interface TartWriting {
+interface TartWriting {
   readonly signal?: AbortSignal | undefined
   /** How much of the disk is in layers. */
   readonly onProgress?: ((progress: { readonly bytes: number; readonly of: number }) => void) | undefined
@@ -22,7 +22,7 @@ export interface TartWriting {
   readonly layerBytes?: number
 }
 
-export interface TartSource extends Source {
+interface TartSource extends Source {
   /** Digests of the layers that were made in the store: nobody but this source needs them. */
   readonly made: ReadonlySet<string>
 }

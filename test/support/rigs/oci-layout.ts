@@ -3,11 +3,10 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { writeAll } from '../../images/content/sparse-write.ts'
-import { ifAbsent, writeWhole } from '../../images/content/temporary-files.ts'
-import { digestPattern } from '../../images/format/format.ts'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import { RegistryError } from './errors.ts'
+import { writeAll } from '../../../src/images/content/sparse-write.ts'
+import { ifAbsent, writeWhole } from '../../../src/images/content/temporary-files.ts'
+import { digestPattern } from '../../../src/images/format/format.ts'
+import { RegistryError } from '../../../src/oci/artifact/errors.ts'
 import {
   blobsOf,
   type Descriptor,
@@ -16,8 +15,9 @@ import {
   parseOciManifest,
   type RawManifest,
   rawManifest,
-} from './oci-manifest.ts'
-import type { Destination, OpenOptions, Source } from './target.ts'
+} from '../../../src/oci/artifact/oci-manifest.ts'
+import type { Destination, OpenOptions, Source } from '../../../src/oci/artifact/target.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../../src/platform/files.ts'
 
 const refName = 'org.opencontainers.image.ref.name'
 const pieceBytes = 2 ** 20
