@@ -36,7 +36,7 @@ import type { Store } from '../store/store.ts'
 import type { IdentityPart } from './identity.ts'
 import { usageNotKept } from './upkeep.ts'
 
-export interface ServerInput {
+interface ServerInput {
   readonly store: Store
   readonly collections: Collections
   readonly secrets: Secrets

@@ -30,7 +30,7 @@ export interface IdentityPart {
   isCurrentUser(uid: string): boolean
 }
 
-export interface IdentityInput {
+interface IdentityInput {
   readonly dataFolder: string
   /** Users are in the store then, where every server finds them. */
   readonly isShared: boolean

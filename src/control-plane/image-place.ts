@@ -27,13 +27,13 @@ export interface ImagePlace {
   close(): void
 }
 
-export interface RegistryPlace {
+interface RegistryPlace {
   readonly content: RegistryContent
   /** Throws when the repository is another cluster's. */
   claim(cluster: string, signal?: AbortSignal): Promise<void>
 }
 
-export interface ImagePlaceOptions {
+interface ImagePlaceOptions {
   /** From the command line; otherwise what the settings say. */
   readonly given: string | undefined
   readonly settings: Settings['images']
@@ -43,8 +43,8 @@ export interface ImagePlaceOptions {
   readonly clock?: Clock
 }
 
-export const usernameVariable = 'SVC3_IMAGES_USERNAME'
-export const passwordVariable = 'SVC3_IMAGES_PASSWORD'
+const usernameVariable = 'SVC3_IMAGES_USERNAME'
+const passwordVariable = 'SVC3_IMAGES_PASSWORD'
 const credentialName = 'svc3-images-password'
 export const inFolder = 'folder'
 
@@ -123,7 +123,7 @@ export async function settleImagePlace(
   if (known?.value.address !== address) await writeImagePlace(store, address, known?.rev)
 }
 
-export interface Settled {
+interface Settled {
   readonly store: Store
   readonly address: string
   readonly cluster: string
@@ -151,7 +151,7 @@ export const collectableIn = ({ content, claim }: RegistryPlace, cluster: () => 
 })
 
 /** Another server may write it at the same time: then it is its word that holds. */
-export async function writeImagePlace(store: Store, address: string, before?: string): Promise<void> {
+async function writeImagePlace(store: Store, address: string, before?: string): Promise<void> {
   const value = { address } as unknown as Json
   try {
     await (before === undefined ? store.create(imagesKey, value) : store.update(imagesKey, value, before))

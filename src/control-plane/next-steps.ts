@@ -10,7 +10,7 @@ export function programLine(): string {
   return relative.startsWith('..') ? program : relative
 }
 
-export interface NextSteps {
+interface NextSteps {
   readonly dataDir: string
   /** Has no known password yet. */
   readonly user: string | undefined

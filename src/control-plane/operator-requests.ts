@@ -10,7 +10,7 @@ import { caughtUp, currentRev } from '../store/records/caught-up.ts'
 import type { Collections } from '../store/records/collections.ts'
 import type { Store } from '../store/store.ts'
 
-export interface Operated {
+interface Operated {
   readonly dataDir: string
   readonly content: ContentStore
   readonly keySource: KeySource

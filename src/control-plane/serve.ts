@@ -19,7 +19,7 @@ const lookMs = 250
 /** By itself Node lets garbage become three times what is in use after a busy hour, and keeps the memory. */
 const leanHeap = '--heap-growing-percent=40'
 
-export interface ServeOptions
+interface ServeOptions
   extends Pick<
     ControlPlaneOptions,
     'plainHttp' | 'publicUrl' | 'legacy' | 'storeAddress' | 'noticeSeconds' | 'internalUrl' | 'images'
@@ -28,15 +28,15 @@ export interface ServeOptions
   readonly listen: { readonly host: string; readonly port: number }
   /** What the connection file tells beyond the address and the process; asked again every minute. */
   note(plane: ControlPlane): Promise<Pick<Connection, 'adminToken'>>
-  /** What runs beside the service in this process. It stops first. */
-  beside?(plane: ControlPlane): Promise<{ stop(): Promise<void> }>
+  /** What runs in this process next to the service. It stops first. */
+  sidecar?(plane: ControlPlane): Promise<{ stop(): Promise<void> }>
   /** What is said below the line that the service is ready. */
   greet(plane: ControlPlane): Promise<string>
 }
 
 /** Returns the exit code, once the service has stopped or could not start. */
 export async function serve(options: ServeOptions): Promise<number> {
-  const { dataDir, listen, note, greet, beside, ...rest } = options
+  const { dataDir, listen, note, greet, sidecar, ...rest } = options
   v8.setFlagsFromString(leanHeap)
   outliveReaders()
   const { stop, hurry } = stopRequested()
@@ -67,7 +67,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   // A token goes with the password of its user: whoever sets one on this machine is not to wait for the next minute.
   const users = path.join(dataDir, usersFile)
   fs.watchFile(users, { interval: lookMs, persistent: false }, () => renewal.nudge())
-  const nodes = beside?.(plane)
+  const nodes = sidecar?.(plane)
   const isUp = await Promise.race([nodes?.then(() => true) ?? true, stop]).catch((error: Error) => error)
   if (isUp === true) process.stdout.write(`svc3 ready at ${plane.apiUrl}\n${await greet(plane)}`)
   const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)

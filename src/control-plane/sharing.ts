@@ -21,7 +21,7 @@ import type { Certificates } from '../server/tls/certificates.ts'
 import type { Collections } from '../store/records/collections.ts'
 import { version } from './version.ts'
 
-export interface SharingInput {
+interface SharingInput {
   readonly dataFolder: string
   readonly collections: Collections
   readonly tokens: Tokens

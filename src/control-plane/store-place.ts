@@ -14,7 +14,7 @@ const fileIn = (dataDir: string): string => path.join(dataDir, 'store.json')
 export const writePlace = (dataDir: string, address: string): Promise<void> =>
   writeFileAtomically(fileIn(dataDir), `${JSON.stringify({ address }, null, 2)}\n`, { mode: 0o600 })
 
-export async function readPlace(dataDir: string): Promise<string | undefined> {
+async function readPlace(dataDir: string): Promise<string | undefined> {
   const text = await readFileIfPresent(fileIn(dataDir))
   if (text === undefined) return undefined
   try {

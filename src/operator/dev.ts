@@ -77,7 +77,7 @@ export const command = defineCommand({
       plainHttp: true,
       legacy: true,
       note: adminNote(),
-      beside: (plane) => startNodes(plane, dev),
+      sidecar: (plane) => startNodes(plane, dev),
       greet: async (plane) =>
         nextSteps({ dataDir, user: plane.localUsers && administrator, consoleLink: consoleLink(plane) }),
     })

@@ -40,7 +40,7 @@ declare module 'fastify' {
 }
 
 /** What the service is made of: the sum of what its rooms say they need. */
-export type AppServices = HandlerServices &
+type AppServices = HandlerServices &
   LegacyServices &
   ConsoleServices &
   ObserveServices &

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'
 import { callerKey, type Principal } from '../auth/principal.ts'
-import { type ForwardServices, mayBePassedOn, passOn, placeOf } from './cluster/forward-request.ts'
+import { type ForwardServices, forwardRequest, mayBeForwarded, serverOf } from './cluster/forward-request.ts'
 import { guard, stillThere } from './gate/authenticate.ts'
 import { type Answered, type Idempotency, requestKeyOf } from './gate/idempotency.ts'
 import { refusalOf } from './http/refusals.ts'
@@ -30,7 +30,7 @@ const json = 'application/json; charset=utf-8'
 export function registerOperation(app: FastifyInstance, operation: Operation, services: RouteServices): void {
   const isForm = operation.consumes !== undefined && !operation.isUpload
   const answer = answerOf(operation, services)
-  const isPlaced = services.peers !== undefined && mayBePassedOn(operation)
+  const isPlaced = services.peers !== undefined && mayBeForwarded(operation)
   const route: RouteOptions = {
     // HEAD of a file is answered by itself: otherwise all of it would be read to be thrown away.
     method: operation.isDownload ? ['GET', 'HEAD'] : operation.method,
@@ -46,8 +46,8 @@ export function registerOperation(app: FastifyInstance, operation: Operation, se
       const params = request.params as Record<string, string>
       const call = services.operations.admit(operation, { principal, namespace, params, query, body })
       reply.header('x-request-id', request.id)
-      const place = isPlaced ? placeOf(operation, request, services) : undefined
-      return place ? passOn(place, request, reply, services) : answer(call, request, reply)
+      const other = isPlaced ? serverOf(operation, request, services) : undefined
+      return other ? forwardRequest(other, request, reply, services) : answer(call, request, reply)
     },
   }
   app.route(route)
@@ -103,7 +103,7 @@ function plainAnswer(operation: Operation, services: RouteServices): Respond {
       return reply.code(status).type(type).send(body)
     }
     const { status, body, version } = await run(key?.stamp)
-    if (isTagged && status === 200 && isSeen(request, reply, (!operation.isDerived && version) || hashOf(body)))
+    if (isTagged && status === 200 && matchesTag(request, reply, (!operation.isDerived && version) || hashOf(body)))
       return reply.code(304).send()
     return reply.code(status).type(type).send(body)
   }
@@ -129,7 +129,7 @@ function listAnswer(operation: ListOperation, services: RouteServices): Respond 
     // What a caller sees of a list that is cut to them depends on more than its records, whose revision does not stand for it.
     const isOwn = listing.isDerived || (listing.visible && !listing.isCutByPath)
     const tag = isOwn ? hashOf(body) : rev
-    if (isSeen(request, reply, tag)) return reply.code(304).send()
+    if (matchesTag(request, reply, tag)) return reply.code(304).send()
     return reply.type(json).send(body)
   }
 }
@@ -137,7 +137,7 @@ function listAnswer(operation: ListOperation, services: RouteServices): Respond 
 const hashOf = (body: string | Buffer): string => hash('sha1', body, 'base64url')
 
 /** Names what is sent. Whether the caller has it already. */
-const isSeen = ({ headers }: FastifyRequest, reply: FastifyReply, version: string): boolean => {
+const matchesTag = ({ headers }: FastifyRequest, reply: FastifyReply, version: string): boolean => {
   reply.header('etag', `"${version}"`)
   const tags = headers['if-none-match']?.split(',') ?? []
   return tags.some((tag) => ['*', `"${version}"`].includes(tag.trim().replace(/^W\//, '')))

@@ -136,8 +136,7 @@ let check: ValidateFunction<Settings> | undefined
 
 /** `text` is the content of the file, or nothing; `where` names it in the error. */
 export function parseSettings(text: string | undefined, where = 'config.json'): Settings {
-  if (text === undefined) return defaultsOf(Settings) as Settings
-  const value: unknown = parseJson(text, where)
+  const value: unknown = parseJson(text ?? '{}', where)
   // A schema of our own needs no proof that it is one: that would be most of the work.
   check ??= new Ajv({ allErrors: true, useDefaults: true, validateSchema: false }).compile<Settings>(Settings)
   const problems = check(value)
@@ -145,20 +144,6 @@ export function parseSettings(text: string | undefined, where = 'config.json'): 
     : (check.errors ?? []).map(problemOf)
   if (problems.length === 0) return value as Settings
   throw new SettingsError(`${where} cannot be used: ${problems.join('; ')}`)
-}
-
-interface Described {
-  readonly properties?: Readonly<Record<string, Described>>
-  readonly default?: unknown
-}
-
-/** Without the check, which would find nothing: to compile it is a tenth of what a server's start computes. */
-function defaultsOf(schema: t.TSchema): object {
-  const { properties = {} } = schema as Described
-  const given = Object.entries(properties).filter(([, each]) => each.default !== undefined)
-  return Object.fromEntries(
-    given.map(([name, each]) => [name, each.properties ? defaultsOf(each) : structuredClone(each.default)]),
-  )
 }
 
 function problemOf({ instancePath, message, params }: ErrorObject): string {

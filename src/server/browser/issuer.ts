@@ -8,7 +8,7 @@ import type { Limits } from '../gate/limits.ts'
 import { caughtUpHere } from '../gate/read-own-writes.ts'
 import type { Metrics } from '../http/metrics.ts'
 
-export interface IssuerServices {
+interface IssuerServices {
   readonly localIssuer?: LocalIssuer | undefined
   readonly horizon?: Horizon | undefined
   readonly limits: Limits

@@ -14,7 +14,7 @@ import { openCollections } from '../../store/records/collections.ts'
 import type { ServerRecord } from '../../store/records/server-records.ts'
 import type { Store } from '../../store/store.ts'
 import type { Fleet } from '../nodes/fleet.ts'
-import { createFarNodes } from '../nodes/node-relay.ts'
+import { createNodeRelay } from '../nodes/node-relay.ts'
 import { type Presence, SharedPresence } from '../nodes/presence.ts'
 import { ServerCalls, ServerUnreachable } from './server-calls.ts'
 import type { Servers } from './servers.ts'
@@ -112,7 +112,7 @@ describe('servers on one store', () => {
       if (run === 'a') throw new ServerUnreachable('it has just ended')
       return { isTold: true }
     }
-    const far = createFarNodes({
+    const far = createNodeRelay({
       id: 'here',
       fleet: { tell: () => false, isOpen: () => false },
       presence,

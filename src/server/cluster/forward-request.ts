@@ -38,10 +38,10 @@ const uploadOf: Readonly<Record<string, UploadOf>> = {
   abandonUpload: named,
 }
 
-export const mayBePassedOn = ({ id }: Operation): boolean => uploadOf[id] !== undefined
+export const mayBeForwarded = ({ id }: Operation): boolean => uploadOf[id] !== undefined
 
 /** The other server that has what the request is about. */
-export function placeOf(
+export function serverOf(
   operation: Operation,
   request: FastifyRequest,
   services: ForwardServices,
@@ -77,7 +77,7 @@ export async function leavePlace({ peers, collections }: ForwardServices, upload
 /** About one connection, and not for the next one. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', 'trailer'])
 
-export async function passOn(
+export async function forwardRequest(
   server: ServerRecord,
   request: FastifyRequest,
   reply: FastifyReply,

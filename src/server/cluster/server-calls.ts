@@ -18,7 +18,7 @@ export interface Peers {
   readonly calls: ServerCalls
 }
 
-export interface ServerCallsOptions {
+interface ServerCallsOptions {
   readonly self: Pick<ServerRecord, 'id' | 'run'>
   readonly tokens: Pick<Tokens, 'issue'>
   readonly certificates: Pick<Certificates, 'current'>

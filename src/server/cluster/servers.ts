@@ -7,7 +7,7 @@ import type { Collections } from '../../store/records/collections.ts'
 import type { KnownServerRecord, ServerRecord } from '../../store/records/server-records.ts'
 import { changeKey, type Entry, ignoreLost, isFault } from '../../store/store.ts'
 
-export interface ServersOptions {
+interface ServersOptions {
   readonly collections: Pick<Collections, 'servers' | 'knownServers'>
   readonly self: Pick<ServerRecord, 'id' | 'run' | 'version'>
   readonly clock: Clock
@@ -98,8 +98,8 @@ export class Servers {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Makes this server known, and keeps it so. `beside` runs with every renewal. */
-  async start(place: Pick<ServerRecord, 'internalUrl' | 'apiUrl'>, beside: () => Promise<void>): Promise<void> {
+  /** Makes this server known, and keeps it so. `afterRenewal` runs with each. */
+  async start(place: Pick<ServerRecord, 'internalUrl' | 'apiUrl'>, afterRenewal: () => Promise<void>): Promise<void> {
     const { self, clock, log } = this.#options
     this.#own = { ...self, ...place, startedAt: timestamp(clock.now()), leaseMs: this.#leaseMs }
     await this.#renew()
@@ -112,7 +112,7 @@ export class Servers {
         this.#look()
         await this.#forgetDead()
         await this.#beKnown()
-        await beside()
+        await afterRenewal()
       },
       failed: (error) => {
         this.#look()

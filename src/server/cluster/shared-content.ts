@@ -8,7 +8,7 @@ import type { KnownServerRecord, ServerRecord } from '../../store/records/server
 import type { ServerCalls } from './server-calls.ts'
 import { hostOf } from './servers.ts'
 
-export interface SharedContentOptions {
+interface SharedContentOptions {
   readonly own: ContentStore
   readonly others: () => readonly ServerRecord[]
   /** They cannot be asked, and may have what nobody else has. */

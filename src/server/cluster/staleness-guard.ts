@@ -13,7 +13,7 @@ import { compareRevs } from '../../store/store.ts'
 import { type ServerCalls, ServerRefused, ServerUnreachable } from './server-calls.ts'
 import type { Servers } from './servers.ts'
 
-export interface StalenessOptions {
+interface StalenessOptions {
   readonly servers: Pick<Servers, 'others' | 'currentMs'>
   readonly horizon: Pick<Horizon, 'rev' | 'current'>
   readonly calls: Pick<ServerCalls, 'call'>
@@ -73,12 +73,12 @@ export class StalenessGuard {
     try {
       if (nowMs - this.#seenMs <= quietMs) return this.#see()
       const own = within(askMs, horizon.current(askMs))
-      const told = await Promise.all(this.#others.map((server) => this.#isFurther(server)))
+      const areFurther = await Promise.all(this.#others.map((server) => this.#isFurther(server)))
       if (await own) {
         this.#seenMs = nowMs
         return this.#see()
       }
-      if (told.includes(true)) this.#lose()
+      if (areFurther.includes(true)) this.#lose()
       else this.#open()
     } finally {
       this.#lookedMs = this.#nowMs()

@@ -7,7 +7,7 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import { defaultNamespace } from '../../rules/names.ts'
 import type { Collections } from '../../store/records/collections.ts'
 
-export interface Change {
+interface Change {
   readonly operation: Operation
   readonly principal: Principal | undefined
   readonly requestId: string
@@ -34,14 +34,14 @@ export async function recordChange(
   if (!operation.involves) return
   const now = clock.now()
   const actor = principal ? displayName(principal) : 'anonymous'
-  const { reason, summary, path } = wordsOf(operation, operation.involves)
-  const name = namedBy(path, change)
+  const { id: reason, summary } = operation
+  const name = namedBy(operation.involves, change)
   const id = eventId(now)
   await collections.events.create(namespaceOf(change), id, {
     name: id,
     type: 'Normal',
-    reason,
-    message: `${actor}: ${summary}: ${name}${detailsOf(change)}`,
+    reason: reason.charAt(0).toUpperCase() + reason.slice(1),
+    message: `${actor}: ${summary.charAt(0).toLowerCase()}${summary.slice(1)}: ${name}${detailsOf(change)}`,
     involved: { kind: operation.noun, name },
     actor,
     requestId,
@@ -57,29 +57,9 @@ export async function recordChange(
   }
 }
 
-interface Words {
-  readonly reason: string
-  readonly summary: string
-  readonly path: readonly string[]
-}
-
-const known = new WeakMap<Operation, Words>()
-
-/** The same for every change that an operation makes. */
-function wordsOf(operation: Operation, involves: string): Words {
-  const { id, summary } = operation
-  const words = known.get(operation) ?? {
-    reason: id.charAt(0).toUpperCase() + id.slice(1),
-    summary: summary.charAt(0).toLowerCase() + summary.slice(1),
-    path: involves.split('.'),
-  }
-  known.set(operation, words)
-  return words
-}
-
-function namedBy(path: readonly string[], { params, body, answer }: Change): string {
+function namedBy(path: string, { params, body, answer }: Change): string {
   let value: unknown = { params, body, answer }
-  for (const step of path) value = (value as Record<string, unknown> | undefined)?.[step]
+  for (const step of path.split('.')) value = (value as Record<string, unknown> | undefined)?.[step]
   return typeof value === 'string' ? value.slice(0, 300) : ''
 }
 

@@ -7,7 +7,7 @@ import type { BrowserSession, BrowserSessions } from '../../auth/login/browser-s
 import type { Settings } from '../settings.ts'
 
 /** Set by our page on every request that changes something. */
-export const consoleHeader = 'x-svc3-console'
+const consoleHeader = 'x-svc3-console'
 const sessionCookie = 'svc3_console'
 const safeMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 const ownSites: ReadonlySet<unknown> = new Set([undefined, 'same-origin', 'none'])
@@ -38,7 +38,7 @@ export function cookieOf({ headers }: FastifyRequest, name: string): string | un
   return undefined
 }
 
-export interface CookieOptions {
+interface CookieOptions {
   readonly sameSite: 'Strict' | 'Lax'
   readonly path: string
   /** Left out: until the browser is closed. */

@@ -21,7 +21,7 @@ interface Keyed {
   readonly body: unknown
 }
 
-export interface RequestKey {
+interface RequestKey {
   readonly key: string
   /** Tells a repetition from another request under the same key. */
   readonly fingerprint: string

@@ -1,7 +1,7 @@
 // How fast one caller may ask: a bucket of ten seconds' worth that fills evenly. Counted here and per server, by a
 // monotonic clock, without a promise on the way: it runs for every request.
 
-export interface RateLimit {
+interface RateLimit {
   /** Takes one; returns 0, or after how many seconds there will be one again. */
   take(key: string, perMinute: number): number
 }

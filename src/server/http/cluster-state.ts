@@ -6,7 +6,7 @@ import type { Store } from '../../store/store.ts'
 import { factsOf } from '../tls/certificate-check.ts'
 import type { State } from './metrics.ts'
 
-export interface Observed {
+interface Observed {
   readonly store: Store
   readonly collections: Collections
   isLeading(): boolean

@@ -62,7 +62,7 @@ export interface History {
   stop(): void
 }
 
-export interface HistoryInput {
+interface HistoryInput {
   readonly collections: Pick<Collections, 'vms' | 'pushJobs'>
   readonly clock: Clock
 }

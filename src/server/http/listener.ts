@@ -8,7 +8,7 @@ import { ApiError } from '../../api/errors.ts'
 import type { Log } from '../../platform/log.ts'
 import type { Certificates, Served } from '../tls/certificates.ts'
 
-export interface ListenerOptions {
+interface ListenerOptions {
   /** Without it, whoever speaks plain HTTP is told to use https:// and gets nothing else. */
   readonly plainHttp: boolean
   readonly certificates: Pick<Certificates, 'current' | 'subscribe'>

@@ -27,14 +27,16 @@ export interface Progress {
 }
 
 /** The record tells how far it is, but a write for every chunk would be too much of it. */
-const tellEveryMs = 1_000
+const reportEveryMs = 1_000
 
 /** The caller holds the collector back (`uploads.hold`). A failure leaves the record as it is. */
 export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intake): Promise<Entry<ImageRecord>> {
   const { store, entry, firmware, signal } = intake
-  const told = teller((progress) => store.change(entry, (record) => ({ ...record, progress })))
+  const reporter = progressReporter((progress) => store.change(entry, (record) => ({ ...record, progress })))
   const { architecture, os } = entry.value
-  const imported = await intake.take({ architecture, firmware, os, signal, progress: told.tell }).finally(told.end)
+  const imported = await intake
+    .take({ architecture, firmware, os, signal, progress: reporter.report })
+    .finally(reporter.end)
   intake.stored?.()
   return store.change(entry, ({ progress: _, state: __, pull: ___, ...record }) => ({
     ...record,
@@ -43,16 +45,16 @@ export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intak
   }))
 }
 
-/** Passes on how far it is, one at a time and not too often. That it could not be told is no reason to fail. */
-export function teller(write: (progress: Progress) => Promise<unknown>): {
-  tell(progress: Progress): void
+/** Passes on how far it is, one at a time and not too often. A report that fails is no reason to fail. */
+function progressReporter(write: (progress: Progress) => Promise<unknown>): {
+  report(progress: Progress): void
   end(): Promise<void>
 } {
   let lastMs = performance.now()
   let writing: Promise<unknown> | undefined
   return {
-    tell(progress) {
-      if (writing || performance.now() - lastMs < tellEveryMs) return
+    report(progress) {
+      if (writing || performance.now() - lastMs < reportEveryMs) return
       writing = write(progress)
         .catch(() => undefined)
         .finally(() => {

@@ -9,6 +9,7 @@ export interface Kind {
   readonly store: ImageStore
   /** Makes content of a file, and takes it. */
   readonly take: ImageContents['importFile']
+  readonly contents: ImageContents
 }
 
 export interface KindServices extends ImageServices {
@@ -26,11 +27,13 @@ export function imageKinds(services: KindServices): Readonly<Record<'image' | 'i
       noun: 'images',
       store: new ImageStore({ ...among, ...images, uses: imageUses, contents }),
       take: contents.importDisk,
+      contents,
     },
     iso: {
       noun: 'isos',
       store: new ImageStore({ ...among, ...isos, uses: isoUses, contents }),
       take: contents.importFile,
+      contents,
     },
   }
 }

@@ -15,10 +15,10 @@ import { versionsOf } from '../../store/records/image-versions.ts'
 import { type Entry, ignoreLost, isFault, type Store } from '../../store/store.ts'
 import { type Listing, listing } from '../lists/listing.ts'
 import type { Download } from '../transfer/downloads.ts'
-import { type ImageContents, openImageContents } from './contents.ts'
+import type { ImageContents } from './contents.ts'
 import type { ImageUses } from './uses.ts'
 
-export interface ImageKind {
+interface ImageKind {
   readonly noun: 'images' | 'isos'
   /** In messages. */
   readonly word: 'image' | 'ISO'
@@ -26,7 +26,7 @@ export interface ImageKind {
   readonly command: 'image' | 'iso'
 }
 
-export interface ImageStoreParts extends ImageKind {
+interface ImageStoreParts extends ImageKind {
   readonly collection: Collection<ImageRecord>
   readonly uses: ImageUses
   readonly contents: ImageContents
@@ -73,17 +73,6 @@ export function amongServers({
     caughtUp: async () => caughtUp(store, vms.view, await currentRev(store), AbortSignal.timeout(5_000)),
   }
 }
-
-export const openImages = (services: ImageServices): ImageStore =>
-  new ImageStore({
-    ...amongServers(services),
-    noun: 'images',
-    word: 'image',
-    command: 'image',
-    collection: services.collections.images,
-    uses: services.imageUses,
-    contents: openImageContents(services.content),
-  })
 
 const lineageOf = (record: ImageRecord): Pick<Image, 'version' | 'versions' | 'parent' | 'capture'> => ({
   version: record.version ?? 1,
@@ -132,7 +121,7 @@ export class ImageStore {
     return {
       ...listing(collection, '', this.shown),
       isDerived: true,
-      beside: (told) => uses.subscribe((names) => told(names.map((name) => collection.key('', name)))),
+      extraChanges: (notify) => uses.subscribe((names) => notify(names.map((name) => collection.key('', name)))),
     }
   }
 

@@ -19,7 +19,7 @@ export interface UploadServices {
   readonly ending: AbortSignal
 }
 
-export interface ImageUpload {
+interface ImageUpload {
   readonly store: ImageStore
   readonly upload: Upload
   readonly asked: Asked

@@ -24,7 +24,7 @@ export function dropBodies(scope: FastifyInstance): void {
 
 const decoder = new TextDecoder('utf-8', { fatal: true })
 
-export function fieldsOf(bytes: Uint8Array): Fields {
+function fieldsOf(bytes: Uint8Array): Fields {
   const text = textOf(bytes).trim()
   if (text === '') return {}
   return /^[[{"]/.test(text) || text === 'null' ? jsonFields(text) : formFields(text)

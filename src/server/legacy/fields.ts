@@ -81,7 +81,7 @@ function parsed(value: string): unknown {
 
 type Readers = Readonly<Record<string, Reader<unknown>>>
 type ValueOf<R> = R extends Reader<infer T> ? T : never
-export type Read<S extends Readers, Required extends keyof S> = {
+type Read<S extends Readers, Required extends keyof S> = {
   readonly [Name in keyof S]: Name extends Required ? ValueOf<S[Name]> : ValueOf<S[Name]> | undefined
 }
 

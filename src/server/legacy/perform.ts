@@ -15,7 +15,7 @@ export interface PerformServices extends DownloadServices {
   readonly uploads: Uploads
 }
 
-export interface Input<O extends Operation> {
+interface Input<O extends Operation> {
   readonly params?: Omit<ParamsOf<O>, 'namespace'>
   readonly body?: BodyOf<O>
   readonly query?: QueryOf<O>

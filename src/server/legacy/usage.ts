@@ -5,7 +5,7 @@ import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections, LegacyUsageRecord } from '../../store/records/collections.ts'
 import { ignoreLost } from '../../store/store.ts'
 
-export interface LegacyRequestSeen {
+interface LegacyRequestSeen {
   readonly endpoint: string
   readonly subject: string
   readonly client: string

@@ -15,13 +15,13 @@ const oneVm = { orka_vm_name: text, orka_node_name: text }
 const isCalled = (vm: Vm, name: string): boolean => vm.uid === name || vm.name === name || configNameOf(vm) === name
 
 /** Those that a name or an id stands for. An exact id or name of its own leaves no choice. */
-export function vmsCalled(context: LegacyContext, name: string, node?: string): Vm[] {
+function vmsCalled(context: LegacyContext, name: string, node?: string): Vm[] {
   const all = context.list(listVms).filter((vm) => node === undefined || vm.node === node)
   const exact = all.find((vm) => vm.uid === name)
   return exact ? [exact] : all.filter((vm) => isCalled(vm, name))
 }
 
-export const noneDeployed = (): ApiError =>
+const noneDeployed = (): ApiError =>
   new ApiError('NotFound', 'No VMs with that name are currently deployed', {
     kind: 'vms',
     hint: 'GET /resources/vm/list shows what is there',

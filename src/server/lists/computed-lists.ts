@@ -10,7 +10,7 @@ interface Made {
 type Paged = (made: unknown, query: unknown) => unknown
 
 /** What is asked of such a list; undefined for every other operation. */
-export function madeList(
+export function computedList(
   operation: Operation,
 ): { readonly check: (query: unknown) => void; readonly page: Paged } | undefined {
   const { madeOf } = operation

@@ -3,23 +3,23 @@
 import type { Bookmark, Change } from '../../store/store.ts'
 
 /** Calls back with the keys of such items. Returns how to stop. */
-export type Beside = (told: (keys: readonly string[]) => void) => () => void
+export type ExtraChanges = (changed: (keys: readonly string[]) => void) => () => void
 
 type Batch = readonly Change[] | Bookmark
-export type Told = { readonly batch: Batch } | { readonly touched: readonly string[] }
+export type WatchStep = { readonly batch: Batch } | { readonly touched: readonly string[] }
 
 /** Batches in their order; what is touched meanwhile comes between them, each key once. Ends as the batches do. */
-export async function* withTouched(
+export async function* withExtraChanges(
   first: IteratorResult<Batch>,
   rest: AsyncIterator<Batch>,
-  beside: Beside | undefined,
+  extraChanges: ExtraChanges | undefined,
   alreadyTouched: readonly string[],
-): AsyncGenerator<Told> {
+): AsyncGenerator<WatchStep> {
   const touched = new Set(alreadyTouched)
   let arrived: IteratorResult<Batch> | undefined = first
   let failure: { readonly error: unknown } | undefined
   let wake = (): void => undefined
-  const stop = beside?.((keys) => {
+  const stop = extraChanges?.((keys) => {
     for (const key of keys) touched.add(key)
     wake()
   })

@@ -1,7 +1,7 @@
 // What a list shows. Filters, paging, ETag and watch are the same for all lists and live in lists.ts and watches.ts.
 import type { Collection } from '../../store/collection.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Beside } from './derived-changes.ts'
+import type { ExtraChanges } from './derived-changes.ts'
 
 export interface Listing<I> {
   readonly collection: Collection<never>
@@ -16,7 +16,7 @@ export interface Listing<I> {
   /** Items tell more than their records do: they are made anew for every answer. */
   readonly isDerived?: boolean
   /** When items change without their records: a watch tells those, too. */
-  readonly beside?: Beside
+  readonly extraChanges?: ExtraChanges
 }
 
 export function listing<T, I>(

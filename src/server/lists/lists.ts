@@ -7,7 +7,7 @@ import type { Entry, Rev } from '../../store/store.ts'
 import { type Render, renderer } from '../http/render.ts'
 import type { Listing } from './listing.ts'
 
-export interface RenderedList {
+interface RenderedList {
   readonly body: string | Buffer
   readonly rev: Rev
 }

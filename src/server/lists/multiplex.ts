@@ -17,7 +17,7 @@ export interface MultiplexServices extends StreamServices {
   readonly log: Log
 }
 
-export interface Multiplex {
+interface Multiplex {
   readonly services: MultiplexServices
   /** The list at a path, as this caller sees it. Throws why they may not. */
   open(path: string, principal: Principal): WatchedList
@@ -116,19 +116,19 @@ export function serveWatches(socket: Duplex, principal: Principal, { services, o
   }
 
   const take = (message: unknown): void => {
-    const told = parsed(message)
-    if ('unwatch' in told) {
-      endings.get(told.unwatch)?.abort()
-      endings.delete(told.unwatch)
+    const request = parsed(message)
+    if ('unwatch' in request) {
+      endings.get(request.unwatch)?.abort()
+      endings.delete(request.unwatch)
       return
     }
-    const { watch } = told
+    const { watch } = request
     const refusal = endings.has(watch) ? taken(watch) : endings.size >= maxWatches ? tooMany() : undefined
     if (refusal) return void fail(watch, refusal)
     // At once: it may be ended before it has begun.
     const ending = new AbortController()
     endings.set(watch, ending)
-    void begin(told, ending)
+    void begin(request, ending)
       .finally(() => endings.get(watch) === ending && endings.delete(watch))
       .catch((error: unknown) => fail(watch, error))
   }

@@ -8,11 +8,11 @@ import type { Horizon } from '../../store/horizon.ts'
 import { type Change, changeRev, compareRevs, type Entry, isFault, type Rev } from '../../store/store.ts'
 import { seenHere } from '../gate/read-own-writes.ts'
 import { type StreamServices, stream } from '../transfer/streams.ts'
-import { type Told, withTouched } from './derived-changes.ts'
+import { type WatchStep, withExtraChanges } from './derived-changes.ts'
 import type { Listing } from './listing.ts'
 import type { Lists } from './lists.ts'
 
-export interface WatchRequest {
+interface WatchRequest {
   readonly lists: Lists
   readonly listing: Listing<unknown>
   readonly query: ListQuery
@@ -51,10 +51,10 @@ export async function openWatch(
   const present = query.resourceVersion === undefined ? view.range(encodeURIComponent(listing.scope)) : []
   const changes = listing.collection.watch(listing.scope, after, signal)[Symbol.asyncIterator]()
   const first = await changes.next().catch(asExpired)
-  // Whoever resumes has missed what changed beside the records: all of it is told again.
-  const isResumed = query.resourceVersion !== undefined && listing.beside !== undefined
+  // Whoever resumes has missed what changed apart from the records: all of it is sent again.
+  const isResumed = query.resourceVersion !== undefined && listing.extraChanges !== undefined
   const missed = isResumed ? view.range(encodeURIComponent(listing.scope)).map(({ key }) => key) : []
-  return lines({ ...request, test }, present, withTouched(first, changes, listing.beside, missed), changes)
+  return lines({ ...request, test }, present, withExtraChanges(first, changes, listing.extraChanges, missed), changes)
 }
 
 type Filtered = WatchRequest & { readonly test: Test | undefined }
@@ -62,7 +62,7 @@ type Filtered = WatchRequest & { readonly test: Test | undefined }
 async function* lines(
   request: Filtered,
   present: readonly Entry<never>[],
-  told: AsyncIterable<Told>,
+  steps: AsyncIterable<WatchStep>,
   rest: AsyncIterator<unknown>,
 ): AsyncGenerator<string> {
   const { lists, listing, test } = request
@@ -71,7 +71,7 @@ async function* lines(
     for (const entry of present) {
       if (lists.shows(listing, test, entry)) yield line('ADDED', lists.item(listing, entry))
     }
-    for await (const each of told) {
+    for await (const each of steps) {
       if ('touched' in each) {
         // Their records are older than what was sent before: readers go on from there all the same.
         const text = each.touched.map((key) => touchedLine(request, key)).join('')

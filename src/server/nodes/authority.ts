@@ -11,7 +11,7 @@ import type { Entry } from '../../store/store.ts'
 import type { Pair } from '../tls/certificate-check.ts'
 import type { CertifiedNode } from './certificates.ts'
 
-export interface NodeAuthorityOptions {
+interface NodeAuthorityOptions {
   readonly collections: Pick<Collections, 'certificates'>
   readonly secrets: Secrets
   readonly clock: Clock

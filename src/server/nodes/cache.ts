@@ -143,7 +143,7 @@ export function listedCaches({ nodes, images }: Records, namespace: string): Lis
   return {
     ...listing(nodes, '', item, (shown) => shown.namespace === namespace),
     isDerived: true,
-    beside: (told) =>
+    extraChanges: (notify) =>
       images.view.subscribe((changes) => {
         const changed = changes.flatMap(({ previous, ...change }) => {
           const [before, after] = [previous?.value, change.type === 'put' ? change.entry.value : undefined]
@@ -155,7 +155,7 @@ export function listedCaches({ nodes, images }: Records, namespace: string): Lis
           .range()
           .filter(isTold)
           .map(({ key }) => key)
-        if (keys.length > 0) told(keys)
+        if (keys.length > 0) notify(keys)
       }),
   }
 }

@@ -15,7 +15,7 @@ import {
 import { nodeUri } from '../../rules/names.ts'
 import type { Pair } from '../tls/certificate-check.ts'
 
-export interface Validity {
+interface Validity {
   readonly notBefore: Date
   readonly notAfter: Date
 }

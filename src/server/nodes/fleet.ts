@@ -22,7 +22,7 @@ interface Session {
 }
 
 /** `isSilent`: it was ended because nothing came from the node. */
-export type FleetListener = (node: string, isOpen: boolean, isSilent: boolean) => void
+type FleetListener = (node: string, isOpen: boolean, isSilent: boolean) => void
 
 export class Fleet {
   readonly #sessions = new Map<string, Session>()

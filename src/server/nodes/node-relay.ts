@@ -10,7 +10,7 @@ import type { Growth } from './desired.ts'
 import type { Fleet } from './fleet.ts'
 import type { Presence } from './presence.ts'
 
-export interface FarNodes {
+export interface NodeRelay {
   /** Names of tunnels that end at this server begin with it. */
   readonly prefix: string
   /** Whether there was somebody to tell, here or elsewhere. */
@@ -24,7 +24,7 @@ export interface FarNodes {
 
 type GrowthEntry = Growth extends Map<string, infer Entry> ? Entry : never
 
-export interface FarNodesOptions {
+interface NodeRelayOptions {
   readonly id: string
   readonly fleet: Pick<Fleet, 'tell' | 'isOpen'>
   readonly presence: Presence
@@ -38,7 +38,7 @@ export interface FarNodesOptions {
 const seenEveryMs = 5_000
 const defaultReturnMs = 4_000
 
-export function createFarNodes(options: FarNodesOptions): FarNodes {
+export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
   const { id, fleet, presence, calls, log, returnMs = defaultReturnMs } = options
   const seen = new Set<string>()
 
@@ -118,7 +118,7 @@ export function createFarNodes(options: FarNodesOptions): FarNodes {
 }
 
 /** Of a server that has its store to itself. */
-export const noFarNodes = (fleet: Pick<Fleet, 'tell'>): FarNodes => ({
+export const localNodeRelay = (fleet: Pick<Fleet, 'tell'>): NodeRelay => ({
   prefix: '',
   tell: async (node, message) => fleet.tell(node, message),
   seen: () => undefined,

@@ -12,17 +12,17 @@ import { ImageUses } from '../images/uses.ts'
 import { sendCaches } from './cache.ts'
 import { type Growth, sendDesired } from './desired.ts'
 import { Fleet } from './fleet.ts'
-import { createFarNodes, type FarNodes, noFarNodes } from './node-relay.ts'
+import { createNodeRelay, localNodeRelay, type NodeRelay } from './node-relay.ts'
 import { ownPresence, type Presence, SharedPresence } from './presence.ts'
 import { Tunnels } from './tunnels.ts'
 import { Waits } from './waits.ts'
 
-export interface FleetServices {
+interface FleetServices {
   /** The agents that are connected to this server. */
   readonly fleet: Fleet
   /** Those that are connected to any. */
   readonly presence: Presence
-  readonly farNodes: FarNodes
+  readonly nodeRelay: NodeRelay
   readonly tunnels: Tunnels
   readonly growth: Growth
   /** For those who wait for a VM. */
@@ -54,9 +54,9 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
   const isoUses = new ImageUses(vms.view, ({ shape }) => shape.iso)
   const far = shared && new SharedPresence({ ...shared, clock, collections, fleet, servers: shared.peers.servers, log })
   const presence = far ?? ownPresence(fleet)
-  const farNodes = shared
-    ? createFarNodes({ id: shared.peers.servers.id, fleet, presence, calls: shared.peers.calls, log })
-    : noFarNodes(fleet)
+  const nodeRelay = shared
+    ? createNodeRelay({ id: shared.peers.servers.id, fleet, presence, calls: shared.peers.calls, log })
+    : localNodeRelay(fleet)
   const stops = [
     sendDesired({ ...services, fleet, growth }),
     sendCaches(collections, fleet),
@@ -90,8 +90,8 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
   return {
     fleet,
     presence,
-    farNodes,
-    tunnels: new Tunnels(farNodes),
+    nodeRelay,
+    tunnels: new Tunnels(nodeRelay),
     growth,
     waits,
     imageUses,
@@ -102,7 +102,7 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
       imageUses.stop()
       isoUses.stop()
       fleet.close()
-      await farNodes.stop()
+      await nodeRelay.stop()
       await far?.leave()
       far?.stop()
     },

@@ -4,7 +4,7 @@
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../platform/clock.ts'
 
-export interface PeerTicket {
+interface PeerTicket {
   /** The epoch and the uid of the node that comes. */
   readonly identity: string
   /** Known to the two of them and to the server, in base64. */

@@ -20,7 +20,7 @@ export interface Presence {
   claim(node: string): Promise<Claim>
 }
 
-export interface Claim {
+interface Claim {
   /** Everything up to here is in what the node is told; undefined: whatever the views have. */
   readonly rev: Rev | undefined
   /** False when the node has come to another server since. */
@@ -35,7 +35,7 @@ export const ownPresence = (fleet: Fleet): Presence => ({
   claim: async () => ({ rev: undefined, isCurrent: () => true }),
 })
 
-export interface SharedPresenceOptions {
+interface SharedPresenceOptions {
   readonly store: Pick<Store, 'watch'>
   readonly collections: Collections
   readonly fleet: Fleet

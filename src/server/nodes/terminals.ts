@@ -7,7 +7,7 @@ import type { Client, ClientChannel } from 'ssh2'
 import { ApiError } from '../../api/errors.ts'
 import type { TerminalAnswer, TerminalMessage } from '../../api/vms/terminals.ts'
 
-export interface TerminalOptions {
+interface TerminalOptions {
   /** To SSH of the guest. */
   dial(): Promise<Duplex>
   readonly vm: string
@@ -65,11 +65,11 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
       }
       return
     }
-    const told = parsed(message)
-    if (!told)
+    const request = parsed(message)
+    if (!request)
       return say({ type: 'refused', message: 'the message is not one of a terminal', hint: 'see the API document' })
-    if (told.type === 'resize') guest?.shell.setWindow(told.rows, told.columns, 0, 0)
-    else if (!guest && !isOpening) void open(told)
+    if (request.type === 'resize') guest?.shell.setWindow(request.rows, request.columns, 0, 0)
+    else if (!guest && !isOpening) void open(request)
   })
   socket.once('close', () => {
     closed.abort()

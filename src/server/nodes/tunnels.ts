@@ -6,7 +6,7 @@ import { ApiError, notFound } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { Accept } from '../transfer/upgrades.ts'
-import type { FarNodes } from './node-relay.ts'
+import type { NodeRelay } from './node-relay.ts'
 
 type Target = Extract<AgentMessage, { type: 'DIAL' }>['to']
 const targets: readonly Target[] = ['ssh', 'vnc', 'screenshare']
@@ -23,10 +23,10 @@ interface Waiting {
 }
 
 export class Tunnels {
-  readonly #nodes: Pick<FarNodes, 'tell' | 'prefix'>
+  readonly #nodes: Pick<NodeRelay, 'tell' | 'prefix'>
   readonly #waiting = new Map<string, Waiting>()
 
-  constructor(nodes: Pick<FarNodes, 'tell' | 'prefix'>) {
+  constructor(nodes: Pick<NodeRelay, 'tell' | 'prefix'>) {
     this.#nodes = nodes
   }
 

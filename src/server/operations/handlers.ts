@@ -36,7 +36,7 @@ export interface Call<O extends Operation> {
   readonly upload: O extends { isUpload: string } ? Upload : undefined
 }
 
-export type Handler<O extends Operation> = O extends Operation & { item: TSchema }
+type Handler<O extends Operation> = O extends Operation & { item: TSchema }
   ? (call: Call<O>) => Listing<ItemOf<O>>
   : O extends { isUpgrade: true }
     ? (call: Call<O>) => Accept | Promise<Accept>

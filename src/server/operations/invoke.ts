@@ -13,7 +13,7 @@ import { type VersionServices, versionGuard } from '../gate/expected-version.ts'
 import { missingNamespace } from '../gate/namespace.ts'
 import { Answer } from '../http/answer.ts'
 import { validatorCompiler } from '../http/validate.ts'
-import { madeList } from '../lists/computed-lists.ts'
+import { computedList } from '../lists/computed-lists.ts'
 import type { Listing } from '../lists/listing.ts'
 import { Lists } from '../lists/lists.ts'
 import type { Call, Handlers } from './handlers.ts'
@@ -25,7 +25,7 @@ export interface InvokeServices extends DeniedServices, VersionServices {
 }
 
 /** What somebody asks of an operation. */
-export interface Asked {
+interface Asked {
   readonly principal: Principal | undefined
   /** By its real name; empty outside of any. */
   readonly namespace: string
@@ -34,7 +34,7 @@ export interface Asked {
   readonly body?: unknown
 }
 
-export interface Outcome {
+interface Outcome {
   readonly status: number
   readonly value: unknown
 }
@@ -84,17 +84,17 @@ export class Operations {
     return { listing: known.handler(call) as Listing<unknown>, lists: known.lists }
   }
 
-  /** Everything else: the change is made only while the record is as expected, and becomes an event. */
+  /** Everything else: the change is computed only while the record is as expected, and becomes an event. */
   async invoke(operation: Operation, call: Call<Operation>, requestId: string): Promise<Outcome> {
-    const { handler, guarded, made } = this.#of(operation)
-    made?.check(call.query)
+    const { handler, guarded, computed } = this.#of(operation)
+    computed?.check(call.query)
     const result = await guarded(call.params, call.body, async () => handler(call))
     const [status, value] = result instanceof Answer ? [result.status, result.value] : [operation.status, result]
     if (!(result instanceof Answer && result.isUnchanged)) await this.#record(operation, call, requestId, value)
-    return { status, value: made ? made.page(value, call.query) : value }
+    return { status, value: computed ? computed.page(value, call.query) : value }
   }
 
-  /** A change that is made gets its answer, whatever becomes of the event: the log then has what the events lack. */
+  /** A change that is computed gets its answer, whatever becomes of the event: the log then has what the events lack. */
   async #record(operation: Operation, call: Call<Operation>, requestId: string, answer: unknown): Promise<void> {
     try {
       await recordChange(this.#services, { operation, requestId, ...call, answer })
@@ -119,7 +119,7 @@ function prepared(operation: Operation, table: Handlers, services: InvokeService
     checkBody: validatorCompiler({ schema: body, method, url: path, httpPart: 'body' }),
     checkQuery: validatorCompiler({ schema: query, method, url: path, httpPart: 'querystring' }),
     guarded: versionGuard(operation, services),
-    made: madeList(operation),
+    computed: computedList(operation),
     lists: undefined as Lists | undefined,
   }
 }

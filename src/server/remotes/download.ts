@@ -10,19 +10,19 @@ import { failpoint } from '../../platform/failpoint.ts'
 import { backOff, wait } from '../../rules/retry.ts'
 import { RemoteError } from './http.ts'
 
-export interface Wanted {
+interface Wanted {
   readonly bytes: number
   /** 64 digits. */
   readonly sha256: string
 }
 
-export interface Opened {
+interface Opened {
   /** Where the bytes begin: as asked, or 0 where the remote knows no ranges. */
   readonly start: number
   readonly pieces: AsyncIterable<Buffer>
 }
 
-export interface DownloadOptions {
+interface DownloadOptions {
   readonly signal: AbortSignal
   open(start: number, signal: AbortSignal): Promise<Opened>
   progress(bytes: number): void

@@ -5,7 +5,7 @@ import { ApiError } from '../../api/errors.ts'
 import { findCredentials, type RegistryServices, referenceOf } from './registries.ts'
 import { findRegistryImage, type RegistryImage } from './registry-images.ts'
 
-export interface AskedImage {
+interface AskedImage {
   readonly namespace: string
   readonly image: string
   readonly architecture: Architecture

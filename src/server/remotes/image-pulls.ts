@@ -31,14 +31,14 @@ import { isFromRegistry, registryPullOf, takeFrom, takeFromRegistry } from './re
 import type { Remotes } from './remotes.ts'
 import type { RemoteItem, RemoteKind } from './source.ts'
 
-export interface OfferServices {
+interface OfferServices {
   /** Where images and ISOs can be pulled from. */
   readonly remotes: Remotes
   /** Aborted when requests under way have to end. */
   readonly ending: AbortSignal
 }
 export type BeginPullServices = OfferServices & RegistryServices
-export interface PullServices extends KindServices, Omit<BeginPullServices, 'collections'> {
+interface PullServices extends KindServices, Omit<BeginPullServices, 'collections'> {
   readonly uploads: Uploads
   /** Files that come in pieces and outlive a restart. */
   readonly partialFolder: string
@@ -46,12 +46,12 @@ export interface PullServices extends KindServices, Omit<BeginPullServices, 'col
   readonly log: Log
 }
 
-export interface PullRequest {
+interface PullRequest {
   readonly kind: RemoteKind
   /** As the list of remote ones has it. */
   readonly wanted: string
-  readonly name: string | undefined
-  readonly description: string | undefined
+  readonly name?: string | undefined
+  readonly description?: string | undefined
   readonly namespace: string
   readonly principal: Principal
   readonly now: Date
@@ -130,7 +130,7 @@ const fileOf = (folder: string, kind: RemoteKind, { name, createdAt, pull }: Ima
 }
 
 /** What the controller works with. */
-export interface ImagePulls {
+interface ImagePulls {
   pull(kind: RemoteKind, entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
   clean(wanted: readonly { readonly kind: RemoteKind; readonly entry: Entry<ImageRecord> }[]): Promise<void>
 }

@@ -25,7 +25,7 @@ const patienceMs = 15_000
 const retry: RetryPolicy = { attempts: 3, firstDelayMs: 250, maxDelayMs: 1_000, maxRetryAfterMs: 1_000 }
 const retryAfterSeconds = 10
 
-export interface Looking {
+interface Looking {
   readonly namespace: string
   /** Any other is refused. */
   readonly architecture?: Architecture

@@ -16,14 +16,14 @@ const sources: Readonly<Record<string, (place: Place) => RemoteSource>> = {
   'oci:': openRepository,
 }
 
-export interface Offer {
+interface Offer {
   /** By which it is pulled: that of the item, with the remote before it where an earlier remote has one of that name. */
   readonly name: string
   readonly remote: string
   readonly item: RemoteItem
 }
 
-export interface Offers {
+interface Offers {
   readonly offers: readonly Offer[]
   /** Those that could not tell what they have. */
   readonly unavailable: readonly { readonly remote: string; readonly message: string }[]

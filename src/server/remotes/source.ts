@@ -19,7 +19,7 @@ export interface RemoteItem {
   readonly os?: GuestSystem
 }
 
-export interface FetchWork {
+interface FetchWork {
   /** A place of its own on the disk, which is still there after a restart. */
   readonly file: string
   readonly signal: AbortSignal

@@ -12,7 +12,7 @@ export interface Served extends Pair {
   readonly facts: Certificate
 }
 
-export interface CertificateOptions {
+interface CertificateOptions {
   readonly collections: Pick<Collections, 'certificates'>
   readonly secrets: Secrets
   readonly clock: Clock

@@ -28,12 +28,12 @@ export interface Download {
 }
 
 /** Of an answer with a range: between its end and this offset there are only zeros. */
-export const nextDataHeader = 'svc3-next-data'
+const nextDataHeader = 'svc3-next-data'
 
 /** A refusal has none of these. */
 const ofTheFile = ['etag', 'accept-ranges', 'content-range', 'content-disposition', 'content-length', nextDataHeader]
 
-export interface Range {
+interface Range {
   readonly start: number
   /** The first byte that is not part of it. */
   readonly end: number

@@ -6,9 +6,6 @@ import type { TObject } from 'typebox'
 import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 
-/** What becomes of a file. Small ones are read into memory; what is large goes to the disk as it comes. */
-export type Receive = (part: MultipartFile, field: string) => Promise<unknown>
-
 /** Runs `register` where forms are understood, and nothing else is. */
 export function registerForms(app: FastifyInstance, register: (scope: FastifyInstance) => void): void {
   app.register(async (scope) => {
@@ -29,7 +26,7 @@ export function registerUploads(app: FastifyInstance, register: (scope: FastifyI
   })
 }
 
-export function readForm(operation: Operation, totalBytes: number, receive?: Receive): preValidationAsyncHookHandler {
+export function readForm(operation: Operation, totalBytes: number): preValidationAsyncHookHandler {
   const { properties } = operation.body as TObject
   const names = Object.keys(properties)
   const partBytes = Math.max(
@@ -37,7 +34,7 @@ export function readForm(operation: Operation, totalBytes: number, receive?: Rec
   )
   // One more than is allowed, so that what is exactly as long is not taken for too long.
   const limits = { fileSize: partBytes + 1, fieldSize: partBytes + 1, parts: names.length + 10, headerPairs: 20 }
-  const readText: Receive = async (part, field) => {
+  const readText = async (part: MultipartFile, field: string): Promise<string> => {
     const text = (await part.toBuffer()).toString('utf8')
     if (text.length > partBytes) throw tooLong(field, partBytes)
     return text
@@ -48,7 +45,7 @@ export function readForm(operation: Operation, totalBytes: number, receive?: Rec
     try {
       // More than this is not even read to its end.
       if (Number(request.headers['content-length'] ?? 0) > totalBytes) throw tooLong('the form', totalBytes)
-      request.body = await within(request, totalBytes, readParts(request, names, limits, receive ?? readText))
+      request.body = await within(request, totalBytes, readParts(request, names, limits, readText))
     } catch (error) {
       const refusal = refusalOfForm(error, partBytes)
       if (refusal.code === 413) reply.header('connection', 'close')
@@ -63,7 +60,7 @@ async function readParts(
   request: FastifyRequest,
   names: readonly string[],
   limits: Limits,
-  receive: Receive,
+  receive: (part: MultipartFile, field: string) => Promise<string>,
 ): Promise<object> {
   const form: Record<string, unknown> = {}
   for await (const part of request.parts({ limits: limits ?? {} })) {

@@ -4,7 +4,7 @@ import { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { allOperations } from '../../api/index.ts'
 
-export interface BodyLimits {
+interface BodyLimits {
   readonly requestSeconds: number
   /** An upload may be silent for so long. */
   readonly silenceSeconds: number

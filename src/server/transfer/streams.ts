@@ -35,7 +35,7 @@ export function streamBytes(
   return stream({ operation, type, open, isOver: () => false }, request, reply, services)
 }
 
-export interface StreamSource {
+interface StreamSource {
   readonly operation: Operation
   readonly type: string
   /** MUST throw before the first byte what the caller should be told. */

@@ -53,7 +53,7 @@ export function takeUpgrades(app: FastifyInstance, isAllowed: (request: http.Inc
   })
 }
 
-export const needsUpgrade = (): ApiError =>
+const needsUpgrade = (): ApiError =>
   new ApiError('BadRequest', 'this operation is a WebSocket, and the request is a plain one', {
     hint: 'svc3 vm ssh, svc3 vm vnc and the console use it',
   })

@@ -4,6 +4,7 @@ import fs from 'node:fs/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
+import { writeSparse } from '../../images/content/sparse-write.ts'
 import { DiskFullError, explainFull, removeUnfinished, temporaryName } from '../../images/content/temporary-files.ts'
 import { largestDiskBytes, roughSize } from '../../rules/sizes.ts'
 import { refusalOfForm, tooLong, twice } from './multipart.ts'
@@ -19,7 +20,7 @@ export interface UploadFields {
   readonly os?: string
 }
 
-export interface Received extends AsyncDisposable {
+interface Received extends AsyncDisposable {
   readonly file: string
   readonly bytes: number
   readonly fields: UploadFields
@@ -41,7 +42,7 @@ export interface Upload {
   stream<T>(work: (incoming: Incoming) => Promise<T>): Promise<T>
 }
 
-export interface Passing {
+interface Passing {
   readonly bytes: number
   readonly pieces: AsyncIterable<Uint8Array>
 }
@@ -186,12 +187,8 @@ async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<num
   try {
     let at = 0
     for await (const piece of source) {
-      if (!isZero(piece)) for (let done = 0; done < piece.length; ) done += await write(piece, done)
+      await writeSparse(handle, piece, at)
       at += piece.length
-
-      async function write(bytes: Buffer, from: number): Promise<number> {
-        return (await handle.write(bytes, from, bytes.length - from, at + from)).bytesWritten
-      }
     }
     await handle.truncate(at)
     return at
@@ -199,10 +196,6 @@ async function writeTo(file: string, source: AsyncIterable<Buffer>): Promise<num
     await handle.close()
   }
 }
-
-const zeros = Buffer.alloc(2 ** 16)
-const isZero = (piece: Buffer): boolean =>
-  piece.length <= zeros.length ? piece.equals(zeros.subarray(0, piece.length)) : false
 
 /** What surely does not fit is refused before it is sent. */
 async function checkLength({ headers }: FastifyRequest, folder: string): Promise<void> {

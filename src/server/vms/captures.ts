@@ -28,7 +28,7 @@ export interface CaptureServices {
   readonly store: Store
 }
 
-export interface Saving {
+interface Saving {
   readonly vm: Entry<VmRecord>
   readonly imageName: string
   readonly description: string | undefined
@@ -71,7 +71,7 @@ export async function saveVm(services: CaptureServices, images: ImageStore, savi
   }
 }
 
-export interface Committing {
+interface Committing {
   readonly vm: Entry<VmRecord>
   readonly description: string | undefined
   readonly now: Date
@@ -170,7 +170,7 @@ async function assertAlone({ store, collections }: CaptureServices, { uid, shape
   })
 }
 
-/** The node is told with the next generation. */
+/** The node hears of it with the next generation. */
 export async function attach(
   { collections }: Pick<CaptureServices, 'collections'>,
   { key, value: { uid, name } }: Entry<VmRecord>,
@@ -178,7 +178,7 @@ export async function attach(
   requestKey: string | undefined,
 ): Promise<void> {
   const { kind } = capture
-  const told = await changeVm(collections, key, uid, (record) => {
+  const attached = await changeVm(collections, key, uid, (record) => {
     const { captures = [] } = record
     if (captures.some(({ id }) => id === capture.id)) return undefined
     assertMay(kind, record)
@@ -186,7 +186,7 @@ export async function attach(
     const { imageContent: base } = record
     return { ...next, captures: [...captures, { ...capture, ...(base !== undefined && { base }) }] }
   })
-  if (told) return
+  if (attached) return
   throw new ApiError('Conflict', `vm "${name}" was deleted meanwhile`, { kind: 'vms', name, hint: 'deploy another' })
 }
 

@@ -45,7 +45,7 @@ export interface AwaitServices extends InterruptionServices, Records {
   readonly waits: Waits<VmRecord>
 }
 
-export interface Request {
+interface Request {
   readonly namespace: string
   readonly body: VmDeployment
   readonly owner: string
@@ -187,7 +187,7 @@ async function contentOf(
   return { ...contentNow(images.get('', image)?.value), ...(isoContent !== undefined && { isoContent }) }
 }
 
-export interface NamedImage {
+interface NamedImage {
   readonly name: string
   readonly architecture: Architecture
   /** Undefined: it is in a registry. */
@@ -323,7 +323,7 @@ const fitsNowhere = (name: string, why: string): ApiError =>
   })
 
 /** Why a VM is not running yet, as far as is known. */
-export function reasonsOf({ conditions, observed }: VmRecord): string {
+function reasonsOf({ conditions, observed }: VmRecord): string {
   const scheduled = conditions.find(({ type, status }) => type === 'Scheduled' && status === 'False')
   if (scheduled) return `: ${scheduled.message}`
   return observed.operation ? `: ${observed.operation.phase}` : ''

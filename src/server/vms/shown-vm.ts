@@ -18,7 +18,7 @@ const statuses: Readonly<Record<Power, Vm['status']>> = {
   unknown: 'Running',
 }
 
-export const statusOf = ({ observed }: VmRecord): Vm['status'] =>
+const statusOf = ({ observed }: VmRecord): Vm['status'] =>
   observed.hasRun && observed.power !== 'failed' ? 'Running' : statuses[observed.power]
 
 /** What is under way, in a word; undefined when nothing is. */

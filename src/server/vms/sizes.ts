@@ -56,6 +56,6 @@ export function resizeNote(vm: Vm, hadLogin: boolean): Vm {
   return { ...vm, warning: `the disk has ${vm.diskGb} GB now; ${byHand}` }
 }
 
-export const byHand =
+const byHand =
   'grow the partition in the guest: on macOS "diskutil repairDisk disk0" and "diskutil apfs resizeContainer disk0s2 0", ' +
   'on Linux "growpart /dev/vda 1" and "resize2fs /dev/vda1"'

@@ -17,7 +17,7 @@ import type { Settings } from '../../settings.ts'
 
 const kind = 'namespaces'
 
-export interface NamespaceServices {
+interface NamespaceServices {
   readonly collections: Collections
   readonly roles: Roles
   readonly settings: Pick<Settings, 'compat'>

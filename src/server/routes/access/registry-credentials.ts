@@ -18,7 +18,7 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'registrycredentials'
 
-export interface CredentialServices {
+interface CredentialServices {
   readonly collections: Collections
   readonly secrets: Secrets
 }

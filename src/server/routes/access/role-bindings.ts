@@ -15,7 +15,7 @@ const kind = 'rolebindings'
 const empty: RoleBindingRecord = { users: [], serviceAccounts: [], excludedUsers: [] }
 type ServiceAccounts = RoleBindingRecord['serviceAccounts']
 
-export interface RoleBindingServices {
+interface RoleBindingServices {
   readonly collections: Collections
   readonly settings: Pick<Settings, 'compat'>
 }
@@ -90,7 +90,8 @@ export function roleBindings(services: RoleBindingServices): HandlersOf<typeof a
       })),
       isDerived: true,
       // An account that was deleted has no role any more, and one that was made again under its name has not either.
-      beside: (told) => collections.serviceAccounts.view.subscribe(() => told([bindings.key(namespace, devRole)])),
+      extraChanges: (notify) =>
+        collections.serviceAccounts.view.subscribe(() => notify([bindings.key(namespace, devRole)])),
     }),
 
     listSubjects: ({ params }) => shown(bindings.get(params.namespace, checkRole(params.role))?.value ?? empty),

@@ -16,7 +16,7 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 const kind = 'serviceaccounts'
 const longestSeconds = 100 * serviceAccountTokenSeconds
 
-export interface ServiceAccountServices {
+interface ServiceAccountServices {
   readonly collections: Collections
   readonly tokens: Tokens
 }

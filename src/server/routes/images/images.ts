@@ -5,17 +5,14 @@ import type * as api from '../../../api/images/images.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { diskSizeRule, parseDiskSize } from '../../../rules/sizes.ts'
 import { Answer } from '../../http/answer.ts'
-import { openImageContents } from '../../images/contents.ts'
-import { type ImageServices, openImages } from '../../images/store.ts'
+import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { problemsOf, receiveImage, type UploadServices } from '../../images/uploads.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
 const noun = 'images'
 
-export function images(services: ImageServices & UploadServices): HandlersOf<typeof api> {
-  const { content } = services
-  const contents = openImageContents(content)
-  const store = openImages(services)
+export function images(services: KindServices & UploadServices): HandlersOf<typeof api> {
+  const { store, contents, take } = imageKinds(services).image
 
   return {
     listImages: () => store.listed(),
@@ -64,7 +61,7 @@ export function images(services: ImageServices & UploadServices): HandlersOf<typ
         upload,
         noun,
         asked: { namespace, owner: displayName(principal), now, requestKey },
-        take: contents.importDisk,
+        take,
       }),
   }
 }

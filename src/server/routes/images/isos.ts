@@ -2,9 +2,7 @@
 import type * as api from '../../../api/images/isos.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { Answer } from '../../http/answer.ts'
-import { openImageContents } from '../../images/contents.ts'
-import type { KindServices } from '../../images/kinds.ts'
-import { ImageStore } from '../../images/store.ts'
+import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { receiveImage, type UploadServices } from '../../images/uploads.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { newName } from './images.ts'
@@ -12,10 +10,7 @@ import { newName } from './images.ts'
 const noun = 'isos'
 
 export function isos(services: KindServices & UploadServices): HandlersOf<typeof api> {
-  const { collections, isoUses, content } = services
-  const contents = openImageContents(content)
-  const parts = { noun, word: 'ISO', command: 'iso', collection: collections.isos, uses: isoUses } as const
-  const store = new ImageStore({ ...parts, contents })
+  const { store, take } = imageKinds(services).iso
 
   return {
     listIsos: () => store.listed(),
@@ -42,7 +37,7 @@ export function isos(services: KindServices & UploadServices): HandlersOf<typeof
         upload,
         noun,
         asked: { namespace, owner: displayName(principal), now, requestKey },
-        take: contents.importFile,
+        take,
       }),
   }
 }

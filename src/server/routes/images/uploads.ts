@@ -21,7 +21,7 @@ import { diskFull } from '../../transfer/uploads.ts'
 
 const noun = 'uploads'
 
-export type ResumableUploadServices = KindServices &
+type ResumableUploadServices = KindServices &
   UploadServices &
   ForwardServices & { readonly partialUploads: PartialUploads }
 

@@ -22,7 +22,7 @@ import { settledCache } from '../../nodes/cache.ts'
 import { type DesiredServices, desiredFor } from '../../nodes/desired.ts'
 import { heartbeatSeconds } from '../../nodes/fleet.ts'
 import { badJoinToken, joinOnce } from '../../nodes/join-once.ts'
-import type { FarNodes } from '../../nodes/node-relay.ts'
+import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { PeerTickets } from '../../nodes/peer-tickets.ts'
 import type { Presence } from '../../nodes/presence.ts'
 import { mergeReport } from '../../nodes/reports.ts'
@@ -32,9 +32,9 @@ import type { Download } from '../../transfer/downloads.ts'
 
 const kind = 'nodes'
 
-export interface AgentServices extends DesiredServices {
+interface AgentServices extends DesiredServices {
   readonly content: ContentStore
-  readonly farNodes: FarNodes
+  readonly nodeRelay: NodeRelay
   readonly presence: Presence
   readonly peers?: Peers | undefined
   readonly nodeKeys: NodeKeys
@@ -50,7 +50,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
     collections,
     content,
     fleet,
-    farNodes,
+    nodeRelay,
     presence,
     peers,
     nodeKeys,
@@ -160,7 +160,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
 
     async reportNode({ principal: { name }, body, now }) {
       fleet.seen(name)
-      farNodes.seen(name)
+      nodeRelay.seen(name)
       const isOpen = presence.isOpen(name)
       const changed = await changeNode(collections, name, (record) => {
         const isSame = record.report !== undefined && saysTheSame(record.report, body)
@@ -176,7 +176,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
 
     noteAgent({ principal: { name } }) {
       fleet.seen(name)
-      farNodes.seen(name)
+      nodeRelay.seen(name)
       const record = collections.nodes.get('', name)?.value
       if (!record) throw notFound(kind, name, 'join again')
       const { report, cache, isReady } = record
@@ -186,7 +186,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
 
     async reportVms({ principal: { name }, body: { vms } }) {
       fleet.seen(name)
-      farNodes.seen(name)
+      nodeRelay.seen(name)
       const known = await Promise.all(vms.map((report) => take(name, report)))
       return { unknown: vms.filter((_, index) => !known[index]).map(({ uid }) => uid) }
     },

@@ -37,7 +37,7 @@ const touchesAtOnce = 16
 /** Agents ask about so many at once, and are told of so many. */
 const mostTold = 5_000
 
-export interface NodeCaptureServices extends RegistryServices {
+interface NodeCaptureServices extends RegistryServices {
   readonly collections: Collections
   readonly content: ContentStore
   /** What nodes are sending. */

@@ -10,7 +10,7 @@ import type { HandlersOf } from '../../operations/handlers.ts'
 
 const kind = 'nodes'
 
-export interface NodeKeyServices {
+interface NodeKeyServices {
   readonly collections: Collections
   readonly nodeKeys: NodeKeys
 }

@@ -23,7 +23,7 @@ const kind = 'nodes'
 const joinTokenSeconds = 3_600
 const longestJoinSeconds = 30 * 86_400
 
-export interface NodeServices {
+interface NodeServices {
   readonly collections: Collections
   readonly nodeKeys: NodeKeys
   readonly settings: Pick<Settings, 'compat'>

@@ -16,7 +16,7 @@ const growthMs = 15 * 60_000
 /** A store that answers at all does so sooner. */
 const storeMs = 1_000
 
-export interface ServerServices {
+interface ServerServices {
   readonly fleet: Fleet
   readonly growth: Growth
   /** What is on the disk of this server. */

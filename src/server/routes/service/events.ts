@@ -7,7 +7,7 @@ import type { Entry } from '../../../store/store.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
-export interface EventServices {
+interface EventServices {
   readonly collections: Pick<Collections, 'events'>
   readonly roles: Roles
 }

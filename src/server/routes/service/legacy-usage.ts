@@ -4,7 +4,7 @@ import type { LegacyUsage } from '../../legacy/usage.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import type { Settings } from '../../settings.ts'
 
-export interface LegacyUsageServices {
+interface LegacyUsageServices {
   readonly legacyUsage: LegacyUsage
   readonly settings: Pick<Settings, 'legacy'>
 }

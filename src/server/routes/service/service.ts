@@ -12,7 +12,7 @@ import type { Certificates } from '../../tls/certificates.ts'
 
 const alive = { status: 'ok', message: 'alive' }
 
-export interface SelfServices {
+interface SelfServices {
   readonly collections: Collections
   readonly store: Store
   readonly metrics: Metrics

@@ -14,7 +14,7 @@ import { exists, planVm } from '../../vms/deployment.ts'
 
 const shownNodes = 100
 
-export interface EstimateServices extends RegistryServices {
+interface EstimateServices extends RegistryServices {
   readonly collections: Collections
   /** What the nodes of a namespace have free now, as the scheduler sees it. */
   readonly roomsIn: (namespace: string) => readonly Candidate[]

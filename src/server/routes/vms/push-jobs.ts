@@ -22,7 +22,7 @@ import { assertMay } from '../../vms/refusals.ts'
 const kind = 'pushjobs'
 const mostTries = 20
 
-export type PushServices = CaptureServices & RegistryServices & { readonly clock: Clock }
+type PushServices = CaptureServices & RegistryServices & { readonly clock: Clock }
 
 export function pushJobs(services: PushServices): HandlersOf<typeof api> {
   const { collections, clock } = services

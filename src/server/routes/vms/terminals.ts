@@ -9,7 +9,7 @@ import { serveTerminal } from '../../nodes/terminals.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
-export interface TerminalServices {
+interface TerminalServices {
   readonly collections: Collections
   readonly tunnels: Tunnels
   readonly log: Log

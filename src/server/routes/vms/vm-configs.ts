@@ -19,7 +19,7 @@ import { shapeOf, shapeProblems } from '../../vms/shape.ts'
 
 const kind = 'vmconfigs'
 
-export interface VmConfigServices {
+interface VmConfigServices {
   readonly collections: Collections
   readonly roles: Roles
 }

@@ -11,10 +11,10 @@ import type { VmCapture, VmDesired, VmRecord } from '../../../store/records/flee
 import { changeVm, forgetVm, isDeleted, removeVm, withDesired } from '../../../store/records/vms.ts'
 import type { Entry } from '../../../store/store.ts'
 import { Answer } from '../../http/answer.ts'
-import { type ImageServices, openImages } from '../../images/store.ts'
+import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import { listing } from '../../lists/listing.ts'
 import type { Growth } from '../../nodes/desired.ts'
-import type { FarNodes } from '../../nodes/node-relay.ts'
+import type { NodeRelay } from '../../nodes/node-relay.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 import { pinnedAnew } from '../../vms/base-image.ts'
@@ -36,16 +36,16 @@ const kind = 'vms'
 const patienceMs = 10 * 60_000
 const deletePatienceMs = 60_000
 
-export interface VmServices extends ImageServices, AwaitServices, Omit<DeployServices, 'collections'> {
-  readonly farNodes: FarNodes
+interface VmServices extends KindServices, AwaitServices, Omit<DeployServices, 'collections'> {
+  readonly nodeRelay: NodeRelay
   readonly roles: Roles
   readonly growth: Growth
   readonly tunnels: Tunnels
 }
 
 export function vms(services: VmServices): HandlersOf<typeof api> {
-  const { collections, farNodes, waits, roles, growth, tunnels } = services
-  const images = openImages(services)
+  const { collections, nodeRelay, waits, roles, growth, tunnels } = services
+  const images = imageKinds(services).image.store
   const existing = (namespace: string, name: string): Entry<VmRecord> => {
     const entry = collections.vms.get(namespace, name)
     if (!entry) throw notFound(kind, name, `svc3 vm list -n ${namespace} shows what is there`)
@@ -189,7 +189,7 @@ export function vms(services: VmServices): HandlersOf<typeof api> {
       for (;;) {
         const { desired, uid, place } = existing(params.namespace, params.vm).value
         const ahead = desired.generation + 1
-        const isFar = hasLogin && (await farNodes.grow(place?.node ?? '', uid, { generation: ahead, user, password }))
+        const isFar = hasLogin && (await nodeRelay.grow(place?.node ?? '', uid, { generation: ahead, user, password }))
         const entry = await resize(isFar ? ahead : undefined).catch(ifMovedOn)
         if (entry) return resizeNote(shownVm(entry), hasLogin)
       }
