@@ -20,7 +20,7 @@ describe('sloppy clients', () => {
     'text/plain',
     'application/x-www-form-urlencoded',
   ]) {
-    it(`may send JSON as ${type}`, async () => {
+    it(`sloppy clients may send JSON as ${type}`, async () => {
       const answer = await service.app.inject({
         method: 'POST',
         url: `${path}/add`,
@@ -31,7 +31,7 @@ describe('sloppy clients', () => {
     })
   }
 
-  it('may leave Content-Type out', async () => {
+  it('sloppy clients may leave Content-Type out', async () => {
     const base = await service.listen()
     const { port } = new URL(base)
     const reply = await raw(
@@ -41,7 +41,7 @@ describe('sloppy clients', () => {
     assert.match(reply, /^HTTP\/1\.1 201 /)
   })
 
-  it('may send a GET with a body, and an empty body with a JSON type', async () => {
+  it('sloppy clients may send a GET with a body, and an empty body with a JSON type', async () => {
     const { port } = new URL(await service.listen())
     const get = await raw(
       Number(port),
@@ -63,7 +63,7 @@ describe('sloppy clients', () => {
     assert.equal(removal.json().kind, 'Status')
   })
 
-  it('but not bytes that are no UTF-8, nor half a character: nothing is silently changed', async () => {
+  it('sloppy clients: but not bytes that are no UTF-8, nor half a character: nothing is silently changed', async () => {
     const send = (payload: Buffer | string) =>
       service.app.inject({
         method: 'POST',
@@ -83,7 +83,7 @@ describe('sloppy clients', () => {
     assert.equal(service.services.secrets.open(entry.key, entry.value), 'p\u{1f511} \\udfff')
   })
 
-  it('may put slashes before and behind a path, and nothing else', async () => {
+  it('sloppy clients may put slashes before and behind a path, and nothing else', async () => {
     const headers = { authorization: authorization() }
     const status = async (url: string, method: 'GET' | 'POST' = 'GET') =>
       (await service.app.inject({ method, url, headers })).statusCode
@@ -99,14 +99,14 @@ describe('sloppy clients', () => {
     for (const url of within) assert.equal(await status(url), 404, url)
   })
 
-  it('may write bearer in any case', async () => {
+  it('sloppy clients may write bearer in any case', async () => {
     const answer = await service.app.inject({ url: path, headers: { authorization: `bearer ${service.adminToken}` } })
     assert.equal(answer.statusCode, 200)
   })
 })
 
 describe('limits', () => {
-  it('a body over 1 MiB: 413', async () => {
+  it('limits: a body over 1 MiB: 413', async () => {
     const answer = await service.call('POST', `${path}/add`, {
       body: JSON.stringify({ password: 'x'.repeat(1_100_000) }),
     })
@@ -114,7 +114,7 @@ describe('limits', () => {
     assert.equal(answer.body.reason, 'RequestEntityTooLarge')
   })
 
-  it('too many requests of one token: 429 with Retry-After, while another token is served', async () => {
+  it('limits: too many requests of one token: 429 with Retry-After, while another token is served', async () => {
     // One in a minute: none more comes free while these are asked.
     await using limited = await startService({ settings: { limits: { requestsPerMinute: 1 } } })
     const answers = await Promise.all(Array.from({ length: 20 }, () => limited.call('GET', path)))
@@ -126,7 +126,7 @@ describe('limits', () => {
     assert.equal((await limited.call('GET', path, { token: other })).status, 200)
   })
 
-  it('guessing tokens: 429 by address, while a good token is served', async () => {
+  it('limits: guessing tokens: 429 by address, while a good token is served', async () => {
     await using limited = await startService({ settings: { limits: { anonymousPerMinute: 1 } } })
     await limited.call('GET', path)
     const codes = []
@@ -137,7 +137,7 @@ describe('limits', () => {
     assert.equal((await limited.call('GET', '/healthz', { token: null })).status, 200)
   })
 
-  it('too many watches: 429', async () => {
+  it('limits: too many watches: 429', async () => {
     await using limited = await startService({ settings: { limits: { watches: 1 } } })
     const base = await limited.listen()
     const headers = { authorization: `Bearer ${limited.adminToken}` }
@@ -148,19 +148,19 @@ describe('limits', () => {
     await second.body?.cancel()
   })
 
-  it('a path or header that is too long: 4xx', async () => {
+  it('limits: a path or header that is too long: 4xx', async () => {
     assert.equal((await service.call('GET', `/api/v1/namespaces/${'x'.repeat(2_000)}`)).status, 404)
     const { port } = new URL(await service.listen())
     const reply = await raw(Number(port), `GET / HTTP/1.1\r\nHost: x\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`)
     assert.match(reply, /^HTTP\/1\.1 431 .*"kind":"Status".*"hint":/s)
   })
 
-  it('bytes that are not HTTP: 400 with a Status', async () => {
+  it('limits: bytes that are not HTTP: 400 with a Status', async () => {
     const { port } = new URL(await service.listen())
     assert.match(await raw(Number(port), 'hello\r\n\r\n'), /^HTTP\/1\.1 400 .*"kind":"Status"/s)
   })
 
-  it('clients that send slowly are let go with a 408, while others are served', async () => {
+  it('limits: clients that send slowly are let go with a 408, while others are served', async () => {
     await using hurried = await startService({ settings: { limits: { headersSeconds: 1, requestSeconds: 2 } } })
     const { port } = new URL(await hurried.listen())
     const slow = Array.from({ length: 20 }, () => raw(Number(port), 'GET /healthz HTTP/1.1\r\nX-Slow: '))
@@ -173,7 +173,7 @@ describe('limits', () => {
     for (const reply of await Promise.all([...slow, slower])) assert.match(reply, /^HTTP\/1\.1 408 .*"kind":"Status"/s)
   })
 
-  it('a flood of bad tokens does not shut a good one out that was not seen before', async () => {
+  it('limits: a flood of bad tokens does not shut a good one out that was not seen before', async () => {
     await using limited = await startService({ settings: { limits: { anonymousPerMinute: 1 } } })
     for (let index = 0; index < 5; index++) await limited.call('GET', path, { token: `junk${index}` })
     assert.equal((await limited.call('GET', path, { token: 'junk' })).status, 429)
@@ -181,7 +181,7 @@ describe('limits', () => {
     assert.equal((await limited.call('GET', path, { token: fresh })).status, 200)
   })
 
-  it('HEAD never opens a watch, and one caller cannot take all of them', async () => {
+  it('limits: HEAD never opens a watch, and one caller cannot take all of them', async () => {
     await using limited = await startService({ settings: { limits: { watchesPerCaller: 1 } } })
     const base = await limited.listen()
     const headers = { authorization: `Bearer ${limited.adminToken}` }
@@ -197,7 +197,7 @@ describe('limits', () => {
 })
 
 describe('behind a proxy', () => {
-  it('that is trusted, callers are told apart by what it says; others are not believed', async () => {
+  it('behind a proxy that is trusted, callers are told apart by what it says; others are not believed', async () => {
     const limits = { anonymousPerMinute: 1 }
     const ask = async (to: TestService, from: string): Promise<number> =>
       (await to.call('GET', '/api/v1/cluster-info', { token: null, headers: { 'x-forwarded-for': from } })).status
@@ -212,7 +212,7 @@ describe('behind a proxy', () => {
 })
 
 describe('every answer', () => {
-  it('carries the request id, the caller’s own when it is plain', async () => {
+  it('every answer carries the request id, the caller’s own when it is plain', async () => {
     assert.equal(
       (await service.call('GET', path, { headers: { 'x-request-id': 'build-17.3' } })).headers['x-request-id'],
       'build-17.3',
@@ -222,7 +222,7 @@ describe('every answer', () => {
     assert.notEqual(odd.body.requestId, 'a b<c>')
   })
 
-  it('is a Status with advice where there is no such operation or method', async () => {
+  it('every answer is a Status with advice where there is no such operation or method', async () => {
     const missing = await service.call('GET', '/api/v1/nothing')
     assert.equal(missing.status, 404)
     assert.match(missing.body.message, /not found/)
@@ -232,7 +232,7 @@ describe('every answer', () => {
     assert.equal(method.headers.allow, 'GET')
   })
 
-  it('to a fault of ours tells the caller nothing and the log everything', async () => {
+  it('every answer: to a fault of ours tells the caller nothing and the log everything', async () => {
     const { collections } = service.services
     Object.defineProperty(collections.registryCredentials, 'at', {
       value: () => {
@@ -250,7 +250,7 @@ describe('every answer', () => {
 })
 
 describe('probes', () => {
-  it('say whether it is ready', async () => {
+  it('probes say whether it is ready', async () => {
     assert.deepEqual((await service.call('GET', '/readyz', { token: null })).body, { status: 'ok', message: 'ready' })
     service.stop()
     const stopping = await service.call('GET', '/readyz', { token: null })
@@ -258,7 +258,7 @@ describe('probes', () => {
     assert.equal(stopping.body.status, 'stopping')
   })
 
-  it('and metrics count requests by route, not by path', async () => {
+  it('metrics count requests by route, not by path', async () => {
     await service.call('GET', path)
     await service.call('GET', path, { token: 'bad' })
     const { text } = await service.call('GET', '/metrics')
@@ -270,7 +270,7 @@ describe('probes', () => {
     assert.match(text, /svc3_http_denied_total\{route="[^"]+",status="401"\} 1/)
   })
 
-  it('the document and its page are open to all, and the page takes nothing from elsewhere', async () => {
+  it('probes: the document and its page are open to all, and the page takes nothing from elsewhere', async () => {
     const document = await service.call('GET', '/api/v1/openapi.json', { token: null })
     assert.equal(document.body.openapi, '3.1.0')
     const page = await service.call('GET', '/api/v1/swagger', { token: null })

@@ -8,11 +8,11 @@ it('the settings are the same without a file and with an empty one', () => {
 })
 
 describe('auth settings', () => {
-  it('are those of the built-in provider when there are none', () => {
+  it('auth settings are those of the built-in provider when there are none', () => {
     assert.deepEqual(parseSettings(undefined).auth, { emailClaim: 'email', groupsClaim: 'groups', adminGroups: [] })
   })
 
-  it('name a provider by https, or on this machine', () => {
+  it('auth settings name a provider by https, or on this machine', () => {
     for (const issuer of ['https://id.example.com/realms/x', 'http://127.0.0.1:9000', 'http://localhost:9000'])
       assert.equal(parseSettings(JSON.stringify({ auth: { issuer, clientId: 'svc3' } })).auth.issuer, issuer)
   })
@@ -28,7 +28,7 @@ describe('auth settings', () => {
     [{ adminGroup: ['platform'] }, /auth has no setting "adminGroup"/],
   ]
   for (const [auth, problem] of refused) {
-    it(`refuse ${JSON.stringify(auth)}`, () => {
+    it(`auth settings refuse ${JSON.stringify(auth)}`, () => {
       assert.throws(() => parseSettings(JSON.stringify({ auth })), { name: SettingsError.name, message: problem })
     })
   }

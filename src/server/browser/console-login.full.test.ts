@@ -96,7 +96,7 @@ describe('a login at the built-in provider', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('ends on the page where it began, with a session and nothing in an address', async () => {
+  it('a login at the built-in provider ends on the page where it began, with a session and nothing in an address', async () => {
     await start()
     assert.deepEqual((await session()).login, { provider: true, builtIn: true })
     const back = await passProvider('/console/login?to=vms%2Fsvc-default%2Fdemo%3Ftab%3Dlog')
@@ -114,7 +114,7 @@ describe('a login at the built-in provider', () => {
     assert.equal((await session()).user, null)
   })
 
-  it('is renewed without a word, from whichever tab, and once', async () => {
+  it('a login at the built-in provider is renewed without a word, from whichever tab, and once', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     const before = Date.parse((await session()).expiresAt)
@@ -134,7 +134,7 @@ describe('a login at the built-in provider', () => {
     assert.equal((await session()).user, null)
   })
 
-  it('ends with the user, also when it is to be renewed', async () => {
+  it('a login at the built-in provider ends with the user, also when it is to be renewed', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     await users.remove('ada@example.com')
@@ -142,7 +142,7 @@ describe('a login at the built-in provider', () => {
     assert.equal((await session()).user, null)
   })
 
-  it('takes up what has changed about the user', async () => {
+  it('a login at the built-in provider takes up what has changed about the user', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     const [entry] = service.services.collections.browserSessions.list()
@@ -170,7 +170,7 @@ describe('a login at the built-in provider', () => {
     assert.equal(service.services.collections.browserSessions.list().length, 0)
   })
 
-  it('is handed back when the browser logs out', async () => {
+  it('a login at the built-in provider is handed back when the browser logs out', async () => {
     await start()
     await follow(await passProvider('/console/login'))
     const kept = () => logins.list().filter(({ value }) => value.model === 'RefreshToken').length
@@ -187,7 +187,7 @@ describe('a login at the built-in provider', () => {
     'another code': (back) => back.href.replace(/code=[^&]+/, 'code=another'),
     'a refusal': (back) => `${back.href.replace(/code=[^&]+/, '')}&error=access_denied&error_description=<b>x`,
   }
-  it('that comes back otherwise than it went is none, and says so once', async () => {
+  it('a login at the built-in provider that comes back otherwise than it went is none, and says so once', async () => {
     await start()
     for (const [name, change] of Object.entries(wrong)) {
       const back = locationOf(await passProvider('/console/login'))
@@ -207,7 +207,7 @@ describe('a login at the built-in provider', () => {
     assert.match((await session()).problem, /another browser/)
   })
 
-  it('begins at the address that the provider sends back to', async () => {
+  it('a login at the built-in provider begins at the address that the provider sends back to', async () => {
     await start()
     const elsewhere = openBrowser(service, 'http://localhost:1')
     const answer = await elsewhere.call('GET', '/console/login?to=images', { headers: html })
@@ -216,7 +216,7 @@ describe('a login at the built-in provider', () => {
     assert.match(String(again.headers.location), /\/oidc\/auth/)
   })
 
-  it('works under a prefix', async () => {
+  it('a login at the built-in provider works under a prefix', async () => {
     await start('/tools')
     const back = await passProvider('/tools/console/login?to=images')
     assert.match(String(back.headers.location), /^http:\/\/127\.0\.0\.1:1\/tools\/console\/callback\?code=/)
@@ -228,7 +228,7 @@ describe('a login at the built-in provider', () => {
 })
 
 describe('a login at an organisation’s own provider', () => {
-  it('makes a session of who it names, which is renewed there and ends when it is down for too long', async () => {
+  it('a login at an organisation’s own provider makes a session of who it names, which is renewed there and ends when it is down for too long', async () => {
     await using provider = await startForeignProvider()
     const { issuer, clientId } = provider
     skewMs = 0
@@ -266,7 +266,7 @@ describe('a login at an organisation’s own provider', () => {
     assert.equal((await session()).user.name, 'ada@corp.example')
   })
 
-  it('says that the provider does not answer', async () => {
+  it('a login at an organisation’s own provider says that the provider does not answer', async () => {
     const identity = { issuer: 'http://127.0.0.1:9', clientId: 'x', verify: () => Promise.reject(new Error('never')) }
     await using made = await startService({ identity })
     service = made
@@ -278,7 +278,7 @@ describe('a login at an organisation’s own provider', () => {
 })
 
 describe('where a login ends', () => {
-  it('is a page of the console, whatever a link says', () => {
+  it('where a login ends is a page of the console, whatever a link says', () => {
     assert.equal(placeOf('vms/svc-default/demo?x=1'), 'vms/svc-default/demo?x=1')
     for (const to of [
       '//evil.example',

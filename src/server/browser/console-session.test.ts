@@ -19,7 +19,7 @@ const namespaces = '/api/v1/namespaces'
 const hour = 3_600_000
 
 describe('a session', () => {
-  it('begins with a token, which is kept nowhere, and serves the API in its place', async () => {
+  it('a session begins with a token, which is kept nowhere, and serves the API in its place', async () => {
     const before = await browser.call('GET', session)
     assert.deepEqual(before.body, {
       user: null,
@@ -41,7 +41,7 @@ describe('a session', () => {
     assert.ok(service.logLines.every((line) => !line.includes(service.adminToken)))
   })
 
-  it('is for https alone where the service is', async () => {
+  it('a session is for https alone where the service is', async () => {
     service.apiUrl = 'https://svc3.example.com'
     const secure = openBrowser(service, 'https://svc3.example.com')
     const { headers, status } = await secure.call('POST', session, { body: { token: service.devToken } })
@@ -50,7 +50,7 @@ describe('a session', () => {
     assert.equal((await secure.call('GET', session)).body.user.name, 'dev@example.com')
   })
 
-  it('does not begin with what is no token of a person', async () => {
+  it('a session does not begin with what is no token of a person', async () => {
     const agent = await service.tokenFor({ kind: 'agent', name: 'x', uid: 'x' })
     for (const token of ['nonsense', `${service.adminToken}x`, agent]) {
       const { status, body, headers } = await browser.call('POST', session, { body: { token } })
@@ -69,14 +69,14 @@ describe('a session', () => {
       )
   })
 
-  it('has the rights of its caller, and no more', async () => {
+  it('a session has the rights of its caller, and no more', async () => {
     await logIn(browser, service.devToken)
     assert.equal((await browser.call('GET', `${namespaces}/svc-default/vms`)).status, 200)
     assert.equal((await browser.call('POST', namespaces, { body: { name: 'svc-made' } })).status, 403)
     assert.equal((await browser.call('GET', `${namespaces}/svc-other/vms`)).status, 403)
   })
 
-  it('ends with its token', async () => {
+  it('a session ends with its token', async () => {
     await logIn(browser, service.devToken)
     service.clock.nowMs += hour - 5_000
     assert.equal((await browser.call('GET', namespaces)).status, 200)
@@ -85,7 +85,7 @@ describe('a session', () => {
     assert.equal((await browser.call('GET', session)).body.user, null)
   })
 
-  it('ends with the account', async () => {
+  it('a session ends with the account', async () => {
     const robot = `${namespaces}/svc-default/serviceaccounts/robot`
     await service.call('POST', robot)
     const { body } = await service.call('POST', `${robot}/token`)
@@ -100,7 +100,7 @@ describe('a session', () => {
     assert.equal((await browser.call('GET', `${namespaces}/svc-default/vms`)).status, 401)
   })
 
-  it('ends for every tab when one logs out, and for every browser when asked to', async () => {
+  it('a session ends for every tab when one logs out, and for every browser when asked to', async () => {
     const others = [openBrowser(service), openBrowser(service), openBrowser(service)]
     await logIn(browser, service.adminToken)
     for (const other of others.slice(0, 2)) await logIn(other, service.adminToken)
@@ -118,7 +118,7 @@ describe('a session', () => {
     assert.equal((await somebodyElse.call('GET', namespaces)).status, 200)
   })
 
-  it('of one caller is one of few: the oldest goes', async () => {
+  it('a session of one caller is one of few: the oldest goes', async () => {
     await logIn(browser, service.adminToken)
     service.clock.nowMs += 1_000
     for (let count = 0; count < 50; count++) await logIn(openBrowser(service), service.adminToken)
@@ -126,7 +126,7 @@ describe('a session', () => {
     assert.equal((await browser.call('GET', namespaces)).status, 401)
   })
 
-  it('is not one when its record was altered', async () => {
+  it('a session is not one when its record was altered', async () => {
     await logIn(browser, service.devToken)
     const { browserSessions } = service.services.collections
     const [entry] = browserSessions.list()
@@ -136,7 +136,7 @@ describe('a session', () => {
     assert.equal((await browser.call('GET', namespaces)).status, 401)
   })
 
-  it('begins with a ticket once', async () => {
+  it('a session begins with a ticket once', async () => {
     const ticket = service.services.browserSessions.issueTicket({ kind: 'user', name: 'ada@example.com', admin: true })
     assert.equal((await browser.call('POST', session, { body: { ticket } })).status, 201)
     assert.equal((await browser.call('GET', session)).body.user.name, 'ada@example.com')
@@ -147,7 +147,7 @@ describe('a session', () => {
 })
 
 describe('a request from another site', () => {
-  it('is refused in every operation, though the browser sends the cookie', async () => {
+  it('a request from another site is refused in every operation, though the browser sends the cookie', async () => {
     await logIn(browser, service.adminToken)
     const { rev } = await service.services.store.list('/none/')
     for (const operation of allOperations.filter(({ allow }) => allow !== 'anyone')) {
@@ -170,7 +170,7 @@ describe('a request from another site', () => {
     'a page of another protocol on the same host': { origin: 'ftp://console.test' },
   }
   for (const [name, headers] of Object.entries(foreign)) {
-    it(`is refused: ${name}`, async () => {
+    it(`a request from another site is refused: ${name}`, async () => {
       await logIn(browser, service.adminToken)
       const answer = await browser.call('POST', namespaces, { body: { name: 'svc-evil' }, headers })
       assert.equal(answer.status, 403, answer.text)
@@ -180,7 +180,7 @@ describe('a request from another site', () => {
     })
   }
 
-  it('is refused without our header where it changes something, and taken without it where it does not', async () => {
+  it('a request from another site is refused without our header where it changes something, and taken without it where it does not', async () => {
     await logIn(browser, service.adminToken)
     const cookie = browser.cookieHeader()
     const plain = { cookie, host: new URL(ownOrigin).host }
@@ -190,7 +190,7 @@ describe('a request from another site', () => {
     assert.equal((await service.call('POST', session, { token: null, body: {}, headers: plain })).status, 403)
   })
 
-  it('with a token of its own is a program, and its cookie is nothing to us', async () => {
+  it('a request from another site: with a token of its own is a program, and its cookie is nothing to us', async () => {
     await logIn(browser, service.adminToken)
     const authorization = `Bearer ${service.devToken}`
     const answer = await browser.call('POST', namespaces, { body: { name: 'svc-made' }, headers: { authorization } })

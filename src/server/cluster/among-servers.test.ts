@@ -31,7 +31,7 @@ const server = (run: string): ServerRecord => ({
 })
 
 describe('servers on one store', () => {
-  it('let a node in only when they have what another one wrote before', async () => {
+  it('servers on one store let a node in only when they have what another one wrote before', async () => {
     const store = openMemory()
     const gate = Promise.withResolvers<void>()
     const late: Store = Object.assign(Object.create(store) as Store, {
@@ -59,7 +59,7 @@ describe('servers on one store', () => {
     await store.close()
   })
 
-  it('say nothing, not even who they are, to whoever has another key', async (t) => {
+  it('servers on one store say nothing, not even who they are, to whoever has another key', async (t) => {
     const [own, other] = await Promise.all([makePair(), makePair()])
     const asked: string[] = []
     const stranger = https.createServer({ cert: other.cert, key: other.key }, (request, response) => {
@@ -94,7 +94,7 @@ describe('servers on one store', () => {
     assert.deepEqual(await knowing.call({ internalUrl }, tellNode, body), { isTold: true })
   })
 
-  it('tell a node that goes to another server meanwhile there', async () => {
+  it('servers on one store tell a node that goes to another server meanwhile there', async () => {
     let holder = server('a')
     const listeners = new Set<() => void>()
     const told: string[] = []

@@ -64,7 +64,7 @@ describe('a copy', () => {
     ['image', 'images'],
     ['iso', 'isos'],
   ] as const)
-    it(`of an ${kind} whose content is not to be had is taken back`, async () => {
+    it(`a copy of an ${kind} whose content is not to be had is taken back`, async () => {
       const { digest, lose, restore } = await upload('original', kind)
       const copy = (request: string): Promise<Answer> =>
         service.call('POST', `${base}/${noun}/original/copy`, {
@@ -104,7 +104,7 @@ describe('a VM', () => {
     })
   }
 
-  it('whose image was replaced meanwhile, and whose content is not to be had, is taken back', async (t) => {
+  it('a VM whose image was replaced meanwhile, and whose content is not to be had, is taken back', async (t) => {
     const { collections } = service.services
     const older = await upload('replaced')
     const newer = await upload('newer')

@@ -86,7 +86,7 @@ async function among(others: Others, change: Partial<ContentStore> = {}, away: s
 }
 
 describe('content of several servers', () => {
-  it('is taken from the one that has it, and is here from then on', async () => {
+  it('content of several servers is taken from the one that has it, and is here from then on', async () => {
     const far = await newStore()
     const { digest } = await far.put(Buffer.from('a chunk'))
     const { own, shared, asked } = await among({ down: null, far })
@@ -102,7 +102,7 @@ describe('content of several servers', () => {
     assert.equal(asked.length, 2)
   })
 
-  it('that nobody has is told as such, and many questions go out as one', async () => {
+  it('content of several servers that nobody has is told as such, and many questions go out as one', async () => {
     // All in one turn: how many a disk takes is its own matter.
     const { shared, asked } = await among({ far: await newStore() }, { touch: async () => false })
     const digests = Array.from({ length: 50 }, (_, n) => `sha256:${String(n).padStart(64, '0')}`)
@@ -112,7 +112,7 @@ describe('content of several servers', () => {
     await assert.rejects(shared.read(digests[0] ?? '', 100), /there is no content/)
   })
 
-  it('that a server may have which cannot be asked is not lost: whoever needs it is told who has to come back', async () => {
+  it('content of several servers that a server may have which cannot be asked is not lost: whoever needs it is told who has to come back', async () => {
     const missing = `sha256:${'2'.repeat(64)}`
     const far = await newStore()
     const cases: [Others, string[], RegExp][] = [
@@ -147,7 +147,7 @@ describe('content of several servers', () => {
     assert.deepEqual([lost?.code, lost?.options.hint], [409, 'delete it and upload it again'])
   })
 
-  it('is looked for without being brought, all of it in one question', async () => {
+  it('content of several servers is looked for without being brought, all of it in one question', async () => {
     const far = await newStore()
     const digests = await Promise.all([1, 2, 3].map(async (n) => (await far.put(Buffer.from(`chunk ${n}`))).digest))
     const { own, shared, asked } = await among({ far }, { size: async () => undefined })
@@ -156,7 +156,7 @@ describe('content of several servers', () => {
     assert.deepEqual(await Promise.all(digests.map((digest) => own.has(digest))), [false, false, false])
   })
 
-  it('that breaks off on its way from another server is there still', async () => {
+  it('content of several servers that breaks off on its way from another server is there still', async () => {
     const far = await newStore()
     const { digest } = await far.put(Buffer.from('a chunk'))
     const others: Others = { far: { ...far, open: () => newEnd() } }
@@ -170,7 +170,7 @@ describe('content of several servers', () => {
     assert.equal(await own.size(digest), 7)
   })
 
-  it('is collected here, though an image of the records is on no server that answers', async () => {
+  it('content of several servers is collected here, though an image of the records is on no server that answers', async () => {
     const { own, shared } = await among({ down: null })
     const { digest: stray } = await own.put(Buffer.from('stray'))
     const manifest = await putManifest(own, {
@@ -206,7 +206,7 @@ describe('servers that have been there', () => {
 
   const knownIn = ({ knownServers }: Collections): string[] => knownServers.list().map(({ value }) => value.id)
 
-  it('are known as away until they are back, or another one is in their place, or a month is over', async () => {
+  it('servers that have been there are known as away until they are back, or another one is in their place, or a month is over', async () => {
     const collections = await records()
     const start = async (id: string, host: string): Promise<Servers> => {
       const servers = new Servers({
@@ -255,7 +255,7 @@ describe('servers that have been there', () => {
     await stop(b)
   })
 
-  it('are not waited for once they are forgotten, which those that are alive cannot be', async () => {
+  it('servers that have been there are not waited for once they are forgotten, which those that are alive cannot be', async () => {
     const store = openMemory()
     const collections = await records(store)
     const { servers, knownServers } = collections
@@ -292,7 +292,7 @@ describe('servers that have been there', () => {
     await eventually(() => assert.deepEqual(knownIn(collections), ['runs']))
   })
 
-  it('are not known any more once another one has their place, though it came before they counted as gone', async () => {
+  it('servers that have been there are not known any more once another one has their place, though it came before they counted as gone', async () => {
     const collections = await records()
     const { servers, knownServers } = collections
     const internalUrl = 'https://one:8443'
@@ -307,7 +307,7 @@ describe('servers that have been there', () => {
     await own.stop()
   })
 
-  it('are followed by the others: what a new image is made of is fetched at once, and tried again with every server', async () => {
+  it('servers that have been there are followed by the others: what a new image is made of is fetched at once, and tried again with every server', async () => {
     const collections = await records()
     /** Each run lists all of them once. */
     const list = collections.images.list.bind(collections.images)

@@ -40,12 +40,12 @@ describe('a change with a resourceVersion that is not current', () => {
     ['rolebindings/svc-dev/subjects/add', { users: ['ana@example.com'] }],
   ]
   for (const [path, body] of changes)
-    it(`is refused: ${path}`, async () => {
+    it(`a change with a resourceVersion that is not current is refused: ${path}`, async () => {
       const answer = await service.call('POST', `${space}/${path}`, { body: { ...body, resourceVersion: '1' } })
       assert.deepEqual([answer.status, answer.body.reason], [409, 'Conflict'], answer.text)
     })
 
-  it('changed nothing', async () => {
+  it('a change with a resourceVersion that is not current: changed nothing', async () => {
     const { body: vm } = await service.call('GET', `${space}/vms/demo`)
     assert.deepEqual([vm.powerState, vm.operation, vm.expiresAt], ['running', undefined, undefined])
     assert.equal((await service.call('GET', `${space}/images/saved`)).status, 404)

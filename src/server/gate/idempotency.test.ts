@@ -15,7 +15,7 @@ const add = (key: string, body: object = ghcr, token?: string) =>
   service.call('POST', `${path}/add`, { body, headers: { 'idempotency-key': key }, ...(token && { token }) })
 
 describe('Idempotency-Key', () => {
-  it('gives the same answer again and does nothing twice', async () => {
+  it('Idempotency-Key gives the same answer again and does nothing twice', async () => {
     const first = await add('k1')
     const rev = service.services.collections.registryCredentials.view.revOf()
     const again = await add('k1')
@@ -30,13 +30,13 @@ describe('Idempotency-Key', () => {
     assert.equal(service.services.collections.registryCredentials.view.revOf(), rev)
   })
 
-  it('gives one answer to many at once', async () => {
+  it('Idempotency-Key gives one answer to many at once', async () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => add('k2')))
     assert.deepEqual([...new Set(answers.map(({ status, text }) => `${status} ${text}`))].length, 1)
     assert.equal(answers[0]?.status, 201)
   })
 
-  it('repeats refusals too', async () => {
+  it('Idempotency-Key repeats refusals too', async () => {
     await service.call('POST', `${path}/add`, { body: ghcr })
     assert.equal((await add('k3')).status, 409)
     await service.call('DELETE', `${path}/remove`, { body: { server: ghcr.server } })
@@ -44,7 +44,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await add('k4')).status, 201)
   })
 
-  it('refuses the key for another request', async () => {
+  it('Idempotency-Key refuses the key for another request', async () => {
     await add('k5')
     const other = await add('k5', { ...ghcr, server: 'https://quay.io' })
     assert.equal(other.status, 422)
@@ -57,7 +57,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await add('k6', ghcr, token)).status, 409)
   })
 
-  it('recognises its own work when the answer was lost in a crash', async () => {
+  it('Idempotency-Key recognises its own work when the answer was lost in a crash', async () => {
     const first = await add('k7')
     const { answers } = service.services.collections
     for (const entry of answers.list()) await answers.delete(entry)
@@ -66,7 +66,7 @@ describe('Idempotency-Key', () => {
     assert.deepEqual(again.body, first.body)
   })
 
-  it('recognises a replacement too, and does not take another body for it', async () => {
+  it('Idempotency-Key recognises a replacement too, and does not take another body for it', async () => {
     await service.call('POST', `${path}/add`, { body: ghcr })
     const { answers } = service.services.collections
     assert.equal((await add('k9', { ...ghcr, replace: true })).status, 200)
@@ -76,7 +76,7 @@ describe('Idempotency-Key', () => {
     assert.equal((await add('k9', { ...ghcr, password: 'other' })).status, 409)
   })
 
-  it('means a new request after a day, whatever the record remembers', async () => {
+  it('Idempotency-Key means a new request after a day, whatever the record remembers', async () => {
     await add('k10')
     const { answers, registryCredentials } = service.services.collections
     for (const entry of answers.list()) await answers.delete(entry)
@@ -89,7 +89,7 @@ describe('Idempotency-Key', () => {
     assert.equal(service.services.secrets.open(entry.key, entry.value), 'new')
   })
 
-  it('is the same under an alias of the namespace and with fields in another order', async () => {
+  it('Idempotency-Key is the same under an alias of the namespace and with fields in another order', async () => {
     const first = await add('k11')
     const again = await service.call('POST', `${path.replace('svc-', 'orka-')}/add`, {
       body: { password: 'x', username: 'bot', server: 'https://ghcr.io' },
@@ -98,14 +98,14 @@ describe('Idempotency-Key', () => {
     assert.equal(again.text, first.text)
   })
 
-  it('gives the answer even when it cannot be kept', async () => {
+  it('Idempotency-Key gives the answer even when it cannot be kept', async () => {
     const { answers } = service.services.collections
     Object.defineProperty(answers, 'create', { value: () => Promise.reject(new Error('disk full')) })
     assert.equal((await add('k12')).status, 201)
     assert.ok(service.logLines.some((line) => line.includes('could not be kept')))
   })
 
-  it('keeps nothing from which a password could be guessed', async () => {
+  it('Idempotency-Key keeps nothing from which a password could be guessed', async () => {
     await add('retry-1')
     const dump = JSON.stringify(await service.services.store.list('/'))
     const { createHash } = await import('node:crypto')
@@ -115,7 +115,7 @@ describe('Idempotency-Key', () => {
     assert.ok(!dump.includes('retry-1'))
   })
 
-  it('is forgotten after a day, not before', async () => {
+  it('Idempotency-Key is forgotten after a day, not before', async () => {
     await add('k8')
     const { answers } = service.services.collections
     const sweep = async (): Promise<void> => {
@@ -134,6 +134,7 @@ describe('Idempotency-Key', () => {
   })
 
   for (const key of ['', 'x'.repeat(256), 'two words']) {
-    it(`refuses ${JSON.stringify(key.slice(0, 12))}`, async () => assert.equal((await add(key)).status, 400))
+    it(`Idempotency-Key refuses ${JSON.stringify(key.slice(0, 12))}`, async () =>
+      assert.equal((await add(key)).status, 400))
   }
 })

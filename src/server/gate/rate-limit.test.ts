@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { createRateLimit } from './rate-limit.ts'
 
 describe('the rate limit', () => {
-  it('lets a burst through, then one at a time, and says how long to wait', () => {
+  it('the rate limit lets a burst through, then one at a time, and says how long to wait', () => {
     let nowMs = 0
     const limit = createRateLimit(() => nowMs)
     const take = (key = 'a') => limit.take(key, 60)
@@ -22,7 +22,7 @@ describe('the rate limit', () => {
     assert.equal(Array.from({ length: 12 }, () => take()).filter((wait) => wait === 0).length, 10)
   })
 
-  it('is not owed anything by slow limits either', () => {
+  it('the rate limit is not owed anything by slow limits either', () => {
     let nowMs = 0
     const limit = createRateLimit(() => nowMs)
     assert.equal(limit.take('a', 1), 0)

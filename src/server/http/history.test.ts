@@ -19,7 +19,7 @@ function start() {
 const valuesOf = ({ series }: Charts, name: string) => series.find((each) => each.name === name)?.values ?? []
 
 describe('the history', () => {
-  it('has medians and percentiles of each minute, and nothing where nothing was', () => {
+  it('the history has medians and percentiles of each minute, and nothing where nothing was', () => {
     using made = start()
     const { clock, history } = made
     for (let count = 0; count < 98; count++) history.request('listVms', 0.004, false)
@@ -37,7 +37,7 @@ describe('the history', () => {
     assert.ok(Math.abs((slow ?? 0) - 2) < 0.26, String(slow))
   })
 
-  it('leaves out what waits by nature', () => {
+  it('the history leaves out what waits by nature', () => {
     using made = start()
     made.history.request('deployVm', 30, false)
     made.history.request('listVms', 3_600, true)
@@ -45,7 +45,7 @@ describe('the history', () => {
     assert.deepEqual(valuesOf(made.history.charts(), 'apiSeconds'), [null])
   })
 
-  it('goes round after a day, and takes no more room for more', () => {
+  it('the history goes round after a day, and takes no more room for more', () => {
     using made = start()
     const { clock, history } = made
     for (let at = 0; at < minutesKept + 100; at++) {
@@ -62,7 +62,7 @@ describe('the history', () => {
     assert.equal(valuesOf(history.charts(10), 'runningVms').length, 10)
   })
 
-  it('survives a clock that is set forwards by days, and one that is set back', () => {
+  it('the history survives a clock that is set forwards by days, and one that is set back', () => {
     using made = start()
     const { clock, history } = made
     history.moved(600)
@@ -75,7 +75,7 @@ describe('the history', () => {
 })
 
 describe('the charts of a service', () => {
-  it('count VMs, deployments and bytes, and are for everybody with a token', async () => {
+  it('the charts of a service count VMs, deployments and bytes, and are for everybody with a token', async () => {
     await using service: TestService = await startService()
     await using _ = startScheduler(service)
     await addImage(service, 'intel', 'amd64')

@@ -101,7 +101,7 @@ async function raw(port: number, bytes: string | Buffer): Promise<string> {
 }
 
 describe('one port', () => {
-  it('serves both, knows from where, and asks for a certificate when the first TLS connection comes', async () => {
+  it('one port serves both, knows from where, and asks for a certificate when the first TLS connection comes', async () => {
     const { port, asked } = await listen(hello)
     assert.equal((await get(`http://127.0.0.1:${port}`)).text, 'http 127.0.0.1 GET')
     assert.equal(asked(), 0)
@@ -112,7 +112,7 @@ describe('one port', () => {
     assert.equal(asked(), before)
   })
 
-  it('tells them apart by a first byte that comes alone', async () => {
+  it('one port tells them apart by a first byte that comes alone', async () => {
     const { port } = await listen(hello)
     const socket = net.connect(port, '127.0.0.1')
     await once(socket, 'connect')
@@ -123,7 +123,7 @@ describe('one port', () => {
     assert.match(Buffer.concat(chunks).toString(), /http 127\.0\.0\.1 GET$/)
   })
 
-  it('keeps connections of both kinds open between requests', async () => {
+  it('one port keeps connections of both kinds open between requests', async () => {
     const sockets = new Set<unknown>()
     const { port } = await listen((request, response) => {
       sockets.add(request.socket)
@@ -135,7 +135,7 @@ describe('one port', () => {
     agent.destroy()
   })
 
-  it('gives new connections a new certificate and leaves the open ones alone', async () => {
+  it('one port gives new connections a new certificate and leaves the open ones alone', async () => {
     const { port, swap } = await listen(hello)
     const old = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
     await once(old, 'secureConnect')
@@ -148,7 +148,7 @@ describe('one port', () => {
     fresh.destroy()
   })
 
-  it('serves the latest certificate also when it came while the first was being made', async () => {
+  it('one port serves the latest certificate also when it came while the first was being made', async () => {
     const made = Promise.withResolvers<Served>()
     const { port, swap, asked } = await listen(hello, { current: () => made.promise })
     const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
@@ -160,7 +160,7 @@ describe('one port', () => {
     socket.destroy()
   })
 
-  it('closes TLS connections, and goes on, when there is no certificate to be had', async () => {
+  it('one port closes TLS connections, and goes on, when there is no certificate to be had', async () => {
     const { port } = await listen(hello, { current: () => Promise.reject(new Error('sealed')) })
     await assert.rejects(get(`https://127.0.0.1:${port}`), /ECONNRESET|socket/)
     assert.equal((await get(`http://127.0.0.1:${port}`)).status, 200)
@@ -168,7 +168,7 @@ describe('one port', () => {
 })
 
 describe('localhost', () => {
-  it('is every address that it has, as with servers of Fastify itself', async () => {
+  it('localhost is every address that it has, as with servers of Fastify itself', async () => {
     await using service = await startService()
     const { port } = new URL(await service.app.listen({ host: 'localhost', port: 0 }))
     const addresses = (os.networkInterfaces().lo ?? []).map(({ address }) => address)
@@ -182,7 +182,7 @@ describe('localhost', () => {
 })
 
 describe('without plain HTTP', () => {
-  it('a plain request is told to use https://, whatever it asks for', async () => {
+  it('without plain HTTP: a plain request is told to use https://, whatever it asks for', async () => {
     const { port } = await listen(() => assert.fail('reached the handler'), { plainHttp: false })
     const { status, text, headers } = await get(`http://127.0.0.1:${port}/api/v1/cluster-info`)
     assert.equal(status, 400)
@@ -197,7 +197,7 @@ describe('without plain HTTP', () => {
 })
 
 describe('who says nothing, or nonsense', () => {
-  it('is closed: silence, half a handshake, nonsense after the first byte; others are served meanwhile', async () => {
+  it('who says nothing, or nonsense is closed: silence, half a handshake, nonsense after the first byte; others are served meanwhile', async () => {
     const nonsense = Buffer.from([0x16, 0x03, 0x01, 0x00, 0x20, ...Array(32).fill(0x41)])
     const sayTo = (port: number) => ['', Buffer.from([0x16]), nonsense, nonsense.subarray(0, 9)].map((each) => raw(port, each)) // biome-ignore format: one thought
     const hurried = await listen(hello, { openingMs: 150 })
@@ -212,7 +212,7 @@ describe('who says nothing, or nonsense', () => {
     await Promise.all(closings)
   })
 
-  it('is not the client who is only slow with the rest of the request', async () => {
+  it('who says nothing, or nonsense is not the client who is only slow with the rest of the request', async () => {
     const { port } = await listen(hello, { openingMs: 500 })
     const socket = net.connect(port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\n'))
     await new Promise((resolve) => setTimeout(resolve, 600))
@@ -220,7 +220,7 @@ describe('who says nothing, or nonsense', () => {
     assert.match(Buffer.concat(await socket.toArray()).toString(), /http 127\.0\.0\.1 GET$/)
   })
 
-  it('loses its patience with headers that never end, by TLS as well', async () => {
+  it('who says nothing, or nonsense loses its patience with headers that never end, by TLS as well', async () => {
     const limits = { http: { headersTimeout: 100, requestTimeout: 200, connectionsCheckingInterval: 50 } }
     const { port, server } = await listen(hello, { limits })
     const late: string[] = []
@@ -236,7 +236,7 @@ describe('who says nothing, or nonsense', () => {
     assert.deepEqual(late, ['ERR_HTTP_REQUEST_TIMEOUT'])
   })
 
-  it('gets no more header than is allowed, by TLS as well', async () => {
+  it('who says nothing, or nonsense gets no more header than is allowed, by TLS as well', async () => {
     const { port, server } = await listen(hello, { limits: { http: { maxHeaderSize: 2_000 } } })
     server.on('clientError', ({ code }: NodeJS.ErrnoException, refused) => refused.end(`refused: ${code}`))
     const socket = tls.connect({ port, host: '127.0.0.1', rejectUnauthorized: false })
@@ -247,7 +247,7 @@ describe('who says nothing, or nonsense', () => {
 })
 
 describe('closing', () => {
-  it('lets requests of both kinds finish and waits for nobody else', async () => {
+  it('closing lets requests of both kinds finish and waits for nobody else', async () => {
     const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const answer = Promise.withResolvers<void>()
     let count = 0
@@ -271,7 +271,7 @@ describe('closing', () => {
     agent.destroy()
   })
 
-  it('by force ends streams of both kinds', async () => {
+  it('closing by force ends streams of both kinds', async () => {
     const { server, port } = await listen((_request, response) => void response.write('begun'))
     const begin = (url: string): Promise<http.IncomingMessage> =>
       new Promise((resolve) =>

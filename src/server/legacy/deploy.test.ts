@@ -40,7 +40,7 @@ async function refused(status: number, words: RegExp, body: { orka_vm_name: stri
 }
 
 describe('a deployment that fits nowhere', () => {
-  it('is refused with what each node lacks, and leaves nothing', async () => {
+  it('a deployment that fits nowhere is refused with what each node lacks, and leaves nothing', async () => {
     await create('tagged', { tag: 'nowhere', tag_required: true })
     await refused(409, /fits on no node: node "macpro-1" does not have the tag "nowhere"/, { orka_vm_name: 'tagged' })
     await create('gpu', { gpu_passthrough: true, vnc_console: false })
@@ -53,20 +53,20 @@ describe('a deployment that fits nowhere', () => {
     await refused(409, /does not have port 9000 free/, { ...ports, reserved_ports: ['9000:80'], replicas: 3 })
   })
 
-  it('says so in the words that clients look for where it is about cores', async () => {
+  it('a deployment that fits nowhere says so in the words that clients look for where it is about cores', async () => {
     await create('five', { orka_cpu_core: 5 })
     await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'five', replicas: 3 })
     await create('arm', { orka_base_image: 'sonoma' })
     await refused(409, /^No available nodes with sufficient CPU\.$/, { orka_vm_name: 'arm' })
   })
 
-  it('is 404 for a node that is not there', async () => {
+  it('a deployment that fits nowhere is 404 for a node that is not there', async () => {
     await refused(404, /^nodes "macpro-9" not found$/, { orka_vm_name: 'five', orka_node_name: 'macpro-9' })
   })
 })
 
 describe('a client that goes away', () => {
-  it('takes its VM with it', async () => {
+  it('a client that goes away takes its VM with it', async () => {
     await create(stuck)
     const url = `${await service.listen()}/resources/vm/deploy`
     const leaving = new AbortController()
@@ -81,7 +81,7 @@ describe('a client that goes away', () => {
 })
 
 describe('io_boost', () => {
-  it('is as it was asked for, in every answer, where a VM can be without', async () => {
+  it('io_boost is as it was asked for, in every answer, where a VM can be without', async () => {
     const boosts = async (method: string, url: string, body?: object): Promise<boolean[]> =>
       [...(await service.call(method, url, { body })).text.matchAll(/"io_boost":(true|false)/g)].map(
         ([, value]) => value === 'true',

@@ -16,7 +16,7 @@ async function open() {
 }
 
 describe('the usage of 2.4.x', () => {
-  it('is written in batches, one record for each endpoint, subject and client', async () => {
+  it('the usage of 2.4.x is written in batches, one record for each endpoint, subject and client', async () => {
     const { store, usage, clock } = await open()
     const before = (await store.list('/legacy-usage/')).rev
     for (let index = 0; index < 1_000; index++) usage.count({ ...call, isRefused: index % 10 === 0 })
@@ -29,7 +29,7 @@ describe('the usage of 2.4.x', () => {
     assert.deepEqual([second?.calls, second?.firstAt], [1, '2026-11-15T09:01:00Z'])
   })
 
-  it('adds up what several servers count', async () => {
+  it('the usage of 2.4.x adds up what several servers count', async () => {
     const { collections, clock, usage } = await open()
     const other = new LegacyUsage(collections, clock)
     for (let round = 0; round < 5; round++) {
@@ -42,7 +42,7 @@ describe('the usage of 2.4.x', () => {
     assert.equal(usage.items()[0]?.calls, 10)
   })
 
-  it('keeps what could not be written for the next batch', async () => {
+  it('the usage of 2.4.x keeps what could not be written for the next batch', async () => {
     const { collections, usage } = await open()
     const { change } = collections.legacyUsage
     collections.legacyUsage.change = async () => {
@@ -60,7 +60,7 @@ describe('the usage of 2.4.x', () => {
     )
   })
 
-  it('does not grow with what clients call themselves', async () => {
+  it('the usage of 2.4.x does not grow with what clients call themselves', async () => {
     const { usage } = await open()
     for (let index = 0; index < 5_500; index++) usage.count({ ...call, client: `x${index}`.padEnd(500, 'y') })
     await usage.flush()
@@ -74,7 +74,7 @@ describe('the usage of 2.4.x', () => {
     assert.ok(items.every(({ client }) => client.length <= 120))
   })
 
-  it('forgets who has not called for half a year', async () => {
+  it('the usage of 2.4.x forgets who has not called for half a year', async () => {
     const { usage, clock } = await open()
     usage.count(call)
     await usage.flush()

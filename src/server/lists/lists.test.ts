@@ -27,7 +27,7 @@ const remove = (index: number) => service.call('DELETE', `${path}/remove`, { bod
 const servers = (items: { server: string }[]): string[] => items.map(({ server }) => server)
 
 describe('paging', () => {
-  it('goes through all, in order, each once, also while others come and go', async () => {
+  it('paging goes through all, in order, each once, also while others come and go', async () => {
     for (let index = 0; index < 10; index++) await add(index)
     const seen: string[] = []
     let next: string | undefined
@@ -42,13 +42,13 @@ describe('paging', () => {
     assert.deepEqual(seen, [...Array.from({ length: 10 }, (_, index) => host(index)), host(20)])
   })
 
-  it('has no continue on the last page, and exactly {"items":[]} for nothing', async () => {
+  it('paging has no continue on the last page, and exactly {"items":[]} for nothing', async () => {
     assert.equal((await service.call('GET', `${path}?limit=5`)).text, '{"items":[]}')
     await add(1)
     assert.equal((await service.call('GET', `${path}?limit=1`)).body.continue, undefined)
   })
 
-  it('reads no more records than the page shows, and one, unless a selector may skip some', async (t) => {
+  it('paging reads no more records than the page shows, and one, unless a selector may skip some', async (t) => {
     for (let index = 0; index < 9; index++) await add(index)
     const { mock } = t.mock.method(service.services.collections.registryCredentials.view, 'range')
     const readFor = async (query: string): Promise<number> => {
@@ -71,7 +71,7 @@ describe('paging', () => {
     'labelSelector=a>b',
     'watch=true&resourceVersion=abc',
   ]) {
-    it(`refuses ?${query} by name`, async () => {
+    it(`paging refuses ?${query} by name`, async () => {
       const answer = await service.call('GET', `${path}?${query}`)
       assert.equal(answer.status, 400, answer.text)
       assert.ok(answer.body.details.causes.length > 0)
@@ -80,7 +80,7 @@ describe('paging', () => {
 })
 
 describe('an item that is kept', () => {
-  it('takes not much more than its text', () => {
+  it('an item that is kept takes not much more than its text', () => {
     v8.setFlagsFromString('--expose-gc')
     const collectGarbage: () => void = vm.runInNewContext('gc')
     const heapBytes = (): number => {
@@ -101,7 +101,7 @@ describe('an item that is kept', () => {
 })
 
 describe('selectors', () => {
-  it('choose by field, with paging', async () => {
+  it('selectors: choose by field, with paging', async () => {
     for (let index = 0; index < 9; index++) await add(index)
     const { body } = await service.call('GET', `${path}?fieldSelector=${encodeURIComponent('username=u1')}&limit=2`)
     assert.deepEqual(servers(body.items), [host(1), host(4)])
@@ -112,7 +112,7 @@ describe('selectors', () => {
 })
 
 describe('ETag', () => {
-  it('answers 304 until something in the namespace changes', async () => {
+  it('ETag answers 304 until something in the namespace changes', async () => {
     await add(1)
     const { headers } = await service.call('GET', path)
     const tag = String(headers.etag)
@@ -131,7 +131,7 @@ describe('ETag', () => {
     assert.equal(changed.body.items.length, 2)
   })
 
-  it('does not hide a bad query, and takes * for anything', async () => {
+  it('ETag does not hide a bad query, and takes * for anything', async () => {
     const { headers } = await service.call('GET', path)
     for (const query of ['fieldSelector=bad', 'continue=zzz']) {
       assert.equal(
@@ -142,7 +142,7 @@ describe('ETag', () => {
     assert.equal((await service.call('GET', path, { headers: { 'if-none-match': '*' } })).status, 304)
   })
 
-  it('stands on single records too', async () => {
+  it('ETag stands on single records too', async () => {
     const answer = await service.call('GET', '/api/v1/namespaces/svc-default')
     assert.equal(answer.headers.etag, `"${answer.body.resourceVersion}"`)
     const same = await service.call('GET', '/api/v1/namespaces/svc-default', {
@@ -151,7 +151,7 @@ describe('ETag', () => {
     assert.equal(same.status, 304)
   })
 
-  it('stands on what is made for each answer, and changes with it', async () => {
+  it('ETag stands on what is made for each answer, and changes with it', async () => {
     const tagOf = async (url: string, status: number, tag = '""'): Promise<string> => {
       const answer = await service.call('GET', url, { headers: { 'if-none-match': tag } })
       assert.equal(answer.status, status, `${url} ${answer.text}`)
@@ -167,7 +167,7 @@ describe('ETag', () => {
 })
 
 describe('a list that is made for each answer', () => {
-  it('has pages and selectors, and says that it cannot be watched', async () => {
+  it('a list that is made for each answer has pages and selectors, and says that it cannot be watched', async () => {
     const users = ['ana', 'bo', 'cy'].map((name) => `${name}@example.com`)
     await service.call('POST', `${subjects}/add`, { body: { users } })
     const seen: string[] = []
@@ -228,7 +228,7 @@ const brief = (events: WatchEvent[]): string[] =>
 describe('watch', () => {
   beforeEach(() => service.listen())
 
-  it('begins with what is there, then follows', async () => {
+  it('watch begins with what is there, then follows', async () => {
     await add(1)
     const events = await watch('', 4, async () => {
       await add(2)
@@ -243,7 +243,7 @@ describe('watch', () => {
     ])
   })
 
-  it('resumes from a revision without gap or repetition', async () => {
+  it('watch: resumes from a revision without gap or repetition', async () => {
     await add(1)
     const rev = (await service.call('GET', path)).headers['resource-version']
     await add(2)
@@ -251,7 +251,7 @@ describe('watch', () => {
     assert.deepEqual(brief(await watch(`&resourceVersion=${rev}`, 2)), [`ADDED ${host(2)} u2`, `ADDED ${host(3)} u0`])
   })
 
-  it('sees things enter and leave a selection', async () => {
+  it('watch sees things enter and leave a selection', async () => {
     const events = await watch(`&fieldSelector=${encodeURIComponent('username=in')}`, 2, async () => {
       await add(1, { username: 'out' })
       await add(1, { username: 'in', replace: true })
@@ -260,7 +260,7 @@ describe('watch', () => {
     assert.deepEqual(brief(events), [`ADDED ${host(1)} in`, `DELETED ${host(1)} in`])
   })
 
-  it('answers 410 Expired for a past that is gone and for a future that is not there', async () => {
+  it('watch answers 410 Expired for a past that is gone and for a future that is not there', async () => {
     for (let index = 0; index < 5; index++) await add(index)
     await service.services.store.compact(service.services.collections.registryCredentials.view.rev)
     for (const rev of ['1', '999999']) {
@@ -271,7 +271,7 @@ describe('watch', () => {
     }
   })
 
-  it('ends soon after its token does', async () => {
+  it('watch ends soon after its token does', async () => {
     const response = await fetch(`${service.apiUrl}${path}?watch=true`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
     })
@@ -280,7 +280,7 @@ describe('watch', () => {
     await eventually(() => assert.equal(service.services.metrics.watches.open, 0))
   })
 
-  it('ends when the service stops', async () => {
+  it('watch ends when the service stops', async () => {
     const response = await fetch(`${service.apiUrl}${path}?watch=true`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
     })

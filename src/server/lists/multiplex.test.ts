@@ -61,7 +61,7 @@ const inDefault = '/api/v1/namespaces/svc-default'
 const addAccount = (name: string) => service.call('POST', `${inDefault}/serviceaccounts/${name}`)
 
 describe('a connection of watches', () => {
-  it('shows what is there, says that this is all, and goes on, for several lists', async () => {
+  it('a connection of watches shows what is there, says that this is all, and goes on, for several lists', async () => {
     await addAccount('first')
     const connection = await withToken()
     connection.say({ watch: 1, path: `${inDefault}/serviceaccounts` })
@@ -80,7 +80,7 @@ describe('a connection of watches', () => {
     )
   })
 
-  it('tells what changes beside the records, and tells it again to whoever resumes', async () => {
+  it('a connection of watches tells what changes beside the records, and tells it again to whoever resumes', async () => {
     await addImage(service, 'tool', 'arm64')
     const connection = await withToken()
     connection.say({ watch: 1, path: `${inDefault}/images` })
@@ -114,7 +114,7 @@ describe('a connection of watches', () => {
     assert.deepEqual(left.subjects, [{ kind: 'User', name: 'ana@example.com' }])
   })
 
-  it('shows the same objects as the list, from a version on, and through selectors', async () => {
+  it('a connection of watches shows the same objects as the list, from a version on, and through selectors', async () => {
     await addAccount('first')
     const list = await service.call('GET', `${inDefault}/serviceaccounts`)
     const version = String(list.headers['resource-version'])
@@ -135,7 +135,7 @@ describe('a connection of watches', () => {
     )
   })
 
-  it('ends one watch and keeps the others', async () => {
+  it('a connection of watches ends one watch and keeps the others', async () => {
     const connection = await withToken()
     connection.say({ watch: 1, path: `${inDefault}/serviceaccounts` })
     connection.say({ watch: 2, path: `${inDefault}/serviceaccounts` })
@@ -155,7 +155,7 @@ describe('a connection of watches', () => {
     await eventually(() => assert.equal(watches.open, 0))
   })
 
-  it('ends a watch that has not begun yet, and takes its number again', async () => {
+  it('a connection of watches ends a watch that has not begun yet, and takes its number again', async () => {
     const connection = await withToken()
     const { watches } = service.services.metrics
     for (let round = 0; round < 20; round++) {
@@ -170,7 +170,7 @@ describe('a connection of watches', () => {
     assert.match((await connection.next(1, 'ERROR')).object.message, /under way/)
   })
 
-  it('works under a prefix', async () => {
+  it('a connection of watches works under a prefix', async () => {
     await service[Symbol.asyncDispose]()
     service = await startService({ settings: { console: { pathPrefix: '/tools' } } })
     url = `${await service.listen()}/tools`
@@ -187,7 +187,7 @@ describe('a connection of watches', () => {
     'a version that is none': [{ path: '/api/v1/namespaces', query: { resourceVersion: 'x' } }, 'BadRequest'],
     'a selector that is none': [{ path: '/api/v1/namespaces', query: { fieldSelector: 'nothing=1' } }, 'BadRequest'],
   }
-  it('answers what cannot be watched by an error of that watch', async () => {
+  it('a connection of watches answers what cannot be watched by an error of that watch', async () => {
     const connection = await withToken()
     let watch = 0
     for (const [name, [message, reason]] of Object.entries(refused)) {
@@ -204,7 +204,7 @@ describe('a connection of watches', () => {
     await connection.next(1, 'BOOKMARK')
   })
 
-  it('shows nobody what is not theirs, and stops when it is theirs no more', async () => {
+  it('a connection of watches shows nobody what is not theirs, and stops when it is theirs no more', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
     const bindings = '/api/v1/namespaces/svc-other/rolebindings/svc-dev/subjects'
     const connection = await withToken(service.devToken)
@@ -220,7 +220,7 @@ describe('a connection of watches', () => {
     assert.equal((await connection.next(3, 'ERROR')).object.reason, 'Forbidden')
   })
 
-  it('is for those with a token, or for our own page', async () => {
+  it('a connection of watches is for those with a token, or for our own page', async () => {
     await assert.rejects(withToken('nonsense'), /401/)
     const browser = openBrowser(service, url)
     await logIn(browser, service.devToken)

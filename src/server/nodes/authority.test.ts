@@ -67,7 +67,7 @@ describe("a node's certificate", () => {
 })
 
 describe('the authority for nodes', () => {
-  it('is made once, also by servers that need it at the same time, and is the same after a restart', async () => {
+  it('the authority for nodes is made once, also by servers that need it at the same time, and is the same after a restart', async () => {
     const { server, certify, logLines } = cluster()
     const servers = [await server(), await server(), await server()]
     const given = await Promise.all(servers.flatMap((each) => [certify(each), certify(each)]))
@@ -79,7 +79,7 @@ describe('the authority for nodes', () => {
     assert.ok(!logLines.join('').includes(key.split('\n')[1] ?? '-'))
   })
 
-  it('is renewed in its last year with the same key: old and new vouch for the same certificates', async () => {
+  it('the authority for nodes is renewed in its last year with the same key: old and new vouch for the same certificates', async () => {
     const { server, certify, clock, logLines } = cluster()
     const [one, two] = [await server(), await server()]
     const before = await certify(one)
@@ -94,7 +94,7 @@ describe('the authority for nodes', () => {
     assert.match(logLines.join(''), /renewed the certificate that vouches for nodes/)
   })
 
-  it('is sealed anew with the other secrets, and opens afterwards', async () => {
+  it('the authority for nodes is sealed anew with the other secrets, and opens afterwards', async () => {
     const { server, certify, secrets } = cluster()
     const before = await certify(await server())
     const next = makeKeyring([randomBytes(32)])
@@ -106,7 +106,7 @@ describe('the authority for nodes', () => {
     assert.ok(isVouchedFor(after?.leaf, before?.root))
   })
 
-  it('that was altered is not used and not replaced, and that is said', async () => {
+  it('the authority for nodes that was altered is not used and not replaced, and that is said', async () => {
     const { server, certify, store, logLines } = cluster()
     await certify(await server())
     const entry = await store.get('/certificates/node-authority')
@@ -119,7 +119,7 @@ describe('the authority for nodes', () => {
     assert.deepEqual((await store.get(entry.key))?.rev, rev.rev)
   })
 
-  it('that cannot be written is made when it can', async () => {
+  it('the authority for nodes that cannot be written is made when it can', async () => {
     const { server, certify } = cluster()
     const one = await server()
     const { change } = one.collections.certificates

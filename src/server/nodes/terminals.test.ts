@@ -110,7 +110,7 @@ const login = (password = 'hunter2!') =>
   JSON.stringify({ type: 'open', user: 'admin', password, columns: 100, rows: 30 })
 
 describe('a terminal', () => {
-  it('carries keys, output and sizes, and ends with the shell', async () => {
+  it('a terminal carries keys, output and sizes, and ends with the shell', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send(login())
     await answerDial((channel, size) => {
@@ -135,7 +135,7 @@ describe('a terminal', () => {
     assert.ok(!JSON.stringify(await service.services.store.list('/')).includes('hunter2'))
   })
 
-  it('says what is wrong with a login, lets one try again, and does not let one guess for ever', async () => {
+  it('a terminal says what is wrong with a login, lets one try again, and does not let one guess for ever', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send('nonsense')
     await eventually(() => assert.match(terminal.told[0]?.message ?? '', /not one of a terminal/))
@@ -150,7 +150,7 @@ describe('a terminal', () => {
     assert.match(terminal.told.at(-1)?.message ?? '', /too many/)
   })
 
-  it('says that the guest does not answer', async () => {
+  it('a terminal says that the guest does not answer', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send(login())
     const tunnel = await dialled()
@@ -163,7 +163,7 @@ describe('a terminal', () => {
     await eventually(() => assert.match(terminal.told[1]?.message ?? '', /node "node-1" .* does not answer/))
   })
 
-  it('does not grow the server when the browser does not read', async () => {
+  it('a terminal does not grow the server when the browser does not read', async () => {
     const terminal = await connect(bearer())
     terminal.socket.send(login())
     let writtenBytes = 0
@@ -196,7 +196,7 @@ describe('a terminal', () => {
 const unreachable = ['terminal', 'connect?port=vnc']
 for (const kind of unreachable) {
   describe(`${kind} of a VM`, () => {
-    it('is for those who may use the VM, on our own page or with a token', async () => {
+    it(`${kind} of a VM is for those who may use the VM, on our own page or with a token`, async () => {
       const path = `${vms}/demo/${kind}`
       await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-other' } })
       await assert.rejects(connect({}, path), /401/)
@@ -215,7 +215,7 @@ for (const kind of unreachable) {
       assert.equal(node.told.filter(({ type }) => type === 'DIAL').length, 0)
     })
 
-    it('ends when the browser logs out', async () => {
+    it(`${kind} of a VM ends when the browser logs out`, async () => {
       const browser = openBrowser(service, url)
       await logIn(browser, service.devToken)
       const opening = connect({ cookie: browser.cookieHeader(), origin: url }, `${vms}/demo/${kind}`)

@@ -48,7 +48,7 @@ async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {
 }
 
 describe('a tunnel', () => {
-  it('carries bytes both ways, as they are, and ends on both sides', async () => {
+  it('a tunnel carries bytes both ways, as they are, and ends on both sides', async () => {
     const opening = connect(`${vms}/demo/connect?port=ssh`)
     const { tunnel, to } = await dialled()
     assert.equal(to, 'ssh')
@@ -65,7 +65,7 @@ describe('a tunnel', () => {
     assert.ok(Buffer.concat(received).equals(bytes))
   })
 
-  it('has one use, and is for the node that was told', async () => {
+  it('a tunnel has one use, and is for the node that was told', async () => {
     const other = await startNode(service, { name: 'other' })
     const opening = connect(`${vms}/demo/connect`)
     const { tunnel } = await dialled()
@@ -76,7 +76,7 @@ describe('a tunnel', () => {
     await readAll((await opening) as AsyncIterable<Buffer>)
   })
 
-  it('is refused like every request, before the connection changes', async () => {
+  it('a tunnel is refused like every request, before the connection changes', async () => {
     await assert.rejects(connect(`${vms}/demo/connect`, 'nonsense'), isRefusal(401))
     await assert.rejects(connect(`${vms}/nothing/connect`), isRefusal(404))
     await assert.rejects(connect(`${vms}/demo/connect?port=25`), isRefusal(422))
@@ -88,7 +88,7 @@ describe('a tunnel', () => {
     await assert.rejects(connect(`${vms}/demo/connect`), isRefusal(503))
   })
 
-  it('is not dialled for a handshake that is none, and is closed when the caller has left', async () => {
+  it('a tunnel is not dialled for a handshake that is none, and is closed when the caller has left', async () => {
     const { request } = await import('node:http')
     const headers = { connection: 'Upgrade', upgrade: 'websocket', authorization: `Bearer ${service.adminToken}` }
     const status = await new Promise<number | undefined>((resolve, reject) => {
@@ -116,7 +116,7 @@ describe('a tunnel', () => {
     assert.equal(await readAll(agentSide as AsyncIterable<Buffer>), '')
   })
 
-  it('ends with the token that opened it', async () => {
+  it('a tunnel ends with the token that opened it', async () => {
     await service.call('POST', '/api/v1/namespaces/svc-default/serviceaccounts/robot')
     const made = await service.call('POST', '/api/v1/namespaces/svc-default/serviceaccounts/robot/token')
     const opening = connect(`${vms}/demo/connect`, made.body.token)
@@ -127,7 +127,7 @@ describe('a tunnel', () => {
     await readAll(callerSide as AsyncIterable<Buffer>).catch(() => '')
   })
 
-  it('does not let an offer of another protocol get in the way of a request', async () => {
+  it('a tunnel does not let an offer of another protocol get in the way of a request', async () => {
     const response = await fetch(`${url}${vms}`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
     })
@@ -148,7 +148,7 @@ describe('a tunnel', () => {
 })
 
 describe('logs', () => {
-  it('are read from the node, and end with it', async () => {
+  it('logs are read from the node, and end with it', async () => {
     const reading = fetch(`${url}${vms}/demo/logs?follow=true&tail=5`, {
       headers: { authorization: `Bearer ${service.adminToken}` },
       signal,

@@ -41,7 +41,7 @@ async function connect(name: string, headers: readonly string[], target = path) 
 }
 
 describe('an upload', () => {
-  it('that would be refused is not asked for; one that would not, is', async () => {
+  it('an upload that would be refused is not asked for; one that would not, is', async () => {
     const refused = await connect('taken', ['Content-Length: 1000000000', 'Expect: 100-continue'])
     await refused.closed
     assert.match(refused.text(), /^HTTP\/1\.1 409 /)
@@ -54,7 +54,7 @@ describe('an upload', () => {
     assert.match(wanted.text(), /HTTP\/1\.1 201 /)
   })
 
-  it('larger than any disk, or than the disk of the server, is not asked for', async () => {
+  it('an upload: larger than any disk, or than the disk of the server, is not asked for', async () => {
     for (const bytes of [2 ** 47, 2 ** 45]) {
       const { closed, text } = await connect('huge', [`Content-Length: ${bytes}`, 'Expect: 100-continue'])
       await closed
@@ -62,7 +62,7 @@ describe('an upload', () => {
     }
   })
 
-  it('may take longer than other requests as long as it keeps flowing', async () => {
+  it('an upload may take longer than other requests as long as it keeps flowing', async () => {
     const { socket, closed, text } = await connect('slow', ['Content-Length: 512', 'Connection: close'])
     for (let part = 0; part < 8; part++) {
       socket.write(Buffer.alloc(64))
@@ -72,7 +72,7 @@ describe('an upload', () => {
     assert.match(text(), /^HTTP\/1\.1 201 /)
   })
 
-  it('that falls silent is ended, and leaves nothing', async () => {
+  it('an upload that falls silent is ended, and leaves nothing', async () => {
     const { socket, closed, text } = await connect('silent', ['Content-Length: 1000'])
     socket.write('and then')
     await closed
@@ -81,7 +81,7 @@ describe('an upload', () => {
     assert.ok(!records().includes('silent'))
   })
 
-  it('that is cut off leaves nothing', async () => {
+  it('an upload that is cut off leaves nothing', async () => {
     const { socket } = await connect('cut', ['Content-Length: 10000000'])
     socket.write(randomBytes(3_000_000))
     await eventually(async () => assert.equal((await leftovers()).length, 1))
@@ -90,7 +90,7 @@ describe('an upload', () => {
     assert.ok(!records().includes('cut'))
   })
 
-  it('is told why it is refused also when it was sent without asking', async () => {
+  it('an upload is told why it is refused also when it was sent without asking', async () => {
     const request = http.request({ port, path: `${path}?name=taken`, method: 'POST', headers: { authorization: `Bearer ${service.adminToken}`, 'content-length': 20_000_000 } }) // biome-ignore format: one request
     request.on('error', () => undefined)
     request.write(randomBytes(5_000_000))
@@ -103,7 +103,7 @@ describe('an upload', () => {
 })
 
 describe('other requests', () => {
-  it('have to arrive in time, all of them', async () => {
+  it('other requests have to arrive in time, all of them', async () => {
     const { socket, closed, text } = await connect('x', ['Content-Length: 8'], images)
     const drip = setInterval(() => socket.write('a'), 300)
     await closed
@@ -111,7 +111,7 @@ describe('other requests', () => {
     assert.match(text(), /^HTTP\/1\.1 408 /)
   })
 
-  it('that ask before they send are told to go on', async () => {
+  it('other requests that ask before they send are told to go on', async () => {
     const { socket, text } = await connect('x', ['Content-Length: 2', 'Expect: 100-continue'], images)
     await eventually(async () => assert.match(text(), /100 Continue/))
     socket.destroy()
@@ -134,5 +134,5 @@ describe('a range', () => {
     ['bytes=99999999999999999999-', undefined],
   ]
   for (const [header, expected] of rows)
-    it(`${header} of 100 bytes`, () => assert.deepEqual(parseRange(header, 100), expected))
+    it(`a range: ${header} of 100 bytes`, () => assert.deepEqual(parseRange(header, 100), expected))
 })

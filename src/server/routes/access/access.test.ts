@@ -21,7 +21,7 @@ const removeUser = (namespace: string, ...users: string[]) =>
 const credential = { server: 'https://ghcr.io', username: 'a', password: 'b' }
 
 describe('namespaces', () => {
-  it('are made with 201, once, under names that are allowed', async () => {
+  it('namespaces are made with 201, once, under names that are allowed', async () => {
     const made = await create('svc-ios')
     assert.equal(made.status, 201)
     assert.deepEqual(made.body, {
@@ -55,7 +55,7 @@ describe('namespaces', () => {
     }
   })
 
-  it('go with all that is in them, and leave nothing to a namesake', async () => {
+  it('namespaces go with all that is in them, and leave nothing to a namesake', async () => {
     await create('svc-ios')
     await service.call('POST', `${at('svc-ios')}/secrets/registrycredentials/add`, { body: credential })
     await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
@@ -72,13 +72,13 @@ describe('namespaces', () => {
     assert.deepEqual((await service.call('GET', subjects('svc-ios'))).body, { items: [] })
   })
 
-  it('but never the default one', async () => {
+  it('namespaces: but never the default one', async () => {
     const refused = await service.call('DELETE', at('orka-default'))
     assert.equal(refused.status, 422)
     assert.match(refused.body.message, /always there/)
   })
 
-  it('take nothing in while they end, and an end that was cut off is finished', async () => {
+  it('namespaces take nothing in while they end, and an end that was cut off is finished', async () => {
     await create('svc-ios')
     const { collections } = service.services
     await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
@@ -97,7 +97,7 @@ describe('namespaces', () => {
     assert.deepEqual(collections.serviceAccounts.list('svc-ios'), [])
   })
 
-  it('lose nothing to a race between adding and deleting', async () => {
+  it('namespaces lose nothing to a race between adding and deleting', async () => {
     for (let round = 0; round < 20; round++) {
       await create('svc-race')
       const adds = Array.from({ length: 5 }, (_, index) =>
@@ -110,7 +110,7 @@ describe('namespaces', () => {
     }
   })
 
-  it('are listed to those who may use them', async () => {
+  it('namespaces are listed to those who may use them', async () => {
     await create('svc-ios')
     await create('svc-tv')
     await addUser('svc-tv', 'dev@example.com')
@@ -126,7 +126,7 @@ describe('service accounts', () => {
   const token = async (name: string, body?: object) =>
     service.call('POST', `${accounts}/${name}/token`, body ? { body } : {})
 
-  it('are made, listed and deleted', async () => {
+  it('service accounts are made, listed and deleted', async () => {
     const made = await service.call('POST', `${accounts}/jenkins`)
     assert.equal(made.status, 201)
     assert.deepEqual((await service.call('GET', accounts)).body.items, [made.body])
@@ -138,7 +138,7 @@ describe('service accounts', () => {
     }
   })
 
-  it('have tokens of a year by default, of the asked length, or without end', async () => {
+  it('service accounts have tokens of a year by default, of the asked length, or without end', async () => {
     await service.call('POST', `${accounts}/jenkins`)
     assert.equal((await token('jenkins')).body.expiresAt, '2027-11-15T09:00:00Z')
     assert.equal((await token('jenkins', {})).status, 201)
@@ -153,7 +153,7 @@ describe('service accounts', () => {
     assert.equal((await service.call('GET', '/api/v1/namespaces', { token: endless.body.token })).status, 200)
   })
 
-  it('lose every token when they are deleted, and do not get it back under the same name', async () => {
+  it('service accounts lose every token when they are deleted, and do not get it back under the same name', async () => {
     await service.call('POST', `${accounts}/jenkins`)
     const { body } = await token('jenkins')
     const use = async (): Promise<number> =>
@@ -165,7 +165,7 @@ describe('service accounts', () => {
     assert.equal(await use(), 401)
   })
 
-  it('show a token once: it is stored nowhere, and no Idempotency-Key brings it back', async () => {
+  it('service accounts show a token once: it is stored nowhere, and no Idempotency-Key brings it back', async () => {
     await service.call('POST', `${accounts}/jenkins`)
     const headers = { 'idempotency-key': 'k' }
     const first = await service.call('POST', `${accounts}/jenkins/token`, { headers })
@@ -175,7 +175,7 @@ describe('service accounts', () => {
     assert.ok(!dump.includes(first.body.token) && !dump.includes(first.body.token.split('.')[2]))
   })
 
-  it('are developers in their own namespace, and elsewhere when let in, until made again', async () => {
+  it('service accounts are developers in their own namespace, and elsewhere when let in, until made again', async () => {
     await create('svc-ios')
     await service.call('POST', `${accounts}/jenkins`)
     const { body } = await token('jenkins')
@@ -197,7 +197,7 @@ describe('role bindings', () => {
   const see = async (namespace: string): Promise<number> =>
     (await service.call('GET', `${at(namespace)}/events`, { token: service.devToken })).status
 
-  it('let a user in and out again; twice changes nothing', async () => {
+  it('role bindings let a user in and out again; twice changes nothing', async () => {
     await create('svc-ios')
     assert.equal(await see('svc-ios'), 403)
     for (let time = 0; time < 2; time++) {
@@ -211,7 +211,7 @@ describe('role bindings', () => {
     assert.equal(await see('svc-ios'), 403)
   })
 
-  it('give every user the default namespace until it is taken away', async () => {
+  it('role bindings give every user the default namespace until it is taken away', async () => {
     assert.equal(await see('svc-default'), 200)
     await removeUser('svc-default', 'dev@example.com')
     assert.equal(await see('svc-default'), 403)
@@ -219,14 +219,14 @@ describe('role bindings', () => {
     assert.equal(await see('svc-default'), 200)
   })
 
-  it('know one role, by either name', async () => {
+  it('role bindings know one role, by either name', async () => {
     assert.equal((await service.call('GET', subjects('svc-default').replace('svc-dev', 'orka-dev'))).status, 200)
     const other = await service.call('GET', subjects('svc-default').replace('svc-dev', 'svc-admin'))
     assert.equal(other.status, 404)
     assert.match(other.body.hint, /svc-dev/)
   })
 
-  it('refuse subjects that cannot exist, all at once, and change nothing', async () => {
+  it('role bindings refuse subjects that cannot exist, all at once, and change nothing', async () => {
     const body = {
       users: ['ok@example.com', 'no-mail'],
       serviceaccounts: [
@@ -248,7 +248,7 @@ describe('role bindings', () => {
     assert.equal((await service.call('POST', `${subjects('svc-default')}/add`, { body: {} })).status, 422)
   })
 
-  it('show no account that is gone, and do not pretend to take away what an account has by itself', async () => {
+  it('role bindings show no account that is gone, and do not pretend to take away what an account has by itself', async () => {
     await create('svc-ios')
     await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins`)
     const serviceaccounts = [{ name: 'jenkins', namespace: 'svc-default' }]
@@ -261,7 +261,7 @@ describe('role bindings', () => {
     assert.deepEqual((await service.call('GET', subjects('svc-ios'))).body, { items: [] })
   })
 
-  it('of many at once lose none', async () => {
+  it('role bindings of many at once lose none', async () => {
     await create('svc-ios')
     await Promise.all(Array.from({ length: 30 }, (_, index) => addUser('svc-ios', `u${index}@example.com`)))
     assert.equal((await service.call('GET', subjects('svc-ios'))).body.items.length, 30)
@@ -278,7 +278,7 @@ describe('an open watch', () => {
   }
   beforeEach(() => service.listen())
 
-  it('ends when its service account is deleted', async () => {
+  it('an open watch ends when its service account is deleted', async () => {
     await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins`)
     const { body } = await service.call('POST', `${at('svc-default')}/serviceaccounts/jenkins/token`)
     const stream = await open(`${at('svc-default')}/events`, body.token)
@@ -286,7 +286,7 @@ describe('an open watch', () => {
     await stream.text()
   })
 
-  it('ends when the role is taken away, and one of namespaces when another is given', async () => {
+  it('an open watch ends when the role is taken away, and one of namespaces when another is given', async () => {
     const events = await open(`${at('svc-default')}/events`, service.devToken)
     await removeUser('svc-default', 'dev@example.com')
     await events.text()
@@ -301,7 +301,7 @@ describe('events', () => {
   const events = async (namespace: string, query = ''): Promise<{ [key: string]: unknown }[]> =>
     (await service.call('GET', `${at(namespace)}/events${query}`)).body.items
 
-  it('tell every change, with the actor and the request', async () => {
+  it('events tell every change, with the actor and the request', async () => {
     const path = `${at('svc-default')}/secrets/registrycredentials`
     await service.call('POST', `${path}/add`, { body: credential, headers: { 'x-request-id': 'req-1' } })
     await service.call('POST', `${path}/add`, { body: credential })
@@ -333,7 +333,7 @@ describe('events', () => {
     assert.equal(chosen.length, 1)
   })
 
-  it('of the cluster stand in the default namespace', async () => {
+  it('events of the cluster stand in the default namespace', async () => {
     await create('svc-ios')
     await service.call('DELETE', at('svc-ios'))
     assert.deepEqual(
@@ -342,7 +342,7 @@ describe('events', () => {
     )
   })
 
-  it('tell whom a role was given, and nothing of what changed nothing', async () => {
+  it('events tell whom a role was given, and nothing of what changed nothing', async () => {
     await addUser('svc-default', 'ana@example.com')
     await addUser('svc-default', 'ana@example.com')
     const [only, ...more] = await events('svc-default')
@@ -350,7 +350,7 @@ describe('events', () => {
     assert.match(String(only?.message), /: svc-dev \(users ana@example\.com\)$/)
   })
 
-  it('of what only administrators do are for administrators', async () => {
+  it('events of what only administrators do are for administrators', async () => {
     await create('svc-secret')
     await service.call('POST', `${at('svc-default')}/secrets/registrycredentials/add`, { body: credential })
     assert.deepEqual((await service.call('GET', `${at('svc-default')}/events`, { token: service.devToken })).body, {
@@ -359,7 +359,7 @@ describe('events', () => {
     assert.equal((await events('svc-default')).length, 2)
   })
 
-  it('of a namespace outlive it, with those of the cluster', async () => {
+  it('events of a namespace outlive it, with those of the cluster', async () => {
     await create('svc-ios')
     await service.call('POST', `${at('svc-ios')}/serviceaccounts/ci`)
     await service.call('DELETE', at('svc-ios'))
@@ -371,7 +371,7 @@ describe('events', () => {
     assert.deepEqual(await events('svc-ios'), [])
   })
 
-  it('that cannot be written do not take the answer away, and are in the log', async () => {
+  it('events that cannot be written do not take the answer away, and are in the log', async () => {
     Object.defineProperty(service.services.collections.events, 'create', {
       value: () => Promise.reject(new Error('disk full')),
     })
@@ -381,7 +381,7 @@ describe('events', () => {
     )
   })
 
-  it('are bounded: the newest stay', async () => {
+  it('events are bounded: the newest stay', async () => {
     for (let index = 0; index < 12; index++) {
       service.clock.nowMs += 1_000
       await create(`svc-n${index}`)

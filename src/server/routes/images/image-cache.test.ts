@@ -52,7 +52,7 @@ const cacheOf = (node = 'one') => service.services.collections.nodes.get('', nod
 const sonoma = { name: 'sonoma', recipe: 'sonoma' }
 
 describe('adding', () => {
-  it('is answered for each node by itself', async () => {
+  it('adding is answered for each node by itself', async () => {
     const items = await ask('sonoma', 'add', { nodes: ['one', 'old', 'arm', 'none'] })
     assert.deepEqual(
       items.map(({ node, code, result }) => [node, code, result]),
@@ -68,7 +68,7 @@ describe('adding', () => {
     assert.equal((await ask('sonoma', 'add', { nodes: ['one'] }))[0]?.result, 'Unchanged')
   })
 
-  it('by tag or everywhere means the nodes that it can concern', async () => {
+  it('adding by tag or everywhere means the nodes that it can concern', async () => {
     assert.deepEqual(
       (await ask('sonoma', 'add', { all: true })).map(({ node }) => node),
       ['old', 'one'],
@@ -79,7 +79,7 @@ describe('adding', () => {
     assert.equal((await service.call('POST', `${base}/cache/images/nothing/add`, { body: { all: true } })).status, 404)
   })
 
-  it('shows what the agent says, and is written only when that is something else', async () => {
+  it('adding shows what the agent says, and is written only when that is something else', async () => {
     const key = 'recipe:sonoma'
     await one.report({ cache: [{ key, state: 'Fetching', percent: 35 }] })
     const copy = { node: 'one', pinned: true }
@@ -100,7 +100,7 @@ describe('adding', () => {
     )
   })
 
-  it('is refused where what is kept would not fit', async () => {
+  it('adding is refused where what is kept would not fit', async () => {
     const { images } = service.services.collections
     const entry = images.get('', 'ventura')
     assert.ok(entry)
@@ -112,7 +112,7 @@ describe('adding', () => {
 })
 
 describe('what is kept', () => {
-  it('follows an image that changes, and forgets one that is deleted', async () => {
+  it('what is kept follows an image that changes, and forgets one that is deleted', async () => {
     const { images } = service.services.collections
     const stop = new AbortController()
     const watched = followCopies(stop.signal)
@@ -143,7 +143,7 @@ describe('what is kept', () => {
     stop.abort()
   })
 
-  it('is told anew when an agent connects', async () => {
+  it('what is kept is told anew when an agent connects', async () => {
     one.disconnect()
     one.connect()
     await eventually(async () => {
@@ -154,7 +154,7 @@ describe('what is kept', () => {
 })
 
 describe('removing', () => {
-  it('is refused while a VM uses it, also by another name of the same content', async () => {
+  it('removing is refused while a VM uses it, also by another name of the same content', async () => {
     await using _ = startScheduler(service)
     const body = { image: 'sonoma', name: 'user', node: 'one' }
     assert.equal((await service.call('POST', `${base}/vms`, { body })).status, 201)
@@ -166,7 +166,7 @@ describe('removing', () => {
     assert.deepEqual([kept?.code, kept?.message], [409, 'it is kept there for sonoma, which has the same content'])
   })
 
-  it('is told to the agent until it says that the copy is gone', async () => {
+  it('removing is told to the agent until it says that the copy is gone', async () => {
     assert.deepEqual((await ask('ventura', 'remove', { nodes: ['one'] }))[0]?.result, 'NotFound')
     assert.deepEqual((await ask('sonoma', 'remove', { all: true }))[0]?.message, 'it is being removed')
     await told({ images: [], drops: ['recipe:sonoma'] })
@@ -180,7 +180,7 @@ describe('removing', () => {
 })
 
 describe('peers', () => {
-  it('are nodes that serve, have the image and are there; each gets secrets of its own', async () => {
+  it('peers are nodes that serve, have the image and are there; each gets secrets of its own', async () => {
     const content = `sha256:${'c'.repeat(64)}`
     const find = async () =>
       (await service.call('POST', '/api/v1/agent/peers', { token: one.token, body: { content } })).body.peers

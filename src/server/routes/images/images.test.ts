@@ -48,7 +48,7 @@ const hash = (bytes: Uint8Array): string => createHash('sha256').update(bytes).d
 const leftovers = (): Promise<string[]> => fs.readdir(service.services.uploads.folder)
 
 describe('generate', () => {
-  it('makes an empty amd64 disk that is Ready at once and takes next to nothing', async () => {
+  it('generate makes an empty amd64 disk that is Ready at once and takes next to nothing', async () => {
     const answer = await service.call('POST', `${base}/images`, { body: { name: 'empty', size: '120G' } })
     assert.equal(answer.status, 202, answer.text)
     const { state, size, type, sourceType, sourceNamespace, owner, checksum, usedBy } = answer.body
@@ -66,7 +66,7 @@ describe('generate', () => {
     assert.ok(tail.bytes.equals(Buffer.alloc(4096)))
   })
 
-  it('names everything that is wrong with it', async () => {
+  it('generate names everything that is wrong with it', async () => {
     const answer = await service.call('POST', `${base}/images`, { body: { name: '../etc', size: '1P' } })
     assert.equal(answer.status, 422)
     assert.deepEqual(
@@ -75,7 +75,7 @@ describe('generate', () => {
     )
   })
 
-  it('refuses a name that is taken, and repeats its answer to the same request', async () => {
+  it('generate refuses a name that is taken, and repeats its answer to the same request', async () => {
     const headers = { 'idempotency-key': 'k1' }
     const request = { body: { name: 'once', size: '1G' } }
     assert.equal((await service.call('POST', `${base}/images`, { ...request, headers })).status, 202)
@@ -87,7 +87,7 @@ describe('generate', () => {
 
 describe('names', () => {
   for (const name of ['.', '..', '.hidden', 'A', 'a/b', 'a b', '', 'ü', `${'a'.repeat(60)}.img`, 'a\u0000b'])
-    it(`${JSON.stringify(name).slice(0, 20)} is refused everywhere`, async () => {
+    it(`names: ${JSON.stringify(name).slice(0, 20)} is refused everywhere`, async () => {
       for (const [path, body] of [
         ['/images', { name, size: '1G' }],
         ['/images/empty/copy', { name }],
@@ -102,7 +102,7 @@ describe('names', () => {
 })
 
 describe('upload and download', () => {
-  it('gives back every byte of a raw disk, and knows what it takes', async () => {
+  it('upload and download gives back every byte of a raw disk, and knows what it takes', async () => {
     const disk = makeDisk()
     const answer = await upload('name=raw.img&description=Mine&type=arm64', disk)
     assert.equal(answer.status, 201, answer.text)
@@ -119,7 +119,7 @@ describe('upload and download', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('takes a form, its fields before or after the file, its file name when no field says another', async () => {
+  it('upload and download takes a form, its fields before or after the file, its file name when no field says another', async () => {
     const disk = makeDisk(2 ** 20)
     const send = async (parts: [string, string | File][]): Promise<Answer> => {
       const form = new FormData()
@@ -148,13 +148,13 @@ describe('upload and download', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('expands what is compressed', async () => {
+  it('upload and download expands what is compressed', async () => {
     const disk = makeDisk(2 ** 20)
     assert.equal((await upload('name=packed', gzipSync(disk))).status, 201)
     assert.equal(hash((await bytesOf('/images/packed/download')).bytes), hash(disk))
   })
 
-  it('gives the same disk as qcow2, any part of it, with a digest for those who want one', async () => {
+  it('upload and download gives the same disk as qcow2, any part of it, with a digest for those who want one', async () => {
     const disk = makeDisk()
     const { body } = await upload('name=both-ways&firmware=uefi', disk)
     const whole = await bytesOf('/images/both-ways/download?format=qcow2')
@@ -181,7 +181,7 @@ describe('upload and download', () => {
     assert.equal(manifest.boot.firmware, 'uefi')
   })
 
-  it('say which guest they hold, however they are made; macOS is booted by UEFI', async () => {
+  it('upload and download say which guest they hold, however they are made; macOS is booted by UEFI', async () => {
     const manifestOf = async (checksum: string) =>
       JSON.parse((await service.services.content.read(checksum, 2 ** 20)).toString())
     const generate = (body: object) => service.call('POST', `${base}/images`, { body: { size: '1G', ...body } })
@@ -205,7 +205,7 @@ describe('upload and download', () => {
       assert.equal((await upload(`name=no&${wrong}`, makeDisk())).status, 422, wrong)
   })
 
-  it('says with a range of a raw disk where data goes on, and nothing of what is there is left out', async () => {
+  it('upload and download says with a range of a raw disk where data goes on, and nothing of what is there is left out', async () => {
     const disk = Buffer.alloc(300 * 65_536)
     for (const at of [0, 70_000, 150 * 65_536 + 512, 151 * 65_536, 200 * 65_536]) disk.writeUInt32BE(0xfeedbeef, at)
     assert.equal((await upload('name=holes', disk)).status, 201)
@@ -222,7 +222,7 @@ describe('upload and download', () => {
     assert.ok(sent < 8 * 65_536, `${sent} bytes were sent`)
   })
 
-  it('serves one range, says where it is, and knows If-Range, If-None-Match and HEAD', async () => {
+  it('upload and download serves one range, says where it is, and knows If-Range, If-None-Match and HEAD', async () => {
     const disk = makeDisk(200_192)
     disk[0] = 7
     const { body } = await upload('name=ranges', disk)
@@ -252,7 +252,7 @@ describe('upload and download', () => {
     assert.equal(head.headers.etag, etag)
   })
 
-  it('says which server has to come back for what is there alone, to people and to nodes', async (t) => {
+  it('upload and download says which server has to come back for what is there alone, to people and to nodes', async (t) => {
     const disk = makeDisk(200_192)
     disk[0] = 7
     const { body } = await upload('name=away', disk)
@@ -285,7 +285,7 @@ describe('upload and download', () => {
     }
   })
 
-  it('says so before the first byte though only later ones are away, and not to who goes on with what is there', async (t) => {
+  it('upload and download says so before the first byte though only later ones are away, and not to who goes on with what is there', async (t) => {
     const disk = Buffer.concat([Buffer.alloc(2 * 2 ** 20), makeDisk(200_192)])
     const { body } = await upload('name=later-away', disk)
     const { content } = service.services
@@ -318,7 +318,7 @@ describe('upload and download', () => {
     assert.ok(service.logLines.some(isLogged))
   })
 
-  it('refuses a name that is taken before it asks for the body', async () => {
+  it('upload and download refuses a name that is taken before it asks for the body', async () => {
     await service.call('POST', `${base}/images`, { body: { name: 'taken', size: '1G' } })
     const answer = await upload('name=taken', makeDisk())
     assert.deepEqual([answer.status, answer.body.reason], [409, 'AlreadyExists'])
@@ -327,7 +327,7 @@ describe('upload and download', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('makes one image of two uploads of one name at once', async () => {
+  it('upload and download makes one image of two uploads of one name at once', async () => {
     const disks = [makeDisk(), makeDisk()]
     const answers = await Promise.all(disks.map((disk) => upload('name=race', disk)))
     assert.deepEqual(answers.map(({ status }) => status).sort(), [201, 409])
@@ -336,7 +336,7 @@ describe('upload and download', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('answers the same request again with the image that it made', async () => {
+  it('upload and download answers the same request again with the image that it made', async () => {
     const disk = makeDisk(2 ** 20)
     const headers = { 'idempotency-key': 'again' }
     const [first, second] = [
@@ -381,7 +381,7 @@ describe('hostile disks', () => {
     'tables outside of the file': (head) => head.writeBigUInt64BE(2n ** 40n, 65_536),
   }
   for (const [what, change] of Object.entries(attacks))
-    it(`${what}: refused, and nothing is left`, async () => {
+    it(`hostile disks: ${what}: refused, and nothing is left`, async () => {
       const { rev } = await service.services.store.list('/images/')
       const before = (await service.services.store.list('/images/')).entries.length
       const answer = await upload('name=hostile', header(change))
@@ -393,7 +393,7 @@ describe('hostile disks', () => {
       assert.deepEqual(await leftovers(), [])
     })
 
-  it('a plain one of the same make is taken', async () => {
+  it('hostile disks: a plain one of the same make is taken', async () => {
     const answer = await upload(
       'name=plain',
       header(() => undefined),
@@ -403,7 +403,7 @@ describe('hostile disks', () => {
 })
 
 describe('copy, describe, delete', () => {
-  it('copies at once, the same content, and says where it comes from', async () => {
+  it('copy, describe, delete: copies at once, the same content, and says where it comes from', async () => {
     await upload('name=original&description=Golden', makeDisk(2 ** 20))
     const { body: original } = await service.call('GET', `${base}/images/original`)
     const copy = await service.call('POST', `${base}/images/original/copy`, { body: { newName: 'copied' } })
@@ -417,7 +417,7 @@ describe('copy, describe, delete', () => {
     assert.equal(hash((await bytesOf('/images/copied/download')).bytes).length, 64)
   })
 
-  it('describes', async () => {
+  it('copy, describe, delete: describes', async () => {
     await service.call('POST', `${base}/images`, { body: { name: 'plain-one', size: '1G' } })
     const text = 'Für Releases — “any” text\n'
     const { status, body } = await service.call('POST', `${base}/images/plain-one/description`, {
@@ -430,7 +430,7 @@ describe('copy, describe, delete', () => {
     assert.equal(long.status, 422)
   })
 
-  it('deletes neither what VMs use, naming them, nor what is being written', async () => {
+  it('copy, describe, delete deletes neither what VMs use, naming them, nor what is being written', async () => {
     await using fresh = await startService()
     await using _ = startScheduler(fresh)
     const node = await startNode(fresh)
@@ -459,7 +459,7 @@ describe('copy, describe, delete', () => {
       assert.equal((await fresh.call(method, base + path, { body })).status, 409, path)
   })
 
-  it('has nothing to download of an image that nodes make', async () => {
+  it('copy, describe, delete has nothing to download of an image that nodes make', async () => {
     await addImage(service, 'tiny-amd64', 'amd64')
     const answer = await service.call('GET', `${base}/images/tiny-amd64/download`)
     assert.deepEqual([answer.status, answer.body.reason], [409, 'Conflict'])
@@ -467,7 +467,7 @@ describe('copy, describe, delete', () => {
 })
 
 describe('ISOs', () => {
-  it('are files as they are, in a collection of their own', async () => {
+  it('ISOs are files as they are, in a collection of their own', async () => {
     const file = randomBytes(100_001)
     const answer = await upload('name=odd.iso', file, 'iso')
     assert.deepEqual([answer.status, answer.body.size, answer.body.type], [201, '98K', 'amd64'], answer.text)
@@ -483,7 +483,7 @@ describe('ISOs', () => {
     assert.ok((await bytesOf('/isos/even.iso/download')).bytes.equals(file))
   })
 
-  it('are told to the node of a VM that has one, and are not deleted while it does', async () => {
+  it('ISOs are told to the node of a VM that has one, and are not deleted while it does', async () => {
     await using fresh = await startService()
     await using _ = startScheduler(fresh)
     const node = await startNode(fresh)
@@ -502,7 +502,7 @@ describe('ISOs', () => {
 })
 
 describe('the collector', () => {
-  it('frees what nothing refers to, once it is old and no upload is under way', async () => {
+  it('the collector frees what nothing refers to, once it is old and no upload is under way', async () => {
     await using fresh = await startService()
     const { content, uploads } = fresh.services
     const count = async () => (await content.list({ limit: 1_000 })).items.length
@@ -537,7 +537,7 @@ describe('the collector', () => {
 })
 
 describe('agents', () => {
-  it('read manifests and chunks as they are stored, by digest, and nothing else', async () => {
+  it('agents read manifests and chunks as they are stored, by digest, and nothing else', async () => {
     await using fresh = await startService()
     const { token } = await startNode(fresh)
     const { body } = await fresh.call('POST', `${base}/upload/image?name=x`, {

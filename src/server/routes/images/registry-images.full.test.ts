@@ -93,7 +93,7 @@ const pull = (name: string, body: object = {}): Promise<Answer> =>
   service.call('POST', `${base}/remoteimages/${encodeURIComponent(name)}/pull`, { body })
 
 describe('a deployment from a registry', () => {
-  it('is refused with what to do next, and leaves nothing behind', async () => {
+  it('a deployment from a registry is refused with what to do next, and leaves nothing behind', async () => {
     const refused = async (status: number, words: RegExp, name: string, at = service): Promise<void> => {
       const { status: actual, body, text } = await deploy(name, {}, at)
       assert.equal(actual, status, text)
@@ -127,7 +127,7 @@ describe('a deployment from a registry', () => {
     assert.ok(!service.logLines.some((line) => line.includes('canary')))
   })
 
-  it('is estimated by what the registry has, refused as it would be, and said to be unknown where nobody answers', async () => {
+  it('a deployment from a registry is estimated by what the registry has, refused as it would be, and said to be unknown where nobody answers', async () => {
     const estimate = (name: string) => service.call('POST', `${base}/vms/estimate`, { body: { image: name } })
     const { status, body } = await estimate(image('tart'))
     assert.deepEqual([status, body.architecture, body.os, body.size], [200, 'arm64', 'macos', '2M'])
@@ -139,7 +139,7 @@ describe('a deployment from a registry', () => {
     assert.match(away.body.message, /; but the image is not known: image "127\.0\.0\.1:9\/team\/image/)
   })
 
-  it('stands for one manifest: its node alone is told how to reach it', async () => {
+  it('a deployment from a registry stands for one manifest: its node alone is told how to reach it', async () => {
     await using _ = startScheduler(service)
     const { digest } = await publish(small.digest, 'v1')
     const pinned = `${process.host}/team/image@${digest}`
@@ -177,7 +177,7 @@ describe('a pull from a registry', () => {
       assert.notEqual(state, 'Updating')
     })
 
-  it('brings ours and those of tart into the cluster, byte for byte', async () => {
+  it('a pull from a registry brings ours and those of tart into the cluster, byte for byte', async () => {
     assert.equal((await pull(image('v1'), { name: 'ours' })).status, 202)
     await settled('ours')
     const { body: ours } = await service.call('GET', `${base}/images/ours`)
@@ -196,13 +196,13 @@ describe('a pull from a registry', () => {
     await settled('intel')
   })
 
-  it('is refused at once like a deployment', async () => {
+  it('a pull from a registry is refused at once like a deployment', async () => {
     assert.equal((await pull(image('none'))).status, 404)
     assert.equal((await pull(image('v1'), { name: 'ours' })).status, 409)
     assert.equal((await pull('nowhere.invalid/image')).status, 404)
   })
 
-  it('is Failed with the cause, and nothing to deploy, when a byte of it is wrong', async () => {
+  it('a pull from a registry is Failed with the cause, and nothing to deploy, when a byte of it is wrong', async () => {
     const other = await makeSmallImage(path.join(folder, 'other'), 2)
     const target = connected.repository('team/broken')
     await copy({ target: imageSource(other.store), reference: other.digest }, { target, reference: 'v1' })
@@ -222,7 +222,7 @@ describe('a pull from a registry', () => {
     assert.equal((await deploy('broken')).status, 409)
   })
 
-  it('may be from a remote that is a repository: its tags are the images', async () => {
+  it('a pull from a registry may be from a remote that is a repository: its tags are the images', async () => {
     const open = await startRegistry({ folder: path.join(folder, 'open') })
     const registry = openRegistry({
       server: open.server,

@@ -64,7 +64,7 @@ function serve(name: string, bytes = randomBytes(2 ** 20), more: object = {}): B
 }
 
 describe('the list', () => {
-  it('has what the remotes have, each under a name by which it can be pulled', async () => {
+  it('the list has what the remotes have, each under a name by which it can be pulled', async () => {
     serve('both', randomBytes(1024), { type: 'arm64' })
     serve('disc.iso', randomBytes(2048), { kind: 'iso' })
     far.items.set('both', { bytes: randomBytes(3 * 2 ** 20) })
@@ -80,7 +80,7 @@ describe('the list', () => {
     ])
   })
 
-  it('names a remote that does not answer, and is refused when none does', async () => {
+  it('the list names a remote that does not answer, and is refused when none does', async () => {
     far.index = '{'
     const some = await service.call('GET', `${base}/remoteimages`)
     assert.deepEqual(some.body.unavailable, [{ remote: 'far', message: 'index.json of remote "far" is not JSON' }])
@@ -91,7 +91,7 @@ describe('the list', () => {
     near.index = far.index = undefined
   })
 
-  it('refuses an index with anything in it that leads elsewhere', () => {
+  it('the list refuses an index with anything in it that leads elsewhere', () => {
     const place = { name: 'x', url: new URL('https://host.example/a/') }
     const item = { kind: 'image', name: 'ok', type: 'amd64', size: 1, sha256: 'a'.repeat(64), file: 'ok' }
     const parse = (...items: object[]) => parseIndex(JSON.stringify({ version: 1, items }), place)
@@ -108,7 +108,7 @@ describe('the list', () => {
 })
 
 describe('a pull', () => {
-  it('is Updating at once, then Ready with every byte, and leaves nothing else', async () => {
+  it('a pull is Updating at once, then Ready with every byte, and leaves nothing else', async () => {
     const disk = serve('sonoma', undefined, { type: 'arm64', index: { description: 'Theirs', firmware: 'uefi' } })
     const answer = await pull('sonoma', 'mine')
     assert.deepEqual(
@@ -128,7 +128,7 @@ describe('a pull', () => {
     assert.deepEqual(await leftovers(), [])
   })
 
-  it('unpacks what is compressed; an ISO stays as it is', async () => {
+  it('a pull unpacks what is compressed; an ISO stays as it is', async () => {
     const disk = randomBytes(2 ** 19)
     serve('packed', gzipSync(disk))
     await pull('packed', 'packed')
@@ -141,7 +141,7 @@ describe('a pull', () => {
     assert.ok((await bytesOf('/isos/odd.iso/download')).equals(disc))
   })
 
-  it('refuses names that are none or taken, and what no remote has', async () => {
+  it('a pull refuses names that are none or taken, and what no remote has', async () => {
     for (const [
       wanted,
       name,
@@ -150,7 +150,7 @@ describe('a pull', () => {
       assert.equal((await pull(wanted, name)).status, status, `${wanted} ${name}`)
   })
 
-  it('goes on by ranges however often the connection is cut', async () => {
+  it('a pull goes on by ranges however often the connection is cut', async () => {
     const disk = serve('cut', randomBytes(4 * 2 ** 20))
     near.trick = (request, response, bytes) => {
       const start = Number(/^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1] ?? 0)
@@ -171,7 +171,7 @@ describe('a pull', () => {
     assert.ok(starts.length > 3 && starts.every((start, at) => at === 0 || start >= (starts[at - 1] ?? 0)), `${starts}`)
   })
 
-  it('goes on where it was after a restart', async () => {
+  it('a pull goes on where it was after a restart', async () => {
     const disk = serve('slow', randomBytes(4 * 2 ** 20))
     near.trick = (_request, response, bytes) => {
       response.writeHead(200, { 'content-length': bytes.length }).write(bytes.subarray(0, 3 * 2 ** 20))
@@ -192,7 +192,7 @@ describe('a pull', () => {
     assert.ok((await bytesOf('/images/slow/download')).equals(disk))
   })
 
-  it('ends when its record is deleted, and all of it is free again within ten minutes', async () => {
+  it('a pull ends when its record is deleted, and all of it is free again within ten minutes', async () => {
     serve('unwanted', randomBytes(4 * 2 ** 20))
     let isClosed: boolean | undefined
     near.trick = (_request, response, bytes) => {
@@ -244,7 +244,7 @@ describe('a pull', () => {
     ['that is sent on for ever', /more than 5 times/, (folder) => { folder.trick = sendOn('bad') }],
   ] // biome-ignore format: rows
   for (const [what, reason, spoil] of failures)
-    it(`${what} is Failed with the reason, and nothing of it is there`, async () => {
+    it(`a pull: ${what} is Failed with the reason, and nothing of it is there`, async () => {
       spoil(near, serve('bad'))
       const before = (await service.services.content.list({ limit: 1_000 })).items.length
       assert.equal((await pull('bad', 'bad')).status, 202)
@@ -256,7 +256,7 @@ describe('a pull', () => {
       assert.equal((await service.call('DELETE', `${base}/images/bad`)).status, 200)
     })
 
-  it('follows to another origin where the remote itself is, without trusting what it says', async () => {
+  it('a pull follows to another origin where the remote itself is, without trusting what it says', async () => {
     const disk = serve('moved')
     far.items.set('moved', { bytes: disk })
     near.trick = sendOn(`${far.url}moved`)
@@ -272,14 +272,14 @@ const sendOn =
     !!response.writeHead(302, { location }).end()
 
 describe('a remote by https', () => {
-  it('does not lead to a name that stands for an address inside', async () => {
+  it('a remote by https does not lead to a name that stands for an address inside', async () => {
     const place = { name: 'x', url: new URL('https://host.example/'), authorities: undefined, firstDelayMs: 1 }
     const inside = new URL(near.url.replace('127.0.0.1', 'localhost'))
     const { signal } = new AbortController()
     await assert.rejects(getFrom({ ...place, allowInsecure: true }, inside, { signal }), /localhost.*loopback address/)
   })
 
-  it('is trusted by its own authority only, and does not lead to plain http', async () => {
+  it('a remote by https is trusted by its own authority only, and does not lead to plain http', async () => {
     const { cert, key } = await makePair()
     await using secure = await startRemote({ cert, key })
     const folder = path.dirname(service.services.partialFolder)
@@ -315,7 +315,7 @@ describe('a remote by https', () => {
     [{ url: 'https://host.example/', insecure: true }, /no setting "insecure"/],
   ]
   for (const [remote, problem] of refused)
-    it(`is not configured as ${JSON.stringify(remote)}`, () => {
+    it(`a remote by https is not configured as ${JSON.stringify(remote)}`, () => {
       assert.throws(() => parseSettings(JSON.stringify({ remotes: [{ name: 'x', ...remote }] })), problem)
     })
 })

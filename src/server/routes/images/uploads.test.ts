@@ -35,7 +35,7 @@ const download = async (url: string): Promise<Buffer> =>
 const files = (): Promise<string[]> => fs.readdir(service.services.partialFolder)
 
 describe('an upload', () => {
-  it('comes in parts, is found again by its key, and becomes the disk that was sent', async () => {
+  it('an upload comes in parts, is found again by its key, and becomes the disk that was sent', async () => {
     const disk = randomBytes(3 * 2 ** 20)
     disk.fill(0, 2 ** 20, 2 * 2 ** 20)
     const begun = await begin('parts', disk.length, { type: 'arm64', description: 'In parts', firmware: 'uefi' })
@@ -66,7 +66,7 @@ describe('an upload', () => {
     assert.equal((await begin('parts', disk.length)).status, 409)
   })
 
-  it('keeps what came before the connection was lost, and whoever comes next takes over', async () => {
+  it('an upload keeps what came before the connection was lost, and whoever comes next takes over', async () => {
     const disk = randomBytes(4 * 2 ** 20)
     const { body: { id } } = await begin('cut', disk.length) // biome-ignore format: one look
     const start = (offset: number): http.ClientRequest => {
@@ -91,7 +91,7 @@ describe('an upload', () => {
     assert.ok((await download('/images/cut/download')).equals(disk))
   })
 
-  it('is its owner’s alone', async () => {
+  it('an upload is its owner’s alone', async () => {
     const { body: { id } } = await begin('mine', 100) // biome-ignore format: one look
     const { devToken: token } = service
     assert.equal((await put(id, 0, Buffer.alloc(10), token)).status, 404)
@@ -105,7 +105,7 @@ describe('an upload', () => {
     assert.equal((await service.call('DELETE', `${base}/uploads/${theirs.body.id}`, { token })).status, 200)
   })
 
-  it('is refused at once for what can never be right', async () => {
+  it('an upload is refused at once for what can never be right', async () => {
     for (const name of ['.', '..', '.a', 'A', 'a/b', 'a b', '../../etc/passwd', 'ü', 'a\u0000b', 'a'.repeat(64)])
       assert.equal((await begin(name, 10)).status, 422, name)
     assert.equal((await begin('arm', 10, { type: 'arm64', firmware: 'bios' })).status, 422)
@@ -115,7 +115,7 @@ describe('an upload', () => {
     assert.equal((await service.call('DELETE', `${base}/uploads/${id}`)).status, 200)
   })
 
-  it('of other bytes than were sent, or of a broken disk, is forgotten', async () => {
+  it('an upload of other bytes than were sent, or of a broken disk, is forgotten', async () => {
     for (const [name, bytes, body] of [
       ['wrong', Buffer.from('a disk'), { sha256: '0'.repeat(64) }],
       ['broken', Buffer.from('QFI\xfb and nothing', 'latin1'), {}],
@@ -128,7 +128,7 @@ describe('an upload', () => {
     }
   })
 
-  it('unpacks zstd', async () => {
+  it('an upload unpacks zstd', async () => {
     const disk = randomBytes(2 ** 18)
     const packed = zstdCompressSync(disk)
     const { body: { id } } = await begin('zstd', packed.length) // biome-ignore format: one look
@@ -137,7 +137,7 @@ describe('an upload', () => {
     assert.ok((await download('/images/zstd/download')).equals(disk))
   })
 
-  it('is there after a restart, forgotten after a day, and one caller has twenty at most', async () => {
+  it('an upload is there after a restart, forgotten after a day, and one caller has twenty at most', async () => {
     const { partialFolder, partialUploads } = service.services
     for (const name of await files()) await fs.rm(`${partialFolder}/${name}`)
     const { body: { id } } = await begin('left', 100) // biome-ignore format: one look

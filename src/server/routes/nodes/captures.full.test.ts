@@ -116,7 +116,7 @@ describe('save', () => {
     await deploy('saver', 'base')
   })
 
-  it('makes an image that is Updating until all of it is there, and Ready by one step', async () => {
+  it('save makes an image that is Updating until all of it is there, and Ready by one step', async () => {
     const answer = await post('vms/saver/save', { imageName: 'saved', description: 'all of it' })
     assert.deepEqual([answer.status, answer.body.state, answer.body.sourceType], [202, 'Updating', 'vm'], answer.text)
     assert.deepEqual([answer.body.source, answer.body.sourceNamespace], ['saver', 'svc-default'])
@@ -147,7 +147,7 @@ describe('save', () => {
     assert.equal(again.status, 404)
   })
 
-  it('is of the guest that the image holds, or that its node packed', async () => {
+  it('save is of the guest that the image holds, or that its node packed', async () => {
     const { images } = service.services.collections
     const base = images.get('', 'base')
     assert.ok(base)
@@ -160,7 +160,7 @@ describe('save', () => {
     assert.equal(image('packed-guest')?.os, 'macos')
   })
 
-  it('is for names that can be, of VMs that run, and for one VM at a time', async () => {
+  it('save is for names that can be, of VMs that run, and for one VM at a time', async () => {
     for (const imageName of ['', '.', '..', '.x', 'A', 'a/b', 'x'.repeat(64)])
       assert.ok([400, 422].includes((await post('vms/saver/save', { imageName })).status), imageName)
     assert.equal((await post('vms/saver/save', { imageName: 'saved' })).body.reason, 'AlreadyExists')
@@ -181,7 +181,7 @@ describe('save', () => {
     for (const name of ['one', 'two']) await deliver(intel, capturing(name))
   })
 
-  it('asked for again by the same request is the same one, also where a server died between its two records', async () => {
+  it('save: asked for again by the same request is the same one, also where a server died between its two records', async () => {
     const first = await post('vms/saver/save', { imageName: 'keyed' }, 'key-1')
     const again = await post('vms/saver/save', { imageName: 'keyed' }, 'key-1')
     assert.deepEqual([first.status, again.status, again.body.name], [202, 202, 'keyed'])
@@ -199,7 +199,7 @@ describe('save', () => {
     await deliver(intel, capturing('keyed'))
   })
 
-  it('that fails leaves an image that says why, and can be deleted', async () => {
+  it('save that fails leaves an image that says why, and can be deleted', async () => {
     await post('vms/saver/save', { imageName: 'broken' })
     const problem = 'the disk of node "intel" is full'
     await agent(intel, `captures/${capturing('broken')}/progress`, { percent: 0, bytes: 0, problem })
@@ -209,7 +209,7 @@ describe('save', () => {
     assert.equal((await service.call('DELETE', `${here}/images/broken`)).status, 200)
   })
 
-  it('takes content that is what its digest says, and an image for that architecture', async () => {
+  it('save takes content that is what its digest says, and an image for that architecture', async () => {
     await post('vms/saver/save', { imageName: 'strict' })
     const id = capturing('strict')
     assert.equal((await sendBlob(intel, Buffer.from('other'), digestOf('what was said'))).status, 400)
@@ -228,7 +228,7 @@ describe('save', () => {
 })
 
 describe('a VM that goes while it is being saved', () => {
-  it('goes when its image is there; until then its deletion waits', async () => {
+  it('a VM that goes while it is being saved goes when its image is there; until then its deletion waits', async () => {
     await addImage(service, 'waiting', 'arm64')
     await deploy('leaver', 'waiting')
     await post('vms/leaver/save', { imageName: 'left' })
@@ -242,7 +242,7 @@ describe('a VM that goes while it is being saved', () => {
     assert.deepEqual([image('left')?.state, await settleOnce(service.services)], [undefined, 0])
   })
 
-  it('by force leaves an image that has failed, and gives a commit its old content back', async () => {
+  it('a VM that goes while it is being saved by force leaves an image that has failed, and gives a commit its old content back', async () => {
     await deploy('forced', 'waiting')
     await post('vms/forced/save', { imageName: 'given-up' })
     await eventually(async () => assert.equal(vm('forced')?.observed.generation, vm('forced')?.desired.generation))
@@ -257,7 +257,7 @@ describe('a VM that goes while it is being saved', () => {
 })
 
 describe('commit', () => {
-  it('is a new version under the same name: the next VM has it, the old ones keep theirs, a revert takes it', async () => {
+  it('commit is a new version under the same name: the next VM has it, the old ones keep theirs, a revert takes it', async () => {
     await addImage(service, 'tool', 'arm64')
     for (const name of ['author', 'reader']) await deploy(name, 'tool')
     const answer = await post('vms/author/commit')
@@ -303,7 +303,7 @@ describe('commit', () => {
     assert.deepEqual([copied.body.parent, copied.body.version], [{ image: 'tool', version: 2 }, 1])
   })
 
-  it('changes the description only when there is a new one, and not before the content', async () => {
+  it('commit changes the description only when there is a new one, and not before the content', async () => {
     await service.call('POST', `${here}/images/tool/description`, { body: { description: 'first' } })
     await post('vms/author/commit', {})
     await deliver(arm, capturing('tool'), made('arm64'))
@@ -314,7 +314,7 @@ describe('commit', () => {
     assert.deepEqual([image('tool')?.description, image('tool')?.version], ['second', 4])
   })
 
-  it('that fails leaves the image as it was, Ready, with the reason', async () => {
+  it('commit that fails leaves the image as it was, Ready, with the reason', async () => {
     const before = image('tool')?.content
     await post('vms/author/commit', { description: 'third' })
     await agent(arm, `captures/${capturing('tool')}/progress`, { percent: 1, bytes: 1, problem: 'no space' })
@@ -323,7 +323,7 @@ describe('commit', () => {
     assert.equal(body.errorMessage, 'no space')
   })
 
-  it('of an Intel-based VM is refused while another uses the image, and revert takes the new content', async () => {
+  it('commit of an Intel-based VM is refused while another uses the image, and revert takes the new content', async () => {
     await addImage(service, 'solo', 'amd64')
     await deploy('first', 'solo')
     await deploy('other', 'solo')
@@ -340,7 +340,7 @@ describe('commit', () => {
     assert.deepEqual([vm('first')?.imageContent, vm('first')?.imageRecipe], [content, undefined])
   })
 
-  it('of an Intel-based VM and a deployment at the same time: 50 tries, never both', async () => {
+  it('commit of an Intel-based VM and a deployment at the same time: 50 tries, never both', async () => {
     await addImage(service, 'raced', 'amd64')
     await deploy('racer', 'raced')
     isDawdling = true
@@ -364,7 +364,7 @@ describe('commit', () => {
 })
 
 describe('records that a dead server left', () => {
-  it('are settled: an image that no VM knows of, and a VM that names what is over', async () => {
+  it('records that a dead server left are settled: an image that no VM knows of, and a VM that names what is over', async () => {
     const { images, vms } = service.services.collections
     const capture = {
       id: 'lost',
@@ -389,7 +389,7 @@ describe('records that a dead server left', () => {
 })
 
 describe('the collector', () => {
-  it('leaves alone what is on its way, and is done with the rest within ten minutes', async () => {
+  it('the collector leaves alone what is on its way, and is done with the rest within ten minutes', async () => {
     assert.ok(contentGraceMs + 1.1 * contentCheckMs < 10 * 60_000)
     const { content, deliveries } = service.services
     await post('vms/author/save', { imageName: 'slow' })

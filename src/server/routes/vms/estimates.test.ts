@@ -16,7 +16,7 @@ const vms = '/api/v1/namespaces/svc-default/vms'
 const estimate = (body: unknown) => service.call('POST', `${vms}/estimate`, { body })
 
 describe('an estimate', () => {
-  it('names the node that the deployment then gets, and writes nothing', async () => {
+  it('an estimate names the node that the deployment then gets, and writes nothing', async () => {
     await startNode(service, { name: 'small', report: { cpu: 4 } })
     await startNode(service, { name: 'large', report: { cpu: 16, images: ['intel'] } })
     await startNode(service, { name: 'mac', report: { architecture: 'arm64' } })
@@ -42,7 +42,7 @@ describe('an estimate', () => {
     assert.deepEqual([deployed.status, deployed.body.node, deployed.body.memory], [201, 'large', body.memory])
   })
 
-  it('says why it would go nowhere, node by node', async () => {
+  it('an estimate says why it would go nowhere, node by node', async () => {
     assert.match((await estimate({ image: 'intel' })).body.message, /there is no node in namespace "svc-default"/)
     await startNode(service, { name: 'small', report: { cpu: 2 } })
     const cordoned = await startNode(service, { name: 'resting', report: { cpu: 64 } })
@@ -57,7 +57,7 @@ describe('an estimate', () => {
     assert.deepEqual([asked.status, asked.body.message], [404, 'nodes "gone" not found'])
   })
 
-  it('sends macOS only where it runs, and so does the deployment', async () => {
+  it('an estimate sends macOS only where it runs, and so does the deployment', async () => {
     const { images } = service.services.collections
     const image = images.get('', 'apple')
     assert.ok(image)
@@ -84,7 +84,7 @@ describe('an estimate', () => {
     )
   })
 
-  it('refuses what a deployment refuses', async () => {
+  it('an estimate refuses what a deployment refuses', async () => {
     await startNode(service)
     await using _ = startScheduler(service)
     await service.call('POST', vms, { body: { image: 'intel', name: 'demo', cpu: 1 } })

@@ -61,7 +61,7 @@ const begun = async (reference = 'ghcr.io/acme/ios/sonoma'): Promise<{ name: str
 const free = () => eventually(async () => assert.equal(vm()?.observed.generation, vm()?.desired.generation))
 
 describe('a push', () => {
-  it('answers 200 with the name of a job, and tells the node what to freeze and where it goes', async () => {
+  it('a push answers 200 with the name of a job, and tells the node what to freeze and where it goes', async () => {
     const { name, capture } = await begun()
     assert.match(name, /^vm-push-[a-z0-9]{5}$/)
     const told = arm.told.findLast((message) => message.type === 'VM')
@@ -77,7 +77,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('may be in the format of tart, of which the node is told and the job tells', async () => {
+  it('a push may be in the format of tart, of which the node is told and the job tells', async () => {
     const body = { imageReference: 'ghcr.io/acme/ios/sonoma', format: 'tart' }
     const answer = await post('vms/apple/push', body)
     assert.equal(answer.status, 200, answer.text)
@@ -89,7 +89,7 @@ describe('a push', () => {
     assert.equal(refused.status, 400, refused.text)
   })
 
-  it('gives the credentials of the namespace to the node that pushes, and to no other', async () => {
+  it('a push gives the credentials of the namespace to the node that pushes, and to no other', async () => {
     const { capture } = await begun()
     const answer = await agent('GET', `captures/${capture}/credentials`)
     assert.deepEqual(answer.body.credentials, { username: 'ci-bot', password })
@@ -100,7 +100,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('counts what is sent while it is being packed, without a guess of what it comes to', async () => {
+  it('a push counts what is sent while it is being packed, without a guess of what it comes to', async () => {
     const { name, capture } = await begun()
     const packing = { percent: 0, bytes: 50, phase: 'packing, 40 %' }
     assert.equal((await agent('POST', `captures/${capture}/progress`, packing)).status, 200)
@@ -117,7 +117,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('goes on, says how far it is, and ends once', async () => {
+  it('a push goes on, says how far it is, and ends once', async () => {
     const { name, capture } = await begun()
     const progress = { percent: 62, bytes: 62, bytesTotal: 100, bytesSkipped: 12, phase: 'sending' }
     assert.equal((await agent('POST', `captures/${capture}/progress`, progress)).status, 200)
@@ -146,7 +146,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('fails with the reason', async () => {
+  it('a push fails with the reason', async () => {
     const { name, capture } = await begun()
     const problem = 'the registry "ghcr.io" refused the login'
     await agent('POST', `captures/${capture}/progress`, { percent: 3, bytes: 3, problem })
@@ -155,7 +155,7 @@ describe('a push', () => {
     await free()
   })
 
-  it('is cancelled: the node hears of it, and what it says later changes nothing', async () => {
+  it('a push is cancelled: the node hears of it, and what it says later changes nothing', async () => {
     const { name, capture } = await begun()
     await free()
     const answer = await service.call('DELETE', `${here}/pushjobs/${name}`)
@@ -169,7 +169,7 @@ describe('a push', () => {
     assert.equal(job(name)?.status, 'Cancelled')
   })
 
-  it('is one push, however often the same request comes', async () => {
+  it('a push is one push, however often the same request comes', async () => {
     const headers = { 'idempotency-key': 'one-push' }
     const answers = await Promise.all([1, 2, 3].map(() => push('ghcr.io/acme/once', 'apple', headers)))
     const names = new Set(answers.filter(({ status }) => status === 200).map(({ body }) => body.jobName))
@@ -181,13 +181,13 @@ describe('a push', () => {
 })
 
 describe('a push is refused', () => {
-  it('for Intel-based VMs, for ever', async () => {
+  it('a push is refused: for Intel-based VMs, for ever', async () => {
     const answer = await push('ghcr.io/acme/x', 'intel')
     assert.equal(answer.status, 422, answer.text)
     assert.match(answer.body.message, /Apple silicon/)
   })
 
-  it('without credentials for that registry in that namespace, with the command that adds them', async () => {
+  it('a push is refused: without credentials for that registry in that namespace, with the command that adds them', async () => {
     // None of them may be connected to, so none is looked at.
     for (const reference of ['192.0.0.8/acme/x', '192.0.0.8:5000/acme/x', '169.254.169.254/a/b:c']) {
       const answer = await push(reference)
@@ -197,7 +197,7 @@ describe('a push is refused', () => {
     }
   })
 
-  it('with the command for plain HTTP where the registry speaks nothing else', async () => {
+  it('a push is refused: with the command for plain HTTP where the registry speaks nothing else', async () => {
     const plain = await startBadRegistry()
     try {
       const answer = await push(`127.0.0.1:${plain.port}/acme/x`)
@@ -210,7 +210,7 @@ describe('a push is refused', () => {
     }
   })
 
-  it('by HTTP only where that was allowed', async () => {
+  it('a push is refused by HTTP only where that was allowed', async () => {
     await addCredentials('http://registry.test:5000', { allowInsecure: true })
     assert.equal((await push('registry.test:5000/acme/x')).status, 200)
     await free()
@@ -225,7 +225,7 @@ describe('a push is refused', () => {
     '-x/a/b',
     '',
   ])
-    it(`to ${JSON.stringify(reference.slice(0, 30))}`, async () => {
+    it(`a push is refused: to ${JSON.stringify(reference.slice(0, 30))}`, async () => {
       const before = service.services.collections.pushJobs.list('svc-default').length
       const answer = await push(reference)
       assert.equal(answer.status, 422, answer.text)
@@ -233,14 +233,14 @@ describe('a push is refused', () => {
       assert.equal(service.services.collections.pushJobs.list('svc-default').length, before)
     })
 
-  it('of what is not there', async () => {
+  it('a push is refused of what is not there', async () => {
     assert.equal((await push('ghcr.io/a/b', 'nobody')).status, 404)
     assert.equal((await push(7)).status, 400)
   })
 })
 
 describe('jobs that nobody finishes', () => {
-  it('fail when a server died before it told the VM', async () => {
+  it('jobs that nobody finishes fail when a server died before it told the VM', async () => {
     const { name, capture } = await begun()
     await free()
     const entry = service.services.collections.vms.get('svc-default', 'apple')
@@ -253,7 +253,7 @@ describe('jobs that nobody finishes', () => {
     assert.match(job(name)?.errorMessage ?? '', /interrupted/)
   })
 
-  it('fail when their VM is removed by force', async () => {
+  it('jobs that nobody finishes fail when their VM is removed by force', async () => {
     await post('vms', { name: 'doomed', image: 'sonoma', cpu: 1 })
     const { jobName } = (await push('ghcr.io/acme/doomed', 'doomed')).body
     await service.call('DELETE', `${here}/vms/doomed?force=true`)
@@ -261,7 +261,7 @@ describe('jobs that nobody finishes', () => {
     assert.match(job(jobName)?.errorMessage ?? '', /vm "doomed" was removed/)
   })
 
-  it('are readable for an hour after their end, and gone soon after', async () => {
+  it('jobs that nobody finishes are readable for an hour after their end, and gone soon after', async () => {
     const { name, capture } = await begun()
     await agent('POST', `captures/${capture}`, { content: digest })
     await free()

@@ -56,7 +56,7 @@ async function waits(body: object, reason: RegExp): Promise<void> {
 }
 
 describe('deploying a VM', () => {
-  it('answers when it runs, with everything that a client needs', async () => {
+  it('deploying a VM answers when it runs, with everything that a client needs', async () => {
     await node()
     const { status, body } = await deploy({ name: 'demo' })
     assert.equal(status, 201)
@@ -72,13 +72,13 @@ describe('deploying a VM', () => {
     assert.deepEqual((await get('vms')).body.items, [body])
   })
 
-  it('makes names: vm-<5>, or from a prefix', async () => {
+  it('deploying a VM makes names: vm-<5>, or from a prefix', async () => {
     await node()
     assert.match((await deploy({ cpu: 1 })).body.name, /^vm-[a-z0-9]{5}$/)
     assert.match((await deploy({ cpu: 1, name: 'ci', shouldGenerateName: true })).body.name, /^ci-[a-z0-9]{5}$/)
   })
 
-  it('gives the same answer to the same request, and finds its VM again when the answer was lost', async () => {
+  it('deploying a VM gives the same answer to the same request, and finds its VM again when the answer was lost', async () => {
     await node()
     const headers = { 'idempotency-key': 'once' }
     const first = await deploy({ cpu: 1 }, { headers })
@@ -90,7 +90,7 @@ describe('deploying a VM', () => {
     assert.equal((await get('vms')).body.items.length, 1)
   })
 
-  it('refuses a name that is taken, and every field that can never be right, all at once', async () => {
+  it('deploying a VM refuses a name that is taken, and every field that can never be right, all at once', async () => {
     await node()
     await deploy({ name: 'demo', cpu: 1 })
     assert.equal((await deploy({ name: 'demo' })).status, 409)
@@ -119,7 +119,7 @@ describe('deploying a VM', () => {
     assert.deepEqual([mixed.status, named.toSorted()], [400, all])
   })
 
-  it('refuses an image, a configuration, a node or an ISO that is not there, and a deployment of nothing', async () => {
+  it('deploying a VM refuses an image, a configuration, a node or an ISO that is not there, and a deployment of nothing', async () => {
     assert.equal((await deploy({ node: 'nothing' })).status, 404)
     assert.equal((await deploy({ image: 'nothing' })).status, 404)
     assert.equal((await deploy({ vmConfig: 'nothing' })).status, 404)
@@ -127,7 +127,7 @@ describe('deploying a VM', () => {
     assert.equal((await service.call('POST', `${inDefault}/vms`, { body: {} })).status, 400)
   })
 
-  it('takes what Jenkins always sends as not set, with a configuration and for arm64', async () => {
+  it('deploying a VM takes what Jenkins always sends as not set, with a configuration and for arm64', async () => {
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     const config = { name: 'conf', image: 'silicon', cpu: 2, memory: 4 }
     assert.equal((await service.call('POST', `${inDefault}/vmconfigs`, { body: config })).status, 201)
@@ -146,7 +146,7 @@ describe('deploying a VM', () => {
     assert.equal((await deploy({ image: 'silicon', cpu: 1, systemSerial: 'random' })).status, 201)
   })
 
-  it('sends metadata and the first-boot script to the node, and shows only the keys', async () => {
+  it('deploying a VM sends metadata and the first-boot script to the node, and shows only the keys', async () => {
     const there = await node()
     const script = Buffer.from('echo planted-secret').toString('base64')
     const { body } = await deploy({
@@ -165,14 +165,14 @@ describe('deploying a VM', () => {
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
   })
 
-  it('judges a long first-boot script at once, and takes null for a field left out', async () => {
+  it('deploying a VM judges a long first-boot script at once, and takes null for a field left out', async () => {
     await node()
     // A rule that tries every beginning of it would take many minutes.
     assert.equal((await deploy({ userdata: `${' '.repeat(349_000)}!` })).status, 422)
     assert.equal((await deploy({ vmConfig: null, tag: null, memory: null, userdata: ' aGk=\n' })).status, 201)
   })
 
-  it('is not undone by its own repetition when the VM was stopped since', async () => {
+  it('deploying a VM is not undone by its own repetition when the VM was stopped since', async () => {
     await node()
     const headers = { 'idempotency-key': 'once' }
     await deploy({ name: 'demo', timeout: 2 }, { headers })
@@ -183,14 +183,14 @@ describe('deploying a VM', () => {
     assert.deepEqual([status, body.powerState], [201, 'stopped'])
   })
 
-  it('that failed is not started without room for it', async () => {
+  it('deploying a VM that failed is not started without room for it', async () => {
     await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
     await deploy({ name: 'demo' }, {}, '?wait=false')
     await seen('demo', (vm) => vm?.observed.power === 'failed')
     for (const command of ['start', 'revert']) assert.equal((await exec('demo', command)).status, 409)
   })
 
-  it('leaves nothing behind when it fails, and says why', async () => {
+  it('deploying a VM leaves nothing behind when it fails, and says why', async () => {
     const fail = (vm: DesiredVm) =>
       vm.power === 'deleted'
         ? { generation: vm.generation, power: 'removed' as const }
@@ -204,7 +204,7 @@ describe('deploying a VM', () => {
     assert.equal(service.services.collections.vmSecrets.list().length, 0)
   })
 
-  it('shows a failed one that nobody waited for, which has nothing of the node', async () => {
+  it('deploying a VM shows a failed one that nobody waited for, which has nothing of the node', async () => {
     await node({ react: ({ generation }) => ({ generation, power: 'failed', problem: 'no disk' }) })
     assert.equal((await deploy({ name: 'demo' }, {}, '?wait=false')).status, 202)
     await seen('demo', (vm) => vm?.observed.power === 'failed')
@@ -215,7 +215,7 @@ describe('deploying a VM', () => {
     assert.equal((await get('vms/demo')).status, 404)
   })
 
-  it('answers 504 with the reason of every node when its time is over, and leaves nothing', async () => {
+  it('deploying a VM answers 504 with the reason of every node when its time is over, and leaves nothing', async () => {
     await node({ report: { cpu: 2 } })
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     const { status, body } = await deploy({ name: 'demo', timeout: 0.03 })
@@ -227,7 +227,7 @@ describe('deploying a VM', () => {
     assert.equal((await get('vms')).body.items.length, 0)
   })
 
-  it('is ended by the controller when the server that waited is gone', async () => {
+  it('deploying a VM is ended by the controller when the server that waited is gone', async () => {
     await deploy({ name: 'demo', timeout: 1 }, {}, '?wait=false')
     const { vms } = service.services.collections
     const entry = vms.get('svc-default', 'demo')
@@ -238,7 +238,7 @@ describe('deploying a VM', () => {
     await loop.stop()
   })
 
-  it('ends a VM whose ttl is over, and lets it be extended', async () => {
+  it('deploying a VM ends a VM whose ttl is over, and lets it be extended', async () => {
     await node()
     const { body } = await deploy({ name: 'demo', ttl: '20m' })
     assert.equal(body.expiresAt, '2026-11-15T09:20:00Z')
@@ -251,7 +251,7 @@ describe('deploying a VM', () => {
     assert.deepEqual(allocations('node-1'), {})
   })
 
-  it('refuses a namespace that is kept for other workloads', async () => {
+  it('deploying a VM refuses a namespace that is kept for other workloads', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-pods', enableCustomPods: true } })
     const { status, body } = await service.call('POST', '/api/v1/namespaces/svc-pods/vms', { body: { image: 'intel' } })
     assert.equal(status, 422, body.message)
@@ -259,7 +259,7 @@ describe('deploying a VM', () => {
 })
 
 describe('placement', () => {
-  it('never gives the last cores to two, however many come at once', async () => {
+  it('placement never gives the last cores to two, however many come at once', async () => {
     await node({ report: { cpu: 8 } })
     await Promise.all(Array.from({ length: 6 }, () => deploy({ cpu: 3 }, {}, '?wait=false')))
     const isSettled = (vm: { status: string; errorMessage?: string; conditions: { message: string }[] }) =>
@@ -275,7 +275,7 @@ describe('placement', () => {
     assert.equal(new Set(ports).size, ports.length)
   })
 
-  it('shows a pending VM with its reasons, and places it as soon as something changes', async () => {
+  it('placement shows a pending VM with its reasons, and places it as soon as something changes', async () => {
     const { status, body } = await deploy({ name: 'demo' }, {}, '?wait=false')
     assert.deepEqual([status, body.status, body.powerState], [202, 'Pending', 'pending'])
     await seen('demo', (vm) => vm?.conditions[0]?.message === 'there is no node in namespace "svc-default"')
@@ -283,7 +283,7 @@ describe('placement', () => {
     await seen('demo', (vm) => vm?.observed.power === 'running')
   })
 
-  it('gives nothing to a node without a stream, or cordoned, or in another namespace', async () => {
+  it('placement gives nothing to a node without a stream, or cordoned, or in another namespace', async () => {
     const first = await node()
     first.disconnect()
     await waits({}, /node "node-1" is not ready: its agent is not connected/)
@@ -294,7 +294,7 @@ describe('placement', () => {
     assert.equal((await deploy({})).status, 201)
   })
 
-  it('keeps ports apart on nodes that share an address, and off those that are busy', async () => {
+  it('placement keeps ports apart on nodes that share an address, and off those that are busy', async () => {
     await node({ name: 'a', report: { cpu: 3, busyPorts: [8822, 5999] } })
     await node({ name: 'b', report: { cpu: 3 } })
     const [one, two] = [await deploy({}), await deploy({})]
@@ -302,7 +302,7 @@ describe('placement', () => {
     assert.deepEqual(ports.toSorted(), [5900, 5901, 6000, 6001, 8823, 8824].toSorted())
   })
 
-  it('gives another port when one is taken, and another node when it was reserved', async () => {
+  it('placement gives another port when one is taken, and another node when it was reserved', async () => {
     const taking = (port: number) => {
       const busy = new Set([port])
       return (vm: DesiredVm) => {
@@ -323,7 +323,7 @@ describe('placement', () => {
     assert.notEqual((await reserved).body.node, 'c')
   })
 
-  it('prefers a tag, requires it where asked, and packs where asked', async () => {
+  it('placement prefers a tag, requires it where asked, and packs where asked', async () => {
     await node({ name: 'a' })
     await node({ name: 'b' })
     await service.call('POST', `${inDefault}/nodes/b/tag`, { body: { tag: 'fast' } })
@@ -334,7 +334,7 @@ describe('placement', () => {
     await waits({ cpu: 1, tag: 'slow', tagRequired: true }, /node "a" does not have the tag "slow"/)
   })
 
-  it('keeps to the limit that a driver reports', async () => {
+  it('placement keeps to the limit that a driver reports', async () => {
     await node({ report: { maxVms: 1 } })
     await deploy({ cpu: 1 })
     await waits({ cpu: 1 }, /runs 1 VMs, which is its limit/)
@@ -360,7 +360,7 @@ describe('power operations', () => {
     assert.equal(record('demo')?.desired.diskGeneration, 2)
   })
 
-  it('are refused for Apple silicon, whatever the state', async () => {
+  it('power operations are refused for Apple silicon, whatever the state', async () => {
     await node({ report: { architecture: 'arm64' } })
     await deploy({ name: 'demo', image: 'silicon' })
     for (const command of ['start', 'stop', 'suspend', 'resume', 'revert']) {
@@ -370,7 +370,7 @@ describe('power operations', () => {
     }
   })
 
-  it('refuse a second one while the first is under way, and a VM whose deployment is', async () => {
+  it('power operations refuse a second one while the first is under way, and a VM whose deployment is', async () => {
     let isMute = false
     const there = await node({
       react: (vm) =>
@@ -389,7 +389,7 @@ describe('power operations', () => {
     assert.equal((await exec('slow', 'stop')).status, 409)
   })
 
-  it('tell what went wrong on the node', async () => {
+  it('power operations tell what went wrong on the node', async () => {
     await node({
       react: ({ generation, power }) =>
         power === 'stopped'
@@ -404,7 +404,7 @@ describe('power operations', () => {
 })
 
 describe('resizing', () => {
-  it('grows, and refuses what is not more, no whole number, or more than the node can hold', async () => {
+  it('resizing grows, and refuses what is not more, no whole number, or more than the node can hold', async () => {
     const there = await node({ report: { diskFreeGb: 50 } })
     await deploy({ name: 'demo' })
     assert.equal((await resize('demo', { size: 1 })).status, 422)
@@ -422,7 +422,7 @@ describe('resizing', () => {
     assert.equal(service.services.growth.size, 0)
   })
 
-  it('says without credentials how to go on by hand, and refuses them for Apple silicon', async () => {
+  it('resizing says without credentials how to go on by hand, and refuses them for Apple silicon', async () => {
     await node()
     await node({ name: 'arm', report: { architecture: 'arm64' } })
     await deploy({ name: 'demo' })
@@ -435,7 +435,7 @@ describe('resizing', () => {
 })
 
 describe('the end of a VM', () => {
-  it('frees everything, in any phase', async () => {
+  it('the end of a VM frees everything, in any phase', async () => {
     await deploy({ name: 'pending' }, {}, '?wait=false')
     assert.equal((await service.call('DELETE', `${inDefault}/vms/pending`)).status, 200)
     await node()
@@ -449,7 +449,7 @@ describe('the end of a VM', () => {
     assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 404)
   })
 
-  it('is for its owner and administrators, also by a short time to live', async () => {
+  it('the end of a VM is for its owner and administrators, also by a short time to live', async () => {
     await node()
     await deploy({ name: 'demo' })
     const { devToken: token } = service
@@ -464,7 +464,7 @@ describe('the end of a VM', () => {
     assert.equal((await service.call('DELETE', `${inDefault}/vms/mine`, { token })).status, 200)
   })
 
-  it('can be forced when the node is gone, which removes it when it is back', async () => {
+  it('the end of a VM can be forced when the node is gone, which removes it when it is back', async () => {
     const there = await node()
     const { body } = await deploy({ name: 'demo' })
     there.disconnect()
@@ -474,7 +474,7 @@ describe('the end of a VM', () => {
     assert.deepEqual(answer.unknown, [body.uid])
   })
 
-  it('while it is deployed ends the deployment', async () => {
+  it('the end of a VM while it is deployed ends the deployment', async () => {
     await node({
       react: (vm) => (vm.power === 'deleted' ? { generation: vm.generation, power: 'removed' } : undefined),
     })
@@ -486,7 +486,7 @@ describe('the end of a VM', () => {
     assert.match(body.message, /deleted/)
   })
 
-  it('is in the way of its namespace’s', async () => {
+  it('the end of a VM is in the way of its namespace’s', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
     await node({ namespace: 'svc-ios' })
     const first = await service.call('DELETE', '/api/v1/namespaces/svc-ios')
@@ -498,7 +498,7 @@ describe('the end of a VM', () => {
 })
 
 describe('nodes', () => {
-  it('keep a VM whose secret does not open, and can still be told to delete it', async () => {
+  it('nodes keep a VM whose secret does not open, and can still be told to delete it', async () => {
     const there = await node()
     const { body } = await deploy({ name: 'demo', metadata: { a: 1 } })
     const { vmSecrets } = service.services.collections
@@ -514,12 +514,12 @@ describe('nodes', () => {
     assert.equal((await service.call('DELETE', `${inDefault}/vms/demo`)).status, 200)
   })
 
-  it('must have an IPv4 address', async () => {
+  it('nodes must have an IPv4 address', async () => {
     await assert.rejects(node({ report: { ip: '<script>' } }), /ip/)
     await assert.rejects(node({ name: 'node-2', report: { ip: '300.1.1.1' } }), /ip/)
   })
 
-  it('are named by images that are in use, whatever was cached', async () => {
+  it('nodes are named by images that are in use, whatever was cached', async () => {
     await node()
     const { headers } = await get('images/intel')
     await deploy({ name: 'demo' })
@@ -528,7 +528,7 @@ describe('nodes', () => {
     assert.deepEqual([later.status, later.body.usedBy], [200, ['svc-default/demo']])
   })
 
-  it('are moved, drained and removed only without VMs', async () => {
+  it('nodes are moved, drained and removed only without VMs', async () => {
     await service.call('POST', '/api/v1/namespaces', { body: { name: 'svc-ios' } })
     await node()
     await deploy({ name: 'demo' })
@@ -544,7 +544,7 @@ describe('nodes', () => {
     assert.equal((await service.call('DELETE', '/api/v1/namespaces/svc-ios/nodes/node-1')).status, 200)
   })
 
-  it('that do not answer are NOT READY, and what their VMs are is unknown until they are back', async () => {
+  it('nodes that do not answer are NOT READY, and what their VMs are is unknown until they are back', async () => {
     const there = await node()
     const { body: vm } = await deploy({ name: 'demo' })
     there.disconnect()
@@ -565,7 +565,7 @@ describe('nodes', () => {
     assert.equal((await get('vms/demo')).body.powerState, 'running')
   })
 
-  it('touch only their own records', async () => {
+  it('nodes touch only their own records', async () => {
     const [one, two] = [await node({ name: 'one' }), await node({ name: 'two' })]
     const { body: vm } = await deploy({ name: 'demo', node: 'one' })
     const answer = (await two.say(vm, { generation: 9, power: 'failed', problem: 'lies' })) as { unknown: string[] }
