@@ -34,7 +34,6 @@ import { Horizon } from '../store/horizon.ts'
 import { type Collections, viewsOf } from '../store/records/collections.ts'
 import type { Store } from '../store/store.ts'
 import type { IdentityPart } from './identity.ts'
-import { usageNotKept } from './upkeep.ts'
 
 interface ServerInput {
   readonly store: Store
@@ -161,3 +160,8 @@ export async function assembleServer(input: ServerInput) {
     log.error('a signing key cannot be taken up: is it sealed under a master key that is not here?', { name }, error)
   }
 }
+
+export const usageNotKept =
+  (log: Log) =>
+  (error: unknown): void =>
+    log.error('who calls paths of 2.4.x could not be written down', {}, error)

@@ -1,52 +1,86 @@
 // Starts and stops the control plane: records, keys, images, the server, and the controllers. `svc3 dev` runs it beside the
 // nodes.
+
 import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type Keyring, loadKeyring, saveKeyring, takeKeySource } from '../auth/keyring.ts'
+import type { BrowserSessions } from '../auth/login/browser-sessions.ts'
+import type { NodeKeys } from '../auth/node-keys.ts'
 import { Secrets } from '../auth/secrets.ts'
-import { collectImages } from '../controllers/collect-images.ts'
-import { expireUploads } from '../controllers/expire-uploads.ts'
+import type { Tokens } from '../auth/tokens.ts'
 import { startLeadership } from '../controllers/leadership.ts'
-import { replicateImages } from '../controllers/replicate-images.ts'
-import { collect } from '../images/collect.ts'
+import type { OperatorRequest, RequestFile } from '../operator/operator-request.ts'
 import { type Rotation, resealAll } from '../operator/reseal.ts'
-import { systemClock } from '../platform/clock.ts'
+import { type Clock, systemClock } from '../platform/clock.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { createLog, type Log } from '../platform/log.ts'
-import type { Loop } from '../platform/loop.ts'
 import { clusterState } from '../server/http/cluster-state.ts'
 import { cutOff, untilNoticed } from '../server/http/drain.ts'
 import { createMetrics } from '../server/http/metrics.ts'
 import { forgetUploads } from '../server/images/store.ts'
 import { parseSettings, type Settings } from '../server/settings.ts'
+import type { Certificates } from '../server/tls/certificates.ts'
 import { ownNames } from '../server/tls/own-names.ts'
 import { measured } from '../store/measured.ts'
 import { openStore } from '../store/open.ts'
-import { openCollections, sealedOf } from '../store/records/collections.ts'
+import { type Collections, openCollections, sealedOf } from '../store/records/collections.ts'
 import { assertUsable } from '../store/store-state.ts'
-import { assembleServer, type Server } from './assemble.ts'
+import { assembleServer } from './assemble.ts'
 import { checkoutFolder } from './checkout.ts'
 import { removeConnection } from './connection.ts'
-import { openIdentity } from './identity.ts'
-import {
-  addressOfImages,
-  clusterUid,
-  collectableIn,
-  type ImagePlace,
-  namesContent,
-  openImagePlace,
-  settleImagePlace,
-} from './image-place.ts'
-import { startLeaderLoops } from './leader-loops.ts'
+import { type IdentityPart, openIdentity } from './identity.ts'
+import { addressOfImages, clusterUid, namesContent, openImagePlace, settleImagePlace } from './image-place.ts'
+import { startControllers, startOwnLoops } from './loops.ts'
 import { handleRequest } from './operator-requests.ts'
-import type { ControlPlane, ControlPlaneOptions } from './plane.ts'
-import { internalAddress, openSharing, present, replicasIn, settlePresence, sharedContent } from './sharing.ts'
+import { internalAddress, openSharing, settlePresence, sharedContent } from './sharing.ts'
 import { checkPlace, isShared, writePlace } from './store-place.ts'
-import { keepLegacyUsage, renewCertificate, tendSigningKeys } from './upkeep.ts'
 import { version } from './version.ts'
 
-export type { ControlPlane, ControlPlaneOptions } from './plane.ts'
+export interface ControlPlaneOptions {
+  readonly dataFolder: string
+  /** Where the records are, when that is not the data folder: an address for `openStore`. */
+  readonly storeAddress?: string | undefined
+  /** Where the images are, when that is a registry: `oci://…`. Otherwise what the settings say, or the data folder. */
+  readonly images?: string | undefined
+  readonly host: string
+  readonly port: number
+  readonly environment: NodeJS.ProcessEnv
+  /** Serve plain HTTP beside HTTPS; the API is then known by its plain address. */
+  readonly plainHttp: boolean
+  /** Where clients reach the API, when that is not where it listens. */
+  readonly publicUrl?: string | undefined
+  /** Where other servers on the same store reach this one, when that is not where it listens. */
+  readonly internalUrl?: string | undefined
+  /** Paths of 2.4.x are answered unless the settings say otherwise. */
+  readonly legacy?: boolean | undefined
+  readonly clock?: Clock
+  /** How long load balancers take to notice, unless the settings say it. */
+  readonly noticeSeconds?: number | undefined
+}
+
+export interface ControlPlane {
+  readonly apiUrl: string
+  /** As `apiUrl`, for programs on this machine. */
+  readonly localUrl: string
+  /** Where browsers find the console; undefined when it is switched off. */
+  readonly consoleUrl: string | undefined
+  readonly certificates: Certificates
+  readonly log: Log
+  readonly tokens: Tokens
+  readonly browserSessions: BrowserSessions
+  readonly nodeKeys: NodeKeys
+  readonly collections: Collections
+  readonly localUsers: IdentityPart['localUsers']
+  /** What a command of the operator asks for. */
+  handleRequest(request: OperatorRequest): Promise<NonNullable<RequestFile['answer']>>
+  /** Resolves when the store can never go on in this process: it has to be started again. */
+  readonly failed: Promise<Error>
+  /** Whether the controllers run here. */
+  isLeading(): boolean
+  /** Says that it is not ready, ends streams, serves on until that was noticed, lets requests finish, closes the store. */
+  stop(hurry?: AbortSignal): Promise<void>
+}
 
 /** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
 const drainSeconds = { alone: 10, shared: 60 }
@@ -139,29 +173,19 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   staleness?.start()
 
   // What is about the records of all runs where the leader is; what is about this server's own files runs here.
-  const startControllers = (): (() => Promise<void>) =>
-    startLeaderLoops(server, [
-      renewCertificate(server.certificates, log),
-      tendSigningKeys(server.signingKeys, log),
-      ...(registry ? [collecting(server, imagePlace)] : []),
-    ])
+  const lead = (): (() => Promise<void>) => startControllers(server, imagePlace)
   const leading = isShared(storeAddress)
     ? startLeadership({
         store,
         name: 'controllers',
         holder: `${new URL(localUrl).host}/${randomUUID()}`,
-        lead: startControllers,
+        lead,
         log,
       })
-    : { isLeading: () => true, stop: startControllers() }
+    : { isLeading: () => true, stop: lead() }
   const isLeading = (): boolean => leading.isLeading()
   metrics.tellState(clusterState({ store, collections, imagesProblem: server.imagesProblem, isLeading }))
-  const ownLoops = [
-    ...(registry ? [] : [collecting(server, imagePlace)]),
-    expireUploads(server, server.partialUploads),
-    keepLegacyUsage(server.legacyUsage, log),
-    ...(peers && !registry ? [replicateImages(server, replicasIn(server.content, peers.servers))] : []),
-  ]
+  const ownLoops = startOwnLoops(server, imagePlace)
   const running = cleanup.move()
 
   return {
@@ -210,17 +234,6 @@ async function readSettings({ dataFolder, plainHttp, publicUrl, legacy = false }
     // Nobody but this machine reaches a service that is served in clear and has no other address.
     registries: { allowPrivate: isLocal, allowLoopback: isLocal, ...given.registries },
   } satisfies Settings
-}
-
-/** Of a folder, each server for itself; of a registry, one for all. */
-function collecting(server: Server, { registry }: ImagePlace): Loop {
-  const { collections, content, ownContent, uploads, deliveries } = server
-  return collectImages(server, {
-    content: registry
-      ? collectableIn(registry, () => clusterUid(collections))
-      : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
-    sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
-  })
 }
 
 /** Records that do not open are told loudly. */

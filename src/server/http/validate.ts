@@ -2,7 +2,6 @@
 // that newer clients work. Queries are text, so numbers and booleans are read out of them. A schema is compiled when the
 // first request comes: all of them at once would be most of the time that the service needs to start.
 import { Ajv, type AnySchema, type Options, type ValidateFunction } from 'ajv'
-import type { FastifySchemaCompiler, FastifySchemaValidationError } from 'fastify'
 
 const asTheyAre: Options = {
   allErrors: true,
@@ -13,26 +12,24 @@ const asTheyAre: Options = {
   validateSchema: false,
 }
 
-type Validator = { (value: unknown): boolean; errors?: FastifySchemaValidationError[] | null }
+export type Validator = { (value: unknown): boolean; errors: ValidateFunction['errors'] }
 
 /** One for all services of a process: the schemas are the same. */
-const bodies = compiler(asTheyAre)
-const queries = compiler({ ...asTheyAre, coerceTypes: true })
-
-export const validatorCompiler: FastifySchemaCompiler<object> = ({ schema, httpPart }) =>
-  (httpPart === 'body' ? bodies : queries)(schema)
+export const bodyValidator = compiler(asTheyAre)
+export const queryValidator = compiler({ ...asTheyAre, coerceTypes: true })
 
 function compiler(options: Options): (schema: AnySchema) => Validator {
   let ajv: Ajv | undefined
   return (schema) => {
     let compiled: ValidateFunction | undefined
-    const validator: Validator = (value) => {
+    const validator = (value: unknown): boolean => {
       ajv ??= new Ajv(options)
       compiled ??= ajv.compile(schema)
       const isValid = compiled(value)
-      validator.errors = compiled.errors ?? null
+      validator.errors = compiled.errors
       return isValid
     }
+    validator.errors = undefined as ValidateFunction['errors']
     return validator
   }
 }

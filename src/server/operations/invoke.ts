@@ -12,7 +12,7 @@ import { type DeniedServices, denied } from '../gate/authenticate.ts'
 import { type VersionServices, versionGuard } from '../gate/expected-version.ts'
 import { missingNamespace } from '../gate/namespace.ts'
 import { Answer } from '../http/answer.ts'
-import { validatorCompiler } from '../http/validate.ts'
+import { bodyValidator, queryValidator, type Validator } from '../http/validate.ts'
 import { computedList } from '../lists/computed-lists.ts'
 import type { Listing } from '../lists/listing.ts'
 import { Lists } from '../lists/lists.ts'
@@ -53,11 +53,11 @@ export class Operations {
 
   /** The call as a handler takes it. Throws when the caller may not, the namespace is missing, or a schema does not fit. */
   admit(operation: Operation, { principal, namespace, params, query, body }: Asked): Call<Operation> {
-    const { hasNamespace, checkBody, checkQuery } = this.#of(operation)
+    const { hasNamespace, validateBody, validateQuery } = this.#of(operation)
     const refusal = denied(operation, principal, namespace, this.#services)
     if (refusal) throw refusal
-    if (operation.body) check(checkBody, withoutUnset(body), 'body')
-    if (operation.query) check(checkQuery, query, 'querystring')
+    if (operation.body) check(validateBody, withoutUnset(body), 'body')
+    if (operation.query) check(validateQuery, query, 'querystring')
     if (hasNamespace && !this.#services.collections.namespaces.get('', namespace)) throw missingNamespace(namespace)
     return {
       params: hasNamespace ? { ...params, namespace } : params,
@@ -112,24 +112,22 @@ export class Operations {
 }
 
 function prepared(operation: Operation, table: Handlers, services: InvokeServices) {
-  const { id, method, path, body = {}, query = {} } = operation
+  const { id, path, body = {}, query = {} } = operation
   return {
     handler: table[id as keyof Handlers] as unknown as AnyHandler,
     hasNamespace: path.includes('{namespace}'),
-    checkBody: validatorCompiler({ schema: body, method, url: path, httpPart: 'body' }),
-    checkQuery: validatorCompiler({ schema: query, method, url: path, httpPart: 'querystring' }),
+    validateBody: bodyValidator(body),
+    validateQuery: queryValidator(query),
     guarded: versionGuard(operation, services),
     computed: computedList(operation),
     lists: undefined as Lists | undefined,
   }
 }
 
-type Validate = ReturnType<typeof validatorCompiler>
-
 /** Throws as the framework does. */
-function check(validate: Validate, value: unknown, validationContext: string): void {
-  if (validate(value) === true) return
-  const { errors: validation } = validate as { errors?: unknown }
+function check(validate: Validator, value: unknown, validationContext: string): void {
+  if (validate(value)) return
+  const { errors: validation } = validate
   throw Object.assign(new Error(`the ${validationContext} is not valid`), { validation, validationContext })
 }
 

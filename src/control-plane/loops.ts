@@ -1,0 +1,94 @@
+// What a server does by itself: the controllers, which run on the leader where several servers share a store, and what
+// each server does for its own files.
+import { collectImages } from '../controllers/collect-images.ts'
+import { collectNamespaces } from '../controllers/collect-namespaces.ts'
+import { expireAnswers } from '../controllers/expire-answers.ts'
+import { expireEvents } from '../controllers/expire-events.ts'
+import { expireLogins } from '../controllers/expire-logins.ts'
+import { expirePushJobs } from '../controllers/expire-push-jobs.ts'
+import { expireUploads } from '../controllers/expire-uploads.ts'
+import { expireVms } from '../controllers/expire-vms.ts'
+import { forgetLeftovers } from '../controllers/forget-leftovers.ts'
+import { markNodes } from '../controllers/mark-nodes.ts'
+import { pullImages } from '../controllers/pull-images.ts'
+import { replicateImages } from '../controllers/replicate-images.ts'
+import { scheduleVms } from '../controllers/schedule-vms.ts'
+import { settleCaptures } from '../controllers/settle-captures.ts'
+import { collect } from '../images/collect.ts'
+import { type Loop, startLoop } from '../platform/loop.ts'
+import { forgetUploads } from '../server/images/store.ts'
+import { createPulls } from '../server/remotes/image-pulls.ts'
+import { type Server, usageNotKept } from './assemble.ts'
+import { clusterUid, collectableIn, type ImagePlace } from './image-place.ts'
+import { present, replicasIn } from './sharing.ts'
+
+/** Starts the controllers; returns how to stop them. */
+export function startControllers(services: Server, place: ImagePlace): () => Promise<void> {
+  const { presence, peers, collections } = services
+  const isGone = (server: string | undefined): boolean =>
+    peers !== undefined && server !== undefined && !collections.servers.get('', server)
+  const scheduler = scheduleVms(services, presence)
+  const unsubscribe = presence.subscribe(() => scheduler.nudge())
+  const loops = [
+    scheduler,
+    expireVms(services),
+    expirePushJobs(services),
+    markNodes(services, presence),
+    expireAnswers(services),
+    expireEvents(services),
+    expireLogins(services),
+    collectNamespaces(services),
+    settleCaptures(services),
+    pullImages(services, createPulls(services)),
+    forgetLeftovers(services, () => forgetUploads(collections, isGone)),
+    renewCertificate(services),
+    tendSigningKeys(services),
+    ...(place.registry ? [collectContent(services, place)] : []),
+  ]
+  return async () => {
+    unsubscribe()
+    await Promise.all(loops.map((loop) => loop.stop()))
+  }
+}
+
+/** Starts what is about this server's own files. */
+export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[] {
+  const { partialUploads, content, peers } = server
+  return [
+    expireUploads(server, partialUploads),
+    keepLegacyUsage(server),
+    ...(place.registry ? [] : [collectContent(server, place)]),
+    ...(peers && !place.registry ? [replicateImages(server, replicasIn(content, peers.servers))] : []),
+  ]
+}
+
+/** Of a folder, each server for itself; of a registry, one for all. */
+function collectContent(server: Server, { registry }: ImagePlace): Loop {
+  const { collections, content, ownContent, uploads, deliveries } = server
+  return collectImages(server, {
+    content: registry
+      ? collectableIn(registry, () => clusterUid(collections))
+      : { collect: (manifests, options) => collect(ownContent, () => present(content, manifests()), options) },
+    sinceMs: () => Math.min(uploads.oldestStartMs(), deliveries.oldestStartMs()),
+  })
+}
+
+const renewalCheckMs = 6 * 3_600_000
+const keyCheckMs = 3_600_000
+/** A kill loses what was counted since. */
+const usageEveryMs = 15_000
+
+function renewCertificate({ certificates, log }: Server): Loop {
+  const failed = (error: unknown): void => log.error('the certificate could not be renewed', {}, error)
+  return startLoop({ everyMs: renewalCheckMs, run: () => certificates.renew(), failed })
+}
+
+function tendSigningKeys({ signingKeys, log }: Server): Loop {
+  const failed = (error: unknown): void => log.error('signing keys could not be looked after', {}, error)
+  return startLoop({ everyMs: keyCheckMs, run: () => signingKeys.tend(), failed })
+}
+
+function keepLegacyUsage({ legacyUsage, log }: Server): Loop {
+  const failed = usageNotKept(log)
+  return startLoop({ everyMs: usageEveryMs, isFirstLater: true, run: () => legacyUsage.flush(), failed })
+}
