@@ -14,6 +14,7 @@ import { imageCache } from './images/image-cache.ts'
 import { images } from './images/images.ts'
 import { isos } from './images/isos.ts'
 import { remoteImages } from './images/remote-images.ts'
+import { remoteIsos } from './images/remote-isos.ts'
 import { uploads } from './images/uploads.ts'
 import { agent } from './nodes/agent.ts'
 import { captures } from './nodes/captures.ts'
@@ -42,6 +43,7 @@ const nouns = [
   imageCache,
   isos,
   remoteImages,
+  remoteIsos,
   uploads,
   nodes,
   registryCredentials,

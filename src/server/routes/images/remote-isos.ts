@@ -1,0 +1,18 @@
+// ISOs of remotes: what there is, and pulling it.
+import type * as api from '../../../api/images/remote-isos.ts'
+import { imageKinds, type KindServices } from '../../images/kinds.ts'
+import type { HandlersOf } from '../../operations/handlers.ts'
+import { type BeginPullServices, beginPull, listOffers } from '../../remotes/image-pulls.ts'
+
+export function remoteIsos(services: KindServices & BeginPullServices): HandlersOf<typeof api> {
+  const kinds = imageKinds(services)
+  return {
+    listRemoteIsos: () => listOffers(services, 'iso'),
+
+    pullRemoteIso({ params: { namespace, remoteiso: wanted }, body, principal, now, requestKey }) {
+      const { name, description } = body
+      const request = { kind: 'iso', wanted, name, description, namespace, principal, now, requestKey } as const
+      return beginPull(services, kinds.iso, request)
+    },
+  }
+}
