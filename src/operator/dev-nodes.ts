@@ -2,7 +2,7 @@
 import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
-import type { CapacityOptions } from '../agent/capacity.ts'
+import type { CapacityOptions } from '../agent/host/capacity.ts'
 import type { Architecture } from '../api/architecture.ts'
 import type { ControlPlane } from '../control-plane/control-plane.ts'
 import { version } from '../control-plane/version.ts'

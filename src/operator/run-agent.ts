@@ -1,7 +1,7 @@
 // One node, as `svc3 agent` runs it. VMs outlive it; the next one takes them over.
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
-import { NoAddress } from '../agent/capacity.ts'
+import { NoAddress } from '../agent/host/capacity.ts'
 import { IdentityError } from '../agent/link/identity.ts'
 import type { Architecture } from '../api/architecture.ts'
 import { ApiError } from '../api/errors.ts'

@@ -1,6 +1,8 @@
 // Runs a program: an argument list (never a shell), a small environment, bounded output, a time limit, an AbortSignal.
 // An error says which program failed and what it said last.
 import { spawn } from 'node:child_process'
+import fs from 'node:fs/promises'
+import path from 'node:path'
 
 interface ExecOptions {
   readonly signal?: AbortSignal
@@ -122,4 +124,17 @@ function tail(limit: number): { take(chunk: Buffer): void; text(): string } {
     },
     text: () => Buffer.concat(kept).subarray(-limit).toString('utf8'),
   }
+}
+
+/** Where it is, and what changes with its file. */
+export async function findProgram(
+  name: string,
+  searchPath = childEnvironment.PATH ?? '',
+): Promise<{ readonly path: string; readonly stamp: string } | undefined> {
+  for (const folder of searchPath.split(':').filter((one) => one !== '')) {
+    const file = path.join(folder, name)
+    const found = await fs.stat(file).catch(() => undefined)
+    if (found?.isFile()) return { path: file, stamp: `${found.ino} ${found.mtimeMs} ${found.size}` }
+  }
+  return undefined
 }

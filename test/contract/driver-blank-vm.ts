@@ -4,8 +4,8 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../src/api/architecture.ts'
 import type { BaseImage, Handle } from '../../src/drivers/driver.ts'
+import { runtimeFolder } from '../../src/drivers/qemu/control/run.ts'
 import { activeOf, requireChain } from '../../src/drivers/qemu/disks/chain.ts'
-import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { argumentsOf, findByArgument, startTimeOf } from '../../src/platform/processes.ts'
 
 /** wfi; b .-4 */

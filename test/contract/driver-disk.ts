@@ -2,10 +2,10 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { BaseImage, Capture, Handle } from '../../src/drivers/driver.ts'
-import { qmpSocket } from '../../src/drivers/qemu/arguments.ts'
+import { connectQmp } from '../../src/drivers/qemu/control/qmp.ts'
+import { runtimeFolder } from '../../src/drivers/qemu/control/run.ts'
+import { qmpSocket } from '../../src/drivers/qemu/control/sockets.ts'
 import { diskNode } from '../../src/drivers/qemu/disks/disks.ts'
-import { connectQmp } from '../../src/drivers/qemu/qmp.ts'
-import { runtimeFolder } from '../../src/drivers/qemu/run.ts'
 import { exec } from '../../src/platform/exec.ts'
 
 const mib = 2 ** 20

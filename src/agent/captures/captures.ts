@@ -2,28 +2,20 @@
 // goes on. Each goes on from its state after a kill -9; what the server does not want any more is released.
 import { ApiError } from '../../api/errors.ts'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
-import type { DesiredCapture, RegistryLogin } from '../../api/nodes/captures.ts'
+import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import type { Driver, Handle, VmSpec } from '../../drivers/driver.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import type { Images } from '../images/images.ts'
 import { isRetriable } from '../link/connection.ts'
-import { reasonOf } from '../vms/messages.ts'
-import type { Receiver } from './deliver.ts'
 import { createDeliveries, packedPercent } from './deliveries.ts'
 import { GivenUp, type Packer } from './pack.ts'
 import { type Sent, startSending } from './push.ts'
-import { type CaptureProgress, createTeller, type Teller } from './reporter.ts'
+import { createTeller, type Teller } from './reporter.ts'
+import type { CaptureServer } from './server.ts'
 import type { CaptureState, CaptureStates } from './states.ts'
-
-export interface CaptureServer extends Omit<Receiver, 'finish'> {
-  finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
-  /** `problem`: it failed for good. */
-  report(id: string, state: CaptureProgress & { problem?: string }, signal: AbortSignal): Promise<void>
-  /** How the registry of a push is reached, and as whom. */
-  login(id: string, signal: AbortSignal): Promise<RegistryLogin>
-}
 
 export interface CapturesOptions {
   /** The name of this node, for messages. */

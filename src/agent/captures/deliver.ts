@@ -5,9 +5,9 @@ import { ConnectionError } from '../../client/transport.ts'
 import type { Stored } from '../../images/content/content.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { eachAtOnce } from '../../platform/parallel.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { isRetriable } from '../link/connection.ts'
-import { reasonOf } from '../vms/messages.ts'
 
 /** What is said to the server; each may throw what `isRetriable` knows. */
 export interface Receiver {

@@ -1,10 +1,10 @@
 // Where what was packed of a VM goes: chunk by chunk to the server, or straight to a registry.
 import type { wait } from '../../rules/retry.ts'
-import type { CaptureServer } from './captures.ts'
 import { deliver, type Receiver } from './deliver.ts'
 import type { Packer } from './pack.ts'
 import { type PushOptions, type PushTarget, push } from './push.ts'
 import type { CaptureProgress, Teller } from './reporter.ts'
+import type { CaptureServer } from './server.ts'
 import type { CaptureState } from './states.ts'
 
 type Packed = Extract<CaptureState, { phase: 'packed' }>

@@ -22,12 +22,7 @@ import { isWhole, readManifest } from '../../images/pack/stored-manifests.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { WorkOptions } from '../../platform/parallel.ts'
-
-/** The node's own store, and all that it lacks from the server. */
-export interface NodeContent {
-  readonly store: ContentStore
-  readonly source: ContentSource
-}
+import type { NodeContent } from '../images/content-source.ts'
 
 export interface PackJob {
   readonly uid: string

@@ -4,10 +4,20 @@ import {
   finishCapture,
   getCaptureCredentials,
   putBlob,
+  type RegistryLogin,
   reportCapture,
 } from '../../api/nodes/captures.ts'
 import { type Connection, isRetriable } from '../link/connection.ts'
-import type { CaptureServer } from './captures.ts'
+import type { Receiver } from './deliver.ts'
+import type { CaptureProgress } from './reporter.ts'
+
+export interface CaptureServer extends Omit<Receiver, 'finish'> {
+  finish(id: string, content: string, signal: AbortSignal): Promise<readonly string[]>
+  /** `problem`: it failed for good. */
+  report(id: string, state: CaptureProgress & { problem?: string }, signal: AbortSignal): Promise<void>
+  /** How the registry of a push is reached, and as whom. */
+  login(id: string, signal: AbortSignal): Promise<RegistryLogin>
+}
 
 /** A server looks at every chunk of a large image before it answers. */
 const timeoutMs = 120_000

@@ -8,7 +8,7 @@ import type { PushFormat } from '../../api/records.ts'
 import type { Capture, Handle } from '../../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { DesiredImage } from '../images/images.ts'
-import type { Durability } from '../vms/handles.ts'
+import type { Durability } from '../state/handles.ts'
 import type { CaptureProgress } from './reporter.ts'
 
 interface Known {

@@ -8,7 +8,7 @@ import { type Accelerator, acceleratorFor, hostArchitecture } from '../../driver
 import { findUefi } from '../../drivers/qemu/firmware.ts'
 import type { MacosSettings } from '../../drivers/qemu/macos.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
-import { listeners } from '../listening-ports.ts'
+import { listeners } from '../host/listening-ports.ts'
 
 export interface Finding {
   readonly result: 'ok' | 'warning' | 'problem'

@@ -3,8 +3,8 @@
 import type { CopyReport, DesiredCache } from '../../api/images/image-cache.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
-import { reasonOf } from '../vms/messages.ts'
 import { type DesiredImage, type Images, keyOf } from './images.ts'
 import type { Copy } from './inventory.ts'
 

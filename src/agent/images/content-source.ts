@@ -128,3 +128,9 @@ const mayPass = (error: unknown): boolean =>
 function ifUnusable(error: unknown): undefined {
   if (!(error instanceof NoContentError || error instanceof WrongContentError)) throw error
 }
+
+/** The node's own store, and all that it lacks from the server. */
+export interface NodeContent {
+  readonly store: ContentStore
+  readonly source: ContentSource
+}

@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { ifAbsent } from '../../images/content/temporary-files.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import { openHandles, type VmRecord } from '../vms/handles.ts'
+import { openHandles, type VmRecord } from '../state/handles.ts'
 
 export interface Holders {
   /** Keys of the images that this agent is to keep. */

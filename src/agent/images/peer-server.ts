@@ -13,7 +13,7 @@ import type { ContentStore } from '../../images/content/content.ts'
 import { digestPattern } from '../../images/format/format.ts'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
-import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from './peer-tls.ts'
+import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from '../link/peer-tls.ts'
 
 export interface PeerServer {
   readonly port: number

@@ -16,9 +16,9 @@ import type { Peer } from '../../api/nodes/agent.ts'
 import { openStore } from '../../images/content/store.ts'
 import { createLog, silentLog } from '../../platform/log.ts'
 import { createPeerTickets } from '../../server/nodes/peer-tickets.ts'
+import { type NodeCredentials, peerTls, ticketHeader } from '../link/peer-tls.ts'
 import { fetchedContent, type OpenBlob } from './content-source.ts'
 import { startPeerServer } from './peer-server.ts'
-import { type NodeCredentials, peerTls, ticketHeader } from './peer-tls.ts'
 import { createPeers } from './peers.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-peers-'))

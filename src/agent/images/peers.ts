@@ -6,9 +6,9 @@ import type { Peer } from '../../api/nodes/agent.ts'
 import { digestOfBuffer } from '../../images/content/content.ts'
 import { chunkBytes, largestManifestBytes } from '../../images/format/format.ts'
 import type { Log } from '../../platform/log.ts'
-import { reasonOf } from '../vms/messages.ts'
+import { reasonOf } from '../../platform/reason.ts'
+import { type NodeCredentials, namesNode, outOfTime, peerTls, ticketHeader } from '../link/peer-tls.ts'
 import type { NearContent } from './content-source.ts'
-import { type NodeCredentials, namesNode, outOfTime, peerTls, ticketHeader } from './peer-tls.ts'
 
 export interface PeerContent {
   /** Peers that have the image of this manifest; undefined where there are none. */

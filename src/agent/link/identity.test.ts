@@ -10,8 +10,8 @@ import { startService, type TestService } from '../../../test/support/rigs/servi
 import { ApiError, type Reason } from '../../api/errors.ts'
 import { replaceNodeKey } from '../../api/nodes/node-key.ts'
 import type { Client } from '../../client/client.ts'
-import type { NodeCredentials } from '../images/peer-tls.ts'
 import { type Identity, openIdentity } from './identity.ts'
+import type { NodeCredentials } from './peer-tls.ts'
 
 let service: TestService
 let folder: string

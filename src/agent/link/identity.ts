@@ -9,7 +9,7 @@ import { replaceNodeKey } from '../../api/nodes/node-key.ts'
 import type { Client } from '../../client/client.ts'
 import { timestamp } from '../../platform/clock.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import type { NodeCredentials } from '../images/peer-tls.ts'
+import type { NodeCredentials } from './peer-tls.ts'
 
 export interface Identity {
   readonly name: string

@@ -2,9 +2,10 @@
 // The password goes through the encrypted connection and to sudo's standard input: never into a command line.
 import net from 'node:net'
 import type { Client as SshClient } from 'ssh2'
+import { reasonOf } from '../../platform/reason.ts'
 import { wait } from '../../rules/retry.ts'
 import { growScript, systemScript } from './grow-scripts.ts'
-import { manualGrowth, reasonOf } from './messages.ts'
+import { manualGrowth } from './messages.ts'
 
 export interface Growth {
   readonly host: string

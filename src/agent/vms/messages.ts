@@ -1,5 +1,6 @@
 // What people read about a VM when something did not work: what happened, why, and what to do next.
 import type { Architecture } from '../../api/architecture.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import type { Kind } from './steps.ts'
 
 interface Text {
@@ -46,8 +47,6 @@ export function problemOf(
   const more = leftovers.length > 0 ? `; taking it back failed, too (${leftovers.map(reasonOf).join('; ')})` : ''
   return `it ${what} on node "${node}": ${reasonOf(error)}${more} (${next})`
 }
-
-export const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 export const lostProblem = (node: string): string =>
   `its disk is not on node "${node}" any more; delete it and deploy another one`

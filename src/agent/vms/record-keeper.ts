@@ -1,8 +1,8 @@
 // What is known of one VM and belongs on disk: as it is, as it may be told, and whether it was written.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
-import { type Claim, originAfter, revisionOf } from '../link/authority.ts'
-import { type Found, type Handles, rebased, type VmRecord, withoutSecrets } from './handles.ts'
+import { type Claim, originAfter, revisionOf } from '../state/authority.ts'
+import { type Found, type Handles, rebased, type VmRecord, withoutSecrets } from '../state/handles.ts'
 
 export interface Texts {
   readonly problem?: string | undefined

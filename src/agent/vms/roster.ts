@@ -2,8 +2,8 @@
 // list it, unless that server speaks for the data that the VM came from, and is as far as this node has seen.
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
-import { type Claim, firstRevision, revisionOf, whyKept } from '../link/authority.ts'
-import type { StoreMemory } from '../link/last-seen-store.ts'
+import { type Claim, firstRevision, revisionOf, whyKept } from '../state/authority.ts'
+import type { StoreMemory } from '../state/last-seen-store.ts'
 import { portsOf } from './spec.ts'
 import { type VmContext, VmWorker } from './vm.ts'
 

@@ -3,19 +3,12 @@
 import type { DesiredVm, VmReport } from '../../api/nodes/agent.ts'
 import type { Handle, Observed, PortTaken } from '../../drivers/driver.ts'
 import type { Log } from '../../platform/log.ts'
+import { reasonOf } from '../../platform/reason.ts'
 import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
-import { type Claim, isBehind, type Unlisted } from '../link/authority.ts'
 import type { Reports } from '../link/reports.ts'
-import { deletionOf, type Found, isDeployed, type StoredDesired } from './handles.ts'
-import {
-  interrupted,
-  lostProblem,
-  manualGrowth,
-  notRunningProblem,
-  problemOf,
-  reasonOf,
-  restartedWarning,
-} from './messages.ts'
+import { type Claim, isBehind, type Unlisted } from '../state/authority.ts'
+import { deletionOf, type Found, isDeployed, type StoredDesired } from '../state/handles.ts'
+import { interrupted, lostProblem, manualGrowth, notRunningProblem, problemOf, restartedWarning } from './messages.ts'
 import { planFor, type Rest, type Work } from './plan.ts'
 import { RecordKeeper, type Texts } from './record-keeper.ts'
 import { reportOf } from './report.ts'

@@ -1,7 +1,6 @@
 // What this host can run: tart, whether it is new enough, and what others leave of the VMs with macOS that Apple allows.
-import { exec } from '../../platform/exec.ts'
+import { exec, findProgram } from '../../platform/exec.ts'
 import type { Probe } from '../driver.ts'
-import { findProgram } from '../qemu/probe.ts'
 import type { Allowance } from './allowance.ts'
 
 /** Options and files of later versions are as they were in this one; of earlier ones nobody has looked. */

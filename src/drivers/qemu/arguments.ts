@@ -1,9 +1,8 @@
 // A VM's specification → QEMU's arguments. Pure. Nothing secret goes in: metadata and userdata are files.
-import path from 'node:path'
 import type { VmSpec } from '../driver.ts'
 import type { Accelerator } from './accel.ts'
 import { accelArgument, architectures, cpuFor } from './architectures.ts'
-import { instanceOf, macAddress } from './captures/identity.ts'
+import { agentDevice, agentSocket, qmpSocket } from './control/sockets.ts'
 import { variablesFile } from './firmware.ts'
 import {
   type MacosSettings,
@@ -16,6 +15,7 @@ import {
   macosSerial,
   smcFile,
 } from './macos.ts'
+import { instanceOf, macAddress } from './network/identity.ts'
 import { metadataCommand } from './network/metadata.ts'
 import { listenAddress, type NetworkKind, networkArgument, sealedPrefix } from './network/network.ts'
 
@@ -36,10 +36,6 @@ export interface Surroundings {
 
 /** Relative to the VM's folder, where QEMU runs. */
 export const consoleFile = 'console.log'
-export const qmpSocket = (runtime: string): string => path.join(runtime, 'qmp')
-export const agentSocket = (runtime: string): string => path.join(runtime, 'agent')
-/** What QEMU calls our end of the guest agent's port. */
-export const agentDevice = 'agent'
 
 /**
  * What a guest that breaks into QEMU is not to do. Its children are let live: the metadata script is one, and it begins

@@ -1,10 +1,10 @@
 // The end of a VM's process, gently first, and what is left to remove when no process lives.
 import { failpoint } from '../../platform/failpoint.ts'
 import { hostBootId, kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
-import { askToPowerDown, type Control, type Grace } from './control.ts'
+import { askToPowerDown, type Control, type Grace } from './control/control.ts'
+import { forgetRun, type Run, readRun, removeRuntime, runtimeFolder, writeRun } from './control/run.ts'
 import { removeMetadata } from './network/metadata.ts'
 import { endUplink } from './network/uplink.ts'
-import { forgetRun, type Run, readRun, removeRuntime, runtimeFolder, writeRun } from './run.ts'
 import { waitForSupervisor } from './supervisor.ts'
 
 export const quitMs = 5_000

@@ -2,14 +2,14 @@
 import type { VmSpec } from '../driver.ts'
 import { type Accelerator, acceleratorFor } from './accel.ts'
 import { qemuArguments } from './arguments.ts'
-import { difference, type Shape, shapeOf } from './captures/shape.ts'
+import { runtimeFolder } from './control/run.ts'
 import { readChain } from './disks/chain.ts'
 import { diskBytes, diskNodeOn } from './disks/disks.ts'
 import { mergeFrozen } from './disks/merge.ts'
 import { defaultFirmware, prepareUefi } from './firmware.ts'
 import { isMacos, type MacosSettings, requireMacos } from './macos.ts'
 import { type Doors, doorsOf, type NetworkKind } from './network/network.ts'
-import { runtimeFolder } from './run.ts'
+import { difference, type Shape, shapeOf } from './shape.ts'
 
 export interface VmOptions {
   readonly accelerator?: Accelerator

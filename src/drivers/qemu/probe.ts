@@ -1,8 +1,6 @@
 // What this host can run: the programs that are there, their version, and how to get those that are not.
-import fs from 'node:fs/promises'
-import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
-import { childEnvironment, exec } from '../../platform/exec.ts'
+import { childEnvironment, exec, findProgram } from '../../platform/exec.ts'
 import type { Probe } from '../driver.ts'
 import { type Accelerator, acceleratorFor, hostArchitecture } from './accel.ts'
 import { architectures } from './architectures.ts'
@@ -73,18 +71,6 @@ export class QemuProbe {
     if (version !== undefined) this.#versions.set(file.path, { stamp: file.stamp, version })
     return version
   }
-}
-
-export async function findProgram(
-  name: string,
-  searchPath = childEnvironment.PATH ?? '',
-): Promise<{ readonly path: string; readonly stamp: string } | undefined> {
-  for (const folder of searchPath.split(':').filter((one) => one !== '')) {
-    const file = path.join(folder, name)
-    const found = await fs.stat(file).catch(() => undefined)
-    if (found?.isFile()) return { path: file, stamp: `${found.ino} ${found.mtimeMs} ${found.size}` }
-  }
-  return undefined
 }
 
 function howToInstall(packages: readonly string[]): string {

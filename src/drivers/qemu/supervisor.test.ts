@@ -6,7 +6,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { afterEach, beforeEach, describe, it } from 'node:test'
 import { hostBootId, isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
-import type { Run } from './run.ts'
+import type { Run } from './control/run.ts'
 import { findProcess, isOfThisBoot, waitForSupervisor } from './supervisor.ts'
 
 describe('a supervisor', () => {

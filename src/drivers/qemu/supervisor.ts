@@ -4,8 +4,8 @@ import { childEnvironment, lastLines } from '../../platform/exec.ts'
 import type { ProcessId } from '../../platform/processes.ts'
 import { endOfLog } from '../logs.ts'
 import * as supervised from '../supervised.ts'
+import { files, type Run } from './control/run.ts'
 import { networkPlaces, sealedName } from './network/network.ts'
-import { files, type Run } from './run.ts'
 
 /**
  * Its text is constant; what it works on comes as arguments. No core dumps (they hold a guest's memory), and rather a VM

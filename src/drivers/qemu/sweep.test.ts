@@ -6,7 +6,7 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { makeRuntime } from './run.ts'
+import { makeRuntime } from './control/run.ts'
 import { sweepRuntimes } from './sweep.ts'
 
 describe('the sweep of sockets', () => {

@@ -4,9 +4,9 @@ import net from 'node:net'
 import path from 'node:path'
 import { readFileIfPresent } from '../../platform/files.ts'
 import { everyProcess } from '../../platform/processes.ts'
-import { qmpSocket } from './arguments.ts'
+import { ownerFile, removeRuntime, runtimeParent, runtimePrefix } from './control/run.ts'
+import { qmpSocket } from './control/sockets.ts'
 import { tryPrefix } from './network/seal.ts'
-import { ownerFile, removeRuntime, runtimeParent, runtimePrefix } from './run.ts'
 
 /** One that does not say whose it is was just made, or its maker died. */
 const namelessMs = 3_600_000

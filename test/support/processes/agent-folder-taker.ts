@@ -1,5 +1,5 @@
 // A process that takes an agent's folder when it is told to, says whether it got it, and lets go when it is told to.
-import { holdFolder } from '../../../src/agent/hold-folder.ts'
+import { holdFolder } from '../../../src/agent/host/hold-folder.ts'
 
 let release: (() => Promise<void>) | undefined
 

@@ -1,7 +1,7 @@
 // An authority for nodes without a cluster around it, and nodes with its certificates, good or wrong in a chosen way.
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { SubjectAlternativeNameExtension, X509Certificate, X509CertificateGenerator } from '@peculiar/x509'
-import type { NodeCredentials } from '../../../src/agent/images/peer-tls.ts'
+import type { NodeCredentials } from '../../../src/agent/link/peer-tls.ts'
 import { makeNodeAuthority, signNode } from '../../../src/server/nodes/certificates.ts'
 
 const hourMs = 3_600_000

@@ -4,8 +4,19 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
-import type { VmSpec } from '../../driver.ts'
-import { statusOf } from '../control.ts'
+import type { MemoryState, VmSpec } from '../../driver.ts'
+import { statusOf } from '../control/control.ts'
+import { flushGuest } from '../control/guest-agent.ts'
+import type { Qmp } from '../control/qmp.ts'
+import type { Run } from '../control/run.ts'
+import {
+  type CaptureRecord,
+  makeCaptureFolder,
+  memoryFile,
+  readCapture,
+  removeStrays,
+  writeCapture,
+} from '../disks/captures.ts'
 import {
   activeOf,
   type Chain,
@@ -19,25 +30,13 @@ import {
 } from '../disks/chain.ts'
 import { newLayer } from '../disks/disks.ts'
 import { makeOverlay, readHeader, syncFile } from '../disks/overlays.ts'
-import type { Qmp } from '../qmp.ts'
-import type { Run } from '../run.ts'
-import {
-  type CaptureRecord,
-  makeCaptureFolder,
-  memoryFile,
-  readCapture,
-  removeStrays,
-  writeCapture,
-} from './captures.ts'
 import { startGuard } from './guard.ts'
-import { flushGuest } from './guest-agent.ts'
-import { endSaving, saveMemory } from './memory.ts'
-import { type Shape, whyNoMemory } from './shape.ts'
+import { endSaving, saveMemory, whyNoMemory } from './memory.ts'
 
 export interface CaptureRequest {
   readonly id: string
   /** Absent: without memory, and `note` says why. */
-  readonly shape?: Shape | undefined
+  readonly shape?: MemoryState['description'] | undefined
   readonly note?: string | undefined
 }
 

@@ -2,7 +2,7 @@
 // the agent lives. Otherwise the guest would stand still until an agent is back.
 import { spawn } from 'node:child_process'
 import { childEnvironment } from '../../../platform/exec.ts'
-import { qmpSocket } from '../arguments.ts'
+import { qmpSocket } from '../control/sockets.ts'
 
 /**
  * Reads where QEMU listens, and then a word; the end of its input without that word is the death of the agent. Then QEMU is

@@ -5,8 +5,9 @@ import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { statusOf } from '../control.ts'
-import type { Qmp } from '../qmp.ts'
+import type { MemoryState, VmSpec } from '../../driver.ts'
+import { statusOf } from '../control/control.ts'
+import type { Qmp } from '../control/qmp.ts'
 
 /** No limit that a disk reaches: the VM stands still meanwhile. QEMU's own would be 128 MiB/s. */
 const bytesPerSecond = 2 ** 40
@@ -89,4 +90,13 @@ export async function untilLoaded(qmp: Qmp, signal: AbortSignal): Promise<void> 
     if (status !== 'inmigrate') throw new Error(`QEMU says ${status} in place of going on from memory`)
     await new Promise((resolve) => setTimeout(resolve, pollMs))
   }
+}
+
+/** Why the memory of such a VM is not saved; undefined where it can be. */
+export function whyNoMemory(shape: MemoryState['description'] | undefined, vm: VmSpec): string | undefined {
+  if (!shape) return 'the VM was started by an earlier version of svc3; restart it first'
+  if (vm.iso !== undefined) return 'an ISO is in its drive'
+  if (/pflash/.test(String(shape.machine))) return 'it boots by UEFI, whose variables are a file of their own'
+  if (shape.accelerator === 'hvf') return 'macOS does not let QEMU save it'
+  return undefined
 }

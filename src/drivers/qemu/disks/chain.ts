@@ -4,7 +4,6 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
 import type { BaseImage } from '../../driver.ts'
-import { readLegacyChain } from './legacy-disk.ts'
 import { readHeader } from './overlays.ts'
 
 const chainFile = 'chain.json'
@@ -50,7 +49,7 @@ export type BlockNode = Readonly<Record<string, unknown>>
 /** Undefined: there is no disk. */
 export async function readChain(folder: string): Promise<Chain | undefined> {
   const text = await readFileIfPresent(path.join(folder, chainFile))
-  return text === undefined ? readLegacyChain(folder) : (JSON.parse(text) as Chain)
+  return text === undefined ? undefined : (JSON.parse(text) as Chain)
 }
 
 export const writeChain = (folder: string, chain: Chain): Promise<void> =>
@@ -136,9 +135,9 @@ export async function whileMaking<T>(folder: string, { file }: Layer, work: () =
 
 /** Removes what neither the chain nor one of `kept` names, of all that could be a layer. */
 export async function removeStrayLayers(folder: string, kept: ReadonlySet<string>): Promise<void> {
-  // What belongs to a disk of old is told by the very files that would be removed.
-  if ((await readFileIfPresent(path.join(folder, chainFile))) === undefined) return
-  const named = new Set([...settledLayers(await requireChain(folder)).map(({ file }) => file), ...kept])
+  const chain = await readChain(folder)
+  if (!chain) return
+  const named = new Set([...settledLayers(chain).map(({ file }) => file), ...kept])
   for (const name of await fs.readdir(folder).catch(() => []))
     if (
       /^disk(-\w+)?\.qcow2(\.new|\.tmp)?$/.test(name) &&

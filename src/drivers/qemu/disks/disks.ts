@@ -6,7 +6,7 @@ import { exec } from '../../../platform/exec.ts'
 import { failpoint } from '../../../platform/failpoint.ts'
 import { syncFolder } from '../../../platform/files.ts'
 import type { BaseImage, VmSpec } from '../../driver.ts'
-import { removeStrays } from '../captures/captures.ts'
+import { removeStrays } from './captures.ts'
 import {
   activeOf,
   type Base,

@@ -3,8 +3,8 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { failpoint } from '../../../platform/failpoint.ts'
-import { removeStrays } from '../captures/captures.ts'
-import type { Qmp } from '../qmp.ts'
+import type { Qmp } from '../control/qmp.ts'
+import { removeStrays } from './captures.ts'
 import {
   type Base,
   baseNode,

@@ -2,7 +2,7 @@
 // VM's own QEMU hands out, by a script for /bin/sh. No agent is needed for it, and no other VM has a way to it.
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { identityLines } from '../captures/identity.ts'
+import { identityLines } from './identity.ts'
 
 /** Relative to the VM's folder, where QEMU runs. */
 export const metadataCommand = '/bin/sh metadata/answer.sh'

@@ -3,9 +3,8 @@
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
-import type { Capture } from '../../driver.ts'
-import { type Layer, removeStrayLayers } from '../disks/chain.ts'
-import type { Shape } from './shape.ts'
+import type { Capture, MemoryState } from '../../driver.ts'
+import { type Layer, removeStrayLayers } from './chain.ts'
 
 const folderName = 'captures'
 const idForm = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$/
@@ -17,7 +16,7 @@ export interface CaptureRecord {
   readonly layers: readonly Layer[]
   readonly virtualSizeBytes: number
   /** Of what the memory beside it was. Absent: there is none. */
-  readonly shape?: Shape
+  readonly shape?: MemoryState['description']
   readonly note?: string
 }
 

@@ -4,10 +4,10 @@
 import { randomBytes } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent } from '../platform/files.ts'
-import { LockedError } from '../platform/lock-file.ts'
-import { isAlive, type ProcessId, startTimeOf } from '../platform/processes.ts'
-import { wait } from '../rules/retry.ts'
+import { readFileIfPresent } from '../../platform/files.ts'
+import { LockedError } from '../../platform/lock-file.ts'
+import { isAlive, type ProcessId, startTimeOf } from '../../platform/processes.ts'
+import { wait } from '../../rules/retry.ts'
 
 const prefix = 'agent.lock.'
 const isLock = (name: string): boolean => /^agent\.lock\.[0-9a-f]{16}$/.test(name)

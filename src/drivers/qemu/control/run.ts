@@ -3,11 +3,11 @@
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
-import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import type { ProcessId } from '../../platform/processes.ts'
-import { supervisedFiles } from '../supervised.ts'
-import type { Shape } from './captures/shape.ts'
-import type { Doors } from './network/network.ts'
+import { readFileIfPresent, writeFileAtomically } from '../../../platform/files.ts'
+import type { ProcessId } from '../../../platform/processes.ts'
+import type { MemoryState } from '../../driver.ts'
+import { supervisedFiles } from '../../supervised.ts'
+import type { Doors } from '../network/network.ts'
 
 export interface Run {
   readonly version: 1
@@ -17,7 +17,7 @@ export interface Run {
   readonly runtime: string
   readonly doors: Doors
   /** What was started: memory of it can go on in its like only. */
-  readonly shape?: Shape
+  readonly shape?: MemoryState['description']
   /** It is loading memory and has not run yet: cut off here, it is ended, and nothing is lost. */
   readonly isResuming?: true
   /** Known when everything is up; without it, whoever started the process died before. */

@@ -4,10 +4,11 @@ import fs from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { machineDefaults } from '../../../api/vms/vm-shape.ts'
-import type { VmSpec } from '../../driver.ts'
-import { qemuArguments } from '../arguments.ts'
-import { difference, shapeOf, whyNoMemory } from './shape.ts'
+import { machineDefaults } from '../../api/vms/vm-shape.ts'
+import type { VmSpec } from '../driver.ts'
+import { qemuArguments } from './arguments.ts'
+import { whyNoMemory } from './captures/memory.ts'
+import { difference, shapeOf } from './shape.ts'
 
 describe('the shape of a VM', () => {
   let root: string

@@ -8,7 +8,7 @@ import type { DesiredVm } from '../../api/nodes/agent.ts'
 import { machineDefaults } from '../../api/vms/vm-shape.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
-import { firstRevision, type Origin } from '../link/authority.ts'
+import { firstRevision, type Origin } from './authority.ts'
 
 export type StoredDesired = Omit<DesiredVm, 'metadata' | 'userdata' | 'growth'>
 

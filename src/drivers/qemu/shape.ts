@@ -4,14 +4,13 @@ import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
 import { finished } from 'node:stream/promises'
-import { exec } from '../../../platform/exec.ts'
-import type { Boot, VmSpec } from '../../driver.ts'
-import type { Accelerator } from '../accel.ts'
-import { architectures, cpuFor } from '../architectures.ts'
-import type { NetworkKind } from '../network/network.ts'
-import { findProgram } from '../probe.ts'
+import { exec, findProgram } from '../../platform/exec.ts'
+import type { Boot, MemoryState, VmSpec } from '../driver.ts'
+import type { Accelerator } from './accel.ts'
+import { architectures, cpuFor } from './architectures.ts'
+import type { NetworkKind } from './network/network.ts'
 
-export type Shape = Readonly<Record<string, string | number>>
+export type Shape = MemoryState['description']
 
 /** How a field is called where it is not the same. */
 const words: Readonly<Record<string, string>> = {
@@ -64,15 +63,6 @@ export async function shapeOf({ vm, command, accelerator, network, diskBytes }: 
     network,
     diskBytes,
   }
-}
-
-/** Why the memory of such a VM is not saved; undefined where it can be. */
-export function whyNoMemory(shape: Shape | undefined, vm: VmSpec): string | undefined {
-  if (!shape) return 'the VM was started by an earlier version of svc3; restart it first'
-  if (vm.iso !== undefined) return 'an ISO is in its drive'
-  if (/pflash/.test(String(shape.machine))) return 'it boots by UEFI, whose variables are a file of their own'
-  if (shape.accelerator === 'hvf') return 'macOS does not let QEMU save it'
-  return undefined
 }
 
 /** Undefined: they fit. */

@@ -1,7 +1,7 @@
 // The TCP ports that programs of this host listen on: from /proc, and on macOS, which lets one program take a port of one
 // address from another that has it on all of them, from netstat.
-import { exec } from '../platform/exec.ts'
-import { readFileIfPresent } from '../platform/files.ts'
+import { exec } from '../../platform/exec.ts'
+import { readFileIfPresent } from '../../platform/files.ts'
 
 export interface Listener {
   readonly address: string

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { holdFolder } from './hold-folder.ts'
 
-const program = new URL('../../test/support/processes/agent-folder-taker.ts', import.meta.url)
+const program = new URL('../../../test/support/processes/agent-folder-taker.ts', import.meta.url)
 
 /** What somebody left who had this pid before. */
 const dead = (name: string): [name: string, text: string] => [

@@ -5,9 +5,9 @@ import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
-import { agentSocket } from '../arguments.ts'
-import type { Qmp } from '../qmp.ts'
 import { flushGuest } from './guest-agent.ts'
+import type { Qmp } from './qmp.ts'
+import { agentSocket } from './sockets.ts'
 
 const short = { answerMs: 100, flushMs: 300 }
 /** For guests that answer: more than a busy machine needs. */

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { AgentMessage } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
-import { followLog } from '../vms/console-log.ts'
-import type { StoredDesired } from '../vms/handles.ts'
-import { reasonOf } from '../vms/messages.ts'
+import { reasonOf } from '../../platform/reason.ts'
+import type { StoredDesired } from '../state/handles.ts'
+import { followLog } from './console-log.ts'
 
 export type Dial = Extract<AgentMessage, { type: 'DIAL' }>
 

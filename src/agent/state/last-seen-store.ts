@@ -4,8 +4,8 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { Log } from '../../platform/log.ts'
-import type { Durability } from '../vms/handles.ts'
 import { type Claim, compareRevisions, firstRevision, laterOf, type Origin } from './authority.ts'
+import type { Durability } from './handles.ts'
 
 export interface StoreMemory {
   /** What a VM of this node has seen. */

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import os from 'node:os'
 import { describe, it } from 'node:test'
-import { scriptedDriver, World } from '../../test/support/stand-ins/scripted-driver.ts'
-import type { Driver, Probe } from '../drivers/driver.ts'
+import { scriptedDriver, World } from '../../../test/support/stand-ins/scripted-driver.ts'
+import type { Driver, Probe } from '../../drivers/driver.ts'
 import { addressFor, type CapacityOptions, createCapacity, NoAddress, ownAddress } from './capacity.ts'
 
 const probe: Probe = { ok: true, version: 'test', architectures: ['amd64'], gpus: 0 }

@@ -1,8 +1,8 @@
 // Asks a guest to write what it holds back to its disk, by the protocol of QEMU's guest agent, before the disk is captured.
 // Freeze and thaw are sent as one message: whoever dies here, no guest is left with file systems that nobody thaws.
 import net from 'node:net'
-import { agentDevice, agentSocket } from '../arguments.ts'
-import type { Qmp } from '../qmp.ts'
+import type { Qmp } from './qmp.ts'
+import { agentDevice, agentSocket } from './sockets.ts'
 
 /**
  * `unheard`: nobody in the guest answers, as in most. `stuck`: it was told to freeze its file systems and has not said since

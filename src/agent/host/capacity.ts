@@ -3,9 +3,9 @@ import dgram from 'node:dgram'
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
-import type { Architecture } from '../api/architecture.ts'
-import type { NodeReport } from '../api/nodes/node-report.ts'
-import type { Driver, Probe } from '../drivers/driver.ts'
+import type { Architecture } from '../../api/architecture.ts'
+import type { NodeReport } from '../../api/nodes/node-report.ts'
+import type { Driver, Probe } from '../../drivers/driver.ts'
 import { busyPorts, listeners } from './listening-ports.ts'
 
 /** What the operator says in place of what is found. */

@@ -1,9 +1,9 @@
 // The one connection to a VM's control socket, kept while it lasts, and what is said over it. A VM's changes are this
 // connection's events and its end: nothing is polled.
 import fs from 'node:fs/promises'
-import type { Observed } from '../driver.ts'
-import { qmpSocket } from './arguments.ts'
+import type { Observed } from '../../driver.ts'
 import { connectQmp, type Qmp, QmpGarbled } from './qmp.ts'
+import { qmpSocket } from './sockets.ts'
 
 /** QEMU's word for a VM that waits for the host to have room for what it writes. */
 export const starved = 'io-error'
