@@ -9,7 +9,7 @@ import { legacyPage } from '../src/legacy/page.ts'
 import { openApiDocument } from '../src/server/http/openapi.ts'
 import { root } from './build.ts'
 
-export interface GeneratedFile {
+interface GeneratedFile {
   readonly file: string
   readonly make: () => string | Promise<string>
 }

@@ -9,7 +9,7 @@ export const root = path.resolve(import.meta.dirname, '..')
 const programSources = ['src', 'packages', 'console', 'package.json', 'package-lock.json', 'scripts/build.ts', 'scripts/build-console.ts'] // biome-ignore format: a list
 
 export const programStamp = (): string => stampOf(programSources)
-export const stampFile = path.join(root, 'dist', '.sources')
+const stampFile = path.join(root, 'dist', '.sources')
 
 /** Whether dist/ is what a build would make now. */
 export const isBuilt = (): boolean => fs.existsSync(stampFile) && fs.readFileSync(stampFile, 'utf8') === programStamp()

@@ -3,7 +3,7 @@ import path from 'node:path'
 import type { run } from 'node:test'
 import { inspect, stripVTControlCharacters } from 'node:util'
 
-export interface ReportOptions {
+interface ReportOptions {
   readonly root: string
   /** In CI a test that is not run is a test that failed. */
   readonly failsOnSkips: boolean

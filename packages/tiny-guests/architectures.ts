@@ -2,7 +2,7 @@
 export const architectures = ['amd64', 'arm64'] as const
 export type Architecture = (typeof architectures)[number]
 
-export interface Traits {
+interface Traits {
   /** Where Debian keeps this architecture's libraries. */
   readonly triplet: string
   readonly serial: string

@@ -21,7 +21,7 @@ import { writeSparseFile } from './sparse.ts'
 import { Tree } from './tree.ts'
 
 export { type Architecture, architectures } from './architectures.ts'
-export { missingPrograms, programs } from './programs.ts'
+export { missingPrograms } from './programs.ts'
 
 /** What `image.json` says. Paths are relative to the image's folder. */
 export interface TinyImage {
@@ -40,7 +40,7 @@ export interface TinyImage {
   readonly digest: string
 }
 
-export interface BuildOptions {
+interface BuildOptions {
   readonly architecture: Architecture
   /** Where images and downloaded packages are kept; made if it is not there. */
   readonly folder: string

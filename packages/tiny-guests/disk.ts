@@ -58,7 +58,7 @@ const features = [
 /** Room in the tables for this size; a file system can grow to it while it is in use. */
 const largestBytes = 1024 * 1024 * mebibyte
 
-export interface Contents {
+interface Contents {
   readonly root: Tree
   /** The EFI partition, byte for byte. */
   readonly efi: Buffer

@@ -17,7 +17,7 @@ interface Segment {
 }
 
 /** 64 bits, little-endian: both architectures are. */
-export function segmentsOf(bytes: Buffer): Segment[] {
+function segmentsOf(bytes: Buffer): Segment[] {
   const start = asNumber(bytes.readBigUInt64LE(32))
   const [size, count] = [bytes.readUInt16LE(54), bytes.readUInt16LE(56)]
   return Array.from({ length: count }, (_, index) => {

@@ -18,7 +18,7 @@ export interface Partition {
   readonly lastSector: number
 }
 
-export interface Piece {
+interface Piece {
   readonly offsetBytes: number
   readonly data: Buffer
 }
@@ -27,7 +27,7 @@ const entryBytes = 128
 const entryCount = 128
 const tableSectors = (entryBytes * entryCount) / sectorBytes
 /** Sectors at either end that belong to the table. */
-export const firstUsableSector = 2 + tableSectors
+const firstUsableSector = 2 + tableSectors
 
 export function partitionTable(diskBytes: number, diskId: string, partitions: readonly Partition[]): Piece[] {
   const lastSector = diskBytes / sectorBytes - 1

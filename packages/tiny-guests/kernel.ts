@@ -15,7 +15,7 @@ export interface Kernel {
   readonly modules: ReadonlyMap<string, Module>
 }
 
-export interface Module {
+interface Module {
   /** Under /lib/modules/RELEASE. */
   readonly path: string
   readonly data: Buffer

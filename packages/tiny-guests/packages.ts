@@ -36,13 +36,13 @@ interface Manifest {
 }
 const manifestFile = 'packages.json'
 
-export interface Packages {
+interface Packages {
   readonly kernel: string
   /** Absolute paths of all packages but the kernel. */
   readonly userland: readonly string[]
 }
 
-export interface PackageOptions {
+interface PackageOptions {
   readonly folder: string
   readonly architecture: Architecture
   readonly signal: AbortSignal

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 
 /** Program → the Debian package that has it. All of them come with an ordinary Debian, so nothing is compiled or kept. */
-export const programs = {
+const programs = {
   'apt-get': 'apt',
   'apt-cache': 'apt',
   'dpkg-deb': 'dpkg',
@@ -12,7 +12,7 @@ export const programs = {
   mke2fs: 'e2fsprogs',
   debugfs: 'e2fsprogs',
 } as const satisfies Record<string, string>
-export type Program = keyof typeof programs
+type Program = keyof typeof programs
 
 // Users other than root often have no sbin in their path, and that is where mke2fs is.
 const searchPath = [...(process.env.PATH ?? '').split(path.delimiter), '/usr/sbin', '/sbin', '/usr/bin', '/bin']
@@ -29,11 +29,11 @@ async function isInstalled(program: Program): Promise<boolean> {
   return (await Promise.allSettled(tries)).some(({ status }) => status === 'fulfilled')
 }
 
-export class ProgramError extends Error {
+class ProgramError extends Error {
   override readonly name = 'ProgramError'
 }
 
-export interface RunOptions {
+interface RunOptions {
   readonly signal: AbortSignal
   readonly folder?: string
   readonly input?: string | Uint8Array
@@ -42,7 +42,7 @@ export interface RunOptions {
   readonly each?: (chunk: Buffer) => void
 }
 
-export interface Ran {
+interface Ran {
   readonly output: Buffer
   readonly problems: string
 }

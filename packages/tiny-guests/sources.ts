@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent } from '../../src/platform/files.ts'
 
-export interface Sources {
+interface Sources {
   /** In the one-line form, `deb URI SUITE COMPONENTS`. */
   readonly list: string
   /** In the form with one field a line. */

@@ -3,7 +3,7 @@
 import * as t from 'typebox'
 import type { Reason } from './errors.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 
 /**
  * Who may call an operation.

@@ -6,7 +6,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import { mayBeThere, whyUnreadable, writeFileAtomically } from '../platform/files.ts'
 
-export interface MasterKey {
+interface MasterKey {
   /** Names the key in what it sealed; tells nothing about it. */
   readonly id: string
   readonly bytes: Buffer
@@ -23,7 +23,7 @@ export type KeySource =
   | { readonly kind: 'file'; readonly file: string }
   | { readonly kind: 'variable' | 'credential'; readonly name: string }
 
-export const keyVariable = 'SVC3_MASTER_KEY'
+const keyVariable = 'SVC3_MASTER_KEY'
 const credentialName = 'svc3-master-key'
 const keyBytes = 32
 

@@ -19,7 +19,7 @@ export interface JoinGrant {
   readonly expiresAt: Date
 }
 
-export interface Signed {
+interface Signed {
   readonly name: string
   readonly at: string
   readonly signature: string

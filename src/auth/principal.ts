@@ -9,7 +9,7 @@ export interface User {
   readonly uid?: string
 }
 
-export interface ServiceAccountPrincipal {
+interface ServiceAccountPrincipal {
   readonly kind: 'serviceaccount'
   readonly name: string
   readonly namespace: string

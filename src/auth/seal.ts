@@ -4,7 +4,7 @@ import { createCipheriv, createDecipheriv, randomFillSync } from 'node:crypto'
 import type { Keyring } from './keyring.ts'
 
 /** `v1.<key id>.<nonce>.<ciphertext and tag>`, the last two in base64url. */
-export type Sealed = string
+type Sealed = string
 
 export class SealError extends Error {
   override readonly name = 'SealError'
@@ -28,7 +28,7 @@ function newNonce(): Buffer {
 }
 
 /** What a secret is bound to. */
-export interface Binding {
+interface Binding {
   readonly key: string
   readonly fields: Readonly<Record<string, unknown>>
 }

@@ -20,7 +20,7 @@ const issuer = 'svc3'
 const audience = 'svc3-api'
 const cacheSize = 10_000
 
-export interface IssuedToken {
+interface IssuedToken {
   readonly token: string
   /** Undefined: valid until the account is deleted. */
   readonly expiresAt: Date | undefined

@@ -33,10 +33,10 @@ interface OptionText {
   /** Its value is never repeated in a message. */
   readonly secret?: true
 }
-export interface BooleanOption extends OptionText {
+interface BooleanOption extends OptionText {
   readonly type: 'boolean'
 }
-export interface StringOption extends OptionText {
+interface StringOption extends OptionText {
   readonly type: 'string'
   /** The value's name in help, in capitals. */
   readonly value: string
@@ -46,7 +46,7 @@ export interface StringOption extends OptionText {
   readonly required?: true
   readonly repeatable?: true
 }
-export interface IntegerOption extends OptionText {
+interface IntegerOption extends OptionText {
   readonly type: 'integer'
   readonly value: string
   readonly min: number
@@ -54,13 +54,13 @@ export interface IntegerOption extends OptionText {
   readonly default?: number
 }
 /** A time, as whole minutes or as a duration such as `1h30m`; its value is in minutes. */
-export interface MinutesOption extends OptionText {
+interface MinutesOption extends OptionText {
   readonly type: 'minutes'
   readonly value: string
   readonly max: number
   readonly default?: number
 }
-export interface ChoiceOption extends OptionText {
+interface ChoiceOption extends OptionText {
   readonly type: 'choice'
   readonly choices: readonly string[]
   readonly default?: string
@@ -223,7 +223,7 @@ export interface Leaf {
   readonly hidden?: true
   load(): Promise<{ readonly command: Command }>
 }
-export interface Group {
+interface Group {
   readonly summary: string
   readonly aliases?: readonly string[]
   readonly hiddenAliases?: readonly string[]

@@ -6,7 +6,7 @@ import type { Host } from './host.ts'
 import type { Parsed } from './line/parse.ts'
 import type { Format, Rendering } from './output/output.ts'
 
-export interface ContextInput {
+interface ContextInput {
   readonly host: Host
   readonly parsed: Parsed
   readonly signal: AbortSignal

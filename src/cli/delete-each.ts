@@ -5,7 +5,7 @@ import type { Context } from './command.ts'
 import { reportFailure } from './failure.ts'
 import { exitCodes, Interrupted } from './line/usage.ts'
 
-export interface Deletion {
+interface Deletion {
   readonly names: readonly string[]
   /** What they are in the answer, such as `vm`. */
   readonly kind: string

@@ -26,7 +26,7 @@ interface Told {
   readonly next?: string | undefined
 }
 
-export interface FailureContext {
+interface FailureContext {
   readonly host: Host
   readonly commands: CommandTable
   /** How to ask for the help of the command that failed. */

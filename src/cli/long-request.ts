@@ -12,7 +12,7 @@ const policy: RetryPolicy = { attempts: 0, firstDelayMs: 200, maxDelayMs: 3_000,
 const restartMs = 60_000
 const heldMs = 5_000
 
-export interface LongRequest {
+interface LongRequest {
   readonly timeoutMs: number
   /** The command that shows how it went, without the program's name. */
   readonly lookAgain: string

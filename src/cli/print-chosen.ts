@@ -4,7 +4,7 @@ import type { Context } from './command.ts'
 import { nearestName } from './line/suggest.ts'
 import type { Column } from './output/output.ts'
 
-export interface Chosen<T> {
+interface Chosen<T> {
   readonly kind: string
   readonly items: readonly T[]
   readonly nameOf: (item: T) => string

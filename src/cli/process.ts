@@ -6,7 +6,7 @@ import { main } from './main.ts'
 
 const names = ['svc3', 'orka3']
 
-export interface ProcessOptions {
+interface ProcessOptions {
   readonly checkout: string
   readonly isInstalled?: boolean
   readonly version: string

@@ -24,7 +24,7 @@ export interface ClientOptions {
   readonly wait?: typeof wait
 }
 
-export interface CallOptions {
+interface CallOptions {
   /** Only for POST; made up when missing, the same for all tries of one call. */
   readonly idempotencyKey?: string
   readonly signal?: AbortSignal | undefined
@@ -42,7 +42,7 @@ type Input<O extends Operation> =
 
 export type ListOperation = Operation & { readonly item: NonNullable<Operation['item']> }
 
-export interface Exchange<O extends Operation> {
+interface Exchange<O extends Operation> {
   readonly status: number
   readonly value: ResponseOf<O>
 }

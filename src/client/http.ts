@@ -42,7 +42,7 @@ const lost: Fault = {
 }
 
 /** How a failure of a socket reads. */
-export function connectionError(url: string, error: NodeJS.ErrnoException): ConnectionError {
+function connectionError(url: string, error: NodeJS.ErrnoException): ConnectionError {
   const { origin } = new URL(url)
   const code = error.code ?? ''
   const isCertificate = /CERT|SELF_SIGNED|UNABLE_TO_VERIFY|ALTNAME/.test(code)
@@ -50,7 +50,7 @@ export function connectionError(url: string, error: NodeJS.ErrnoException): Conn
   return new ConnectionError(fault, origin, `cannot reach ${origin}: ${what}${code && ` (${code})`}`, hint, error)
 }
 
-export interface HttpTransportOptions {
+interface HttpTransportOptions {
   /** Connections kept open between requests. */
   readonly maxSockets?: number
   /** How certificates are judged; without it, by the authorities that Node trusts. */

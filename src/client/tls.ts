@@ -19,7 +19,7 @@ export interface Trust {
   judge(peer: Peer): ConnectionError | undefined
 }
 
-export interface Place {
+interface Place {
   readonly host: string
   readonly port: number
   /** What the certificate must name; '' or nothing is the host itself. */

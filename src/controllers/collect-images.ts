@@ -13,7 +13,7 @@ export interface Collectable {
   ): Promise<{ readonly deleted: number }>
 }
 
-export interface Collection {
+interface Collection {
   readonly content: Collectable
   /** What came since then may belong to work that is under way. */
   sinceMs(): number

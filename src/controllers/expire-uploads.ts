@@ -5,7 +5,7 @@ import type { Controller } from './controller.ts'
 const everyMs = 5 * 60_000
 
 /** What this needs of the server. */
-export interface Expirable {
+interface Expirable {
   /** Says how many there were. */
   expire(): Promise<number>
 }

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../platform/log.ts'
 import { type Entry, isFault, type Json, type Store, StoreError } from '../store/store.ts'
 
-export interface LeadershipOptions {
+interface LeadershipOptions {
   readonly store: Pick<Store, 'get' | 'create' | 'update'>
   /** What is led; each has a record of its own. */
   readonly name: string

@@ -8,7 +8,7 @@ import type { Controller } from './controller.ts'
 import type { Presence } from './rooms.ts'
 
 const everyMs = 5_000
-export const patienceMs = 40_000
+const patienceMs = 40_000
 
 export function markNodes(controller: Controller, presence: Presence, patience = patienceMs): Loop {
   const { collections, clock, log } = controller

@@ -5,13 +5,13 @@ import type { ImageRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 
-export interface Wanted {
+interface Wanted {
   readonly kind: 'image' | 'iso'
   readonly entry: Entry<ImageRecord>
 }
 
 /** What this needs of the server. */
-export interface Pulls {
+interface Pulls {
   /** MUST leave the record Ready or Failed, unless the signal aborts: then as it was. */
   pull(kind: Wanted['kind'], entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
   /** Removes what was fetched for anything but these. */

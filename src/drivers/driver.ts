@@ -80,7 +80,7 @@ export interface Handle {
   readonly folder: string
 }
 
-export interface CapturedLayer {
+interface CapturedLayer {
   readonly id: string
   readonly file: string
   /** qcow2 where it is left out: an overlay. raw: all of the disk, of which what differs from the one below counts. */

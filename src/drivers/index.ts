@@ -9,7 +9,7 @@ import type { NetworkKind } from './qemu/network/network.ts'
 import { SimulatedDriver, type SimulatedKnobs } from './simulated.ts'
 
 /** What the operator of a node says; each driver takes what concerns it. */
-export interface DriverSettings {
+interface DriverSettings {
   /** The agent's own folder. */
   readonly dataDir?: string
   /** The only one that the node is to offer. */
@@ -26,7 +26,7 @@ const drivers = {
   qemu: ({ network, macos, ...settings }) => new QemuDriver({ network, macos, ...offered(settings) }),
   simulated: ({ simulation, ...settings }) => new SimulatedDriver({ ...simulation, ...offered(settings) }),
 } satisfies Readonly<Record<string, (settings: DriverSettings) => Driver>>
-export type DriverName = keyof typeof drivers
+type DriverName = keyof typeof drivers
 
 const offered = ({ architecture }: DriverSettings) =>
   architecture === undefined ? {} : { architectures: [architecture] }

@@ -5,7 +5,7 @@ import fs from 'node:fs/promises'
 
 const mib = 1_048_576
 
-export interface LogLimit {
+interface LogLimit {
   /** Beyond it a file is cut … */
   readonly largestBytes: number
   /** … to so much of its end. */

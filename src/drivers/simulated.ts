@@ -17,16 +17,7 @@ import {
   type VmSpec,
 } from './driver.ts'
 
-export type SimulatedStep =
-  | 'create'
-  | 'start'
-  | 'stop'
-  | 'destroy'
-  | 'suspend'
-  | 'resume'
-  | 'grow'
-  | 'revert'
-  | 'capture'
+type SimulatedStep = 'create' | 'start' | 'stop' | 'destroy' | 'suspend' | 'resume' | 'grow' | 'revert' | 'capture'
 
 export interface SimulatedKnobs {
   readonly bootMs?: number

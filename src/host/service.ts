@@ -28,12 +28,6 @@ export const summaries: Readonly<Record<ServiceKind, string>> = {
   server: 'svc3 server: the control plane of a cluster of virtual machines',
 }
 
-/** Where things go. Absolute, as the running host sees them; `--root` puts another folder before all of them. */
-export const dataDirs: Readonly<Record<ServiceKind, string>> = {
-  agent: '/var/lib/svc3-agent',
-  server: '/var/lib/svc3',
-}
-
 export const defaultUsers: Readonly<Record<ServiceKind, string>> = { agent: 'svc3-agent', server: 'svc3' }
 
 /** The copy of the program that a service runs, so that an update of the package does not change it under its feet. */

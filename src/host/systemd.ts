@@ -2,7 +2,7 @@
 // alone, and nothing here may put them, or where they keep their sockets, into a place that ends with the service.
 import { type ServiceDefinition, type ServiceFile, type ServiceKind, serviceNames, summaries } from './service.ts'
 
-export const unitFolder = '/etc/systemd/system'
+const unitFolder = '/etc/systemd/system'
 
 type Lines = readonly (readonly [name: string, value: string])[]
 

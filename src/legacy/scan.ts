@@ -4,7 +4,7 @@ import type { Finding, ScanOptions } from './finding.ts'
 import { postmanFindings } from './scan-postman.ts'
 import { sourceFindings } from './scan-source.ts'
 
-export type Kind = 'binary' | 'log' | 'postman' | 'shell' | 'hash' | 'slash' | 'text'
+type Kind = 'binary' | 'log' | 'postman' | 'shell' | 'hash' | 'slash' | 'text'
 
 /** By the end of the name: how comments look, which is all that the languages differ in here. */
 const kinds: readonly (readonly [Kind, RegExp])[] = [

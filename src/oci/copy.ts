@@ -8,12 +8,12 @@ import type { Descriptor } from './artifact/oci-manifest.ts'
 import { type ResolveOptions, resolveManifest } from './artifact/resolve.ts'
 import type { BlobContent, Destination, Source } from './artifact/target.ts'
 
-export interface From {
+interface From {
   readonly target: Source
   readonly reference: string
 }
 
-export interface To {
+interface To {
   readonly target: Destination
   /** Without one, a registry keeps it by its digest alone. */
   readonly reference?: string | undefined
@@ -39,7 +39,7 @@ export interface CopyOptions extends ResolveOptions {
   readonly beforeFinish?: (() => Promise<void>) | undefined
 }
 
-export interface Copied {
+interface Copied {
   /** Of the OCI manifest at the source. */
   readonly sourceDigest: string
   /** Under which the destination has it: the same in a registry, that of our own manifest in an image store. */

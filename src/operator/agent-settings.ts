@@ -14,7 +14,7 @@ export interface AgentSettings {
 }
 
 /** Of the networks of tart's guests. */
-export interface AppleSettings {
+interface AppleSettings {
   /** The card of the Mac that guests are connected to, such as `en0`. */
   readonly bridge?: string
   /** What sealed guests may reach besides the internet. */

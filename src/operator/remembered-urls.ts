@@ -3,7 +3,7 @@
 import path from 'node:path'
 import { readFileIfPresent } from '../platform/files.ts'
 
-export interface Remembered {
+interface Remembered {
   readonly apiUrls: readonly string[]
   readonly pin: string | undefined
 }

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import { startLoop } from './loop.ts'
 
 const everyMs = 60_000
-export const largestBytes = 32 * 1_048_576
+const largestBytes = 32 * 1_048_576
 
 /** Does nothing without a file. Returns how to stop. */
 export function lookAfterLog(file: string | undefined): () => Promise<void> {

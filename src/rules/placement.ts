@@ -178,7 +178,7 @@ function allocate(node: Candidate, demand: Demand): Allocation | undefined {
 }
 
 /** What a record of a VM says about where it may go. */
-export interface Asked extends Pick<Demand, 'os' | 'reservedPorts'> {
+interface Asked extends Pick<Demand, 'os' | 'reservedPorts'> {
   readonly shape: Omit<Demand, 'os' | 'reservedPorts'>
   /** By what its tag stands for: nodes may have what it stood for earlier. */
   readonly imageReference?: string | undefined

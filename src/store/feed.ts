@@ -26,7 +26,7 @@ export interface LogPage {
 }
 
 /** The changes under `prefix` after `after`, a page of them. MUST throw Compacted when they are gone. */
-export type ReadLog = (prefix: string, after: Rev) => Promise<LogPage>
+type ReadLog = (prefix: string, after: Rev) => Promise<LogPage>
 
 interface Batch {
   readonly changes: readonly Change[]

@@ -4,7 +4,7 @@ import { failpoint } from '../platform/failpoint.ts'
 import { compareRevs, type Entry, isFault, type Rev, type Store, StoreError, zeroRev } from './store.ts'
 import { isPortable, type StoreState, stateKey, stateOf } from './store-state.ts'
 
-export interface Records {
+interface Records {
   /** What they are called in messages; the same for the same records. */
   readonly source: string
   /** The revision that they were read at: those of the filled store are later. */

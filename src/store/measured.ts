@@ -1,9 +1,9 @@
 // A store that tells how long each call took, for metrics. Watches pass through: they last as long as their reader.
 import { type Store, StoreError, type StoreFault } from './store.ts'
 
-export type StoreOperation = Exclude<keyof Store, 'watch' | 'reached' | 'close'>
-export type StoreOutcome = 'ok' | StoreFault | 'error'
-export type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcome) => void
+type StoreOperation = Exclude<keyof Store, 'watch' | 'reached' | 'close'>
+type StoreOutcome = 'ok' | StoreFault | 'error'
+type Observe = (operation: StoreOperation, seconds: number, outcome: StoreOutcome) => void
 
 export function measured(store: Store, observe: Observe): Store {
   /** Beside the work: nobody waits longer for being measured. */

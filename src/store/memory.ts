@@ -6,7 +6,7 @@ import { SortedKeys } from './sorted-keys.ts'
 import type { Change, Entry, Json, Rev, Store } from './store.ts'
 import { changeKey, zeroRev } from './store.ts'
 
-export interface MemoryOptions extends FeedOptions {
+interface MemoryOptions extends FeedOptions {
   /** So many of the latest changes are kept for watchers. */
   readonly keepRevisions?: number
 }

@@ -8,9 +8,9 @@ import { openSqlite } from './sqlite/engine.ts'
 import { type Store, StoreError } from './store.ts'
 
 /** Hears what an operator should know about the engine, though it works. */
-export type Notice = (text: string) => void
+type Notice = (text: string) => void
 
-export interface OpenOptions {
+interface OpenOptions {
   /** Where there are no data yet, revisions go on from here. */
   readonly startRev?: number
 }

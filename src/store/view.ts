@@ -15,13 +15,13 @@ import {
   zeroRev,
 } from './store.ts'
 
-export interface ViewOptions {
+interface ViewOptions {
   /** The first wait after a failure; it doubles up to `maxRetryMs`. */
   readonly retryMs?: number
   readonly maxRetryMs?: number
 }
 
-export type ViewListener<T> = (changes: readonly Change<T>[]) => void
+type ViewListener<T> = (changes: readonly Change<T>[]) => void
 
 interface Waiter {
   readonly rev: Rev

@@ -8,14 +8,14 @@ import type { Chunk, Manifest } from '../../src/images/format/format.ts'
 import { digestOf } from '../../src/images/format/manifest.ts'
 import { isWhole, putManifest, readManifest } from '../../src/images/pack/stored-manifests.ts'
 
-export interface ContentPlace {
+interface ContentPlace {
   readonly name: string
   /** A new, empty one. */
   open(): Promise<Opened>
   readonly close?: () => Promise<void>
 }
 
-export interface Opened {
+interface Opened {
   readonly store: ContentStore
   /** The same content as another process finds it. */
   reopen(): Promise<ContentStore>

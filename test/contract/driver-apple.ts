@@ -30,7 +30,7 @@ export async function tartsOf({ folder }: Pick<Handle, 'folder'>): Promise<reado
 const parentOf = async (pid: number): Promise<number> =>
   Number((await exec('ps', ['-o', 'ppid=', '-p', String(pid)]).catch(() => ({ stdout: '' }))).stdout)
 
-export async function killTart(handle: Handle): Promise<void> {
+async function killTart(handle: Handle): Promise<void> {
   for (const pid of await tartsOf(handle)) process.kill(pid, 'SIGKILL')
 }
 
@@ -62,7 +62,7 @@ export async function blankMac(folder: string, digest: string): Promise<BaseImag
 }
 
 /** What a boot of the host leaves: a record of another one, and no process. */
-export async function pretendReboot(handle: Handle): Promise<void> {
+async function pretendReboot(handle: Handle): Promise<void> {
   await killTart(handle)
   await eventually(async () => assert.deepEqual(await applesOf(handle), []))
   const file = path.join(handle.folder, 'run.json')

@@ -4,7 +4,7 @@ import fs from 'node:fs/promises'
 import { it } from 'node:test'
 import type { Driver, Handle, Observed, VmSpec } from '../../src/drivers/driver.ts'
 
-export interface Arranged {
+interface Arranged {
   readonly root: string
   readonly driver: Driver
   readonly vm: VmSpec

@@ -12,7 +12,7 @@ import { freePort } from '../support/tools/free-port.ts'
 import { captureNode } from './driver-disk.ts'
 import { savedImage } from './driver-saved-image.ts'
 
-export interface Source {
+interface Source {
   readonly root: string
   readonly driver: QemuDriver
   readonly handle: Handle

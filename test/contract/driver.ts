@@ -11,7 +11,7 @@ import { bindOnce, freePort } from '../support/tools/free-port.ts'
 import { capturesContract } from './driver-captures.ts'
 import { specify, within } from './driver-vm.ts'
 
-export interface DriverUnderTest<D extends Driver = Driver> {
+interface DriverUnderTest<D extends Driver = Driver> {
   open(): D
   /** An image of 64 MiB without anything on it; another digest is another image. */
   image(folder: string, digest: string): Promise<VmSpec['image']>

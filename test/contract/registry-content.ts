@@ -7,7 +7,7 @@ import { openRegistry, type Repository } from '../../src/oci/registry/registry.t
 import { type Log, silentLog } from '../../src/platform/log.ts'
 import type { RegistryProcess } from '../support/processes/registry.ts'
 
-export interface RegistryContentRig extends Disposable {
+interface RegistryContentRig extends Disposable {
   readonly repository: Repository
   readonly cache: ContentCache
   readonly store: RegistryContent

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import http from 'node:http'
 import net, { type AddressInfo } from 'node:net'
 
-export interface PrefixProxy extends AsyncDisposable {
+interface PrefixProxy extends AsyncDisposable {
   /** Where the service is to whoever comes through it. */
   readonly url: string
 }

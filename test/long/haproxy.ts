@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers'
 import type { TestHost } from '../support/processes/hosts.ts'
 import { eventually } from '../support/tools/eventually.ts'
 
-export interface Haproxy extends AsyncDisposable {
+interface Haproxy extends AsyncDisposable {
   /** Whether it sends anything to the server of that name. */
   isUsed(server: string): Promise<boolean>
 }

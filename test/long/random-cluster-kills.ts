@@ -14,7 +14,7 @@ interface Expected {
   readonly disk: Buffer
 }
 
-export interface Killed {
+interface Killed {
   readonly server: number
   readonly agent: number
   readonly saves: number

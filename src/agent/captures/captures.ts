@@ -17,7 +17,7 @@ import { createTeller, type Teller } from './reporter.ts'
 import type { CaptureServer } from './server.ts'
 import type { CaptureState, CaptureStates } from './states.ts'
 
-export interface CapturesOptions {
+interface CapturesOptions {
   /** The name of this node, for messages. */
   readonly node: string
   readonly driver: Driver
@@ -32,7 +32,7 @@ export interface CapturesOptions {
   readonly retry?: RetryPolicy
 }
 
-export interface Freezing {
+interface Freezing {
   readonly handle: Handle
   readonly desired: DesiredVm
   readonly signal: AbortSignal

@@ -17,7 +17,7 @@ export interface Receiver {
   finish(content: string, signal: AbortSignal): Promise<readonly string[]>
 }
 
-export interface DeliverOptions {
+interface DeliverOptions {
   readonly receiver: Receiver
   readonly read: (digest: string, bytes: number, signal: AbortSignal) => Promise<Buffer>
   readonly signal: AbortSignal

@@ -11,7 +11,7 @@ type Packed = Extract<CaptureState, { phase: 'packed' }>
 type Pushed = Extract<CaptureState, { phase: 'pushed' }>
 type Sending = Pick<PushOptions, 'isAlone' | 'sent' | 'signal'> & Pick<Teller, 'tell'>
 
-export interface Deliveries {
+interface Deliveries {
   toServer(packed: Packed, tell: Teller['tell'], signal: AbortSignal): Promise<void>
   /** Once: a tag that somebody moves afterwards is not to be moved back because the server could not be told. */
   toRegistry(packed: Packed, sending: Sending): Promise<Pick<Pushed, 'digest' | 'told'>>

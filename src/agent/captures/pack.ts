@@ -24,7 +24,7 @@ import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
 import type { WorkOptions } from '../../platform/parallel.ts'
 import type { NodeContent } from '../images/content-source.ts'
 
-export interface PackJob {
+interface PackJob {
   readonly uid: string
   readonly architecture: Manifest['architecture']
   readonly capture: Capture
@@ -34,7 +34,7 @@ export interface PackJob {
   readonly content: string | undefined
 }
 
-export interface PackProgress {
+interface PackProgress {
   readonly signal: AbortSignal
   /** How much of the whole, from 0 to 1, and how many bytes that is. */
   progress(share: number, bytes: number): void

@@ -88,7 +88,7 @@ function sourceForTart({ store, isAlone, signal, progress }: PushOptions): Async
   }
 }
 
-export interface HeadStart {
+interface HeadStart {
   through(store: ContentStore): ContentStore
   /** Until what was passed on is sent. Never fails: the push that follows sends what is missing. */
   end(): Promise<void>

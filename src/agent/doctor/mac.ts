@@ -9,7 +9,7 @@ const leastMacos = 13
 /** From here on VMs can be suspended, which is how a running one is saved. */
 const suspendingMacos = 14
 
-export interface Host {
+interface Host {
   readonly platform: string
   readonly arch: string
 }

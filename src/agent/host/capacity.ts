@@ -17,7 +17,7 @@ export interface CapacityOptions {
   readonly maxVms?: number | undefined
 }
 
-export interface CapacityInput {
+interface CapacityInput {
   readonly options: CapacityOptions
   readonly driver: Driver
   readonly version: string
@@ -35,7 +35,7 @@ const mib = 2 ** 20
 /** The rest is for the host itself. */
 const memoryShare = 0.9
 
-export interface Capacity {
+interface Capacity {
   report(
     input: Omit<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>,
     signal: AbortSignal,

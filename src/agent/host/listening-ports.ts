@@ -3,7 +3,7 @@
 import { exec } from '../../platform/exec.ts'
 import { readFileIfPresent } from '../../platform/files.ts'
 
-export interface Listener {
+interface Listener {
   readonly address: string
   readonly port: number
 }

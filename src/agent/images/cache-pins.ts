@@ -8,14 +8,14 @@ import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 import { type DesiredImage, type Images, keyOf } from './images.ts'
 import type { Copy } from './inventory.ts'
 
-export interface Pins {
+interface Pins {
   setDesired(cache: DesiredCache): void
   /** The pinned first, then by use. */
   report(): CopyReport[]
   stop(): Promise<void>
 }
 
-export interface PinsOptions {
+interface PinsOptions {
   readonly images: Images
   /** What is told to the server is another. */
   changed(): void

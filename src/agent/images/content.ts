@@ -47,7 +47,7 @@ const folderPattern = /^sha256-[0-9a-f]{64}$/
 const fetchesAtOnce = 4
 
 /** Digests come from outside: only one that is one becomes a path. */
-export function contentFolder(folder: string, digest: string): string {
+function contentFolder(folder: string, digest: string): string {
   if (digestPattern.test(digest)) return path.resolve(folder, digest.replace(':', '-'))
   throw new Error(`"${digest.slice(0, 80)}" is not a digest; update the agent or the server`)
 }

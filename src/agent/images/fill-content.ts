@@ -5,7 +5,7 @@ import { createSyncing } from '../../images/content/syncing.ts'
 import { type MakeContentOptions, makeContent } from './content.ts'
 import { fetchedContent, type SourceOptions } from './content-source.ts'
 
-export type FillOptions = Omit<SourceOptions, 'syncing'> & Omit<MakeContentOptions, 'source'>
+type FillOptions = Omit<SourceOptions, 'syncing'> & Omit<MakeContentOptions, 'source'>
 
 /** `lasting`: until the chunks are, too. Never fails. */
 export async function fillContent(

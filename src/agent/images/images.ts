@@ -26,7 +26,7 @@ import { openRoom, type Space } from './room.ts'
 import { type EnsureOptions, share, type Way } from './single-flight.ts'
 
 export type DesiredImage = DesiredVm['image']
-export interface DesiredIso {
+interface DesiredIso {
   readonly name: string
   /** The digest of its manifest. */
   readonly content: string
@@ -65,12 +65,12 @@ export interface Images {
   store(): Promise<ContentStore | undefined>
 }
 
-export interface OpenedImages extends Images {
+interface OpenedImages extends Images {
   /** To pack into, and to read what is here or on the server. */
   content(): Promise<NodeContent>
 }
 
-export interface ImagesOptions {
+interface ImagesOptions {
   readonly folder: string
   readonly recipes: Readonly<Record<string, Recipe>>
   /** Content from the server. */

@@ -15,7 +15,7 @@ import { failpoint } from '../../platform/failpoint.ts'
 import type { Log } from '../../platform/log.ts'
 import { type NodeCredentials, namesNode, outOfTime, peerTls, readTicket } from '../link/peer-tls.ts'
 
-export interface PeerServer {
+interface PeerServer {
   readonly port: number
   /** Secrets by epoch, in base64; from now on, until a while after the last ones came. Without credentials of its own, it
    * goes on with those that it had. */
@@ -23,7 +23,7 @@ export interface PeerServer {
   stop(): Promise<void>
 }
 
-export interface PeerServerOptions {
+interface PeerServerOptions {
   /** 0 takes a free one. */
   readonly port: number
   store(): Promise<ContentStore | undefined>

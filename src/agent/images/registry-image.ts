@@ -11,7 +11,7 @@ import { isRetriable } from '../link/connection.ts'
 /** How the registry of the image of a VM is reached. To use, and to forget. */
 export type AskLogin = (vm: string, signal: AbortSignal) => Promise<RegistryLogin>
 
-export interface RegistryPlace {
+interface RegistryPlace {
   /** `host/repository@sha256:…` */
   readonly reference: string
   /** Its uid. */

@@ -28,7 +28,7 @@ export interface FillingOptions {
   waits?(reason: string): void
 }
 
-export interface PulledWaysParts {
+interface PulledWaysParts {
   readonly folder: string
   readonly pulled: PulledImages
   readonly leases: Leases
@@ -39,7 +39,7 @@ export interface PulledWaysParts {
   fill(content: string, filling: Filling, options: FillingOptions): Promise<void>
 }
 
-export interface WantedPull {
+interface WantedPull {
   readonly reference: string
   /** As people know it. */
   readonly name: string
@@ -47,7 +47,7 @@ export interface WantedPull {
   readonly vm: string | undefined
 }
 
-export interface PulledWays {
+interface PulledWays {
   /** Undefined: it has to be learnt first. */
   known(wanted: WantedPull): Promise<Way | undefined>
   learning(wanted: WantedPull): Way

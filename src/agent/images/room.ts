@@ -13,7 +13,7 @@ import { type ChunkGroup, type Copy, groupChunks, type Inventory, takeInventory 
 import type { Leases } from './leases.ts'
 import type { Recipe } from './recipes.ts'
 
-export interface Need {
+interface Need {
   /** For messages: `image "x"`. */
   readonly title: string
   readonly diskBytes: number
@@ -21,7 +21,7 @@ export interface Need {
   readonly chunkBytes: number
 }
 
-export interface Reservation extends Disposable {
+interface Reservation extends Disposable {
   /** There is room for the chunks beside the disk. */
   readonly keepsChunks: boolean
 }
@@ -45,7 +45,7 @@ export interface Room {
   space(): Space
 }
 
-export interface RoomOptions {
+interface RoomOptions {
   readonly folder: string
   readonly recipes: Readonly<Record<string, Recipe>>
   /** Undefined: four fifths of what is free and what they take. */

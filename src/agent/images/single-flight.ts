@@ -28,7 +28,7 @@ export interface Way {
   make(options: MakingOptions): Promise<void>
 }
 
-export interface MakingOptions {
+interface MakingOptions {
   readonly signal: AbortSignal
   progress(line?: string, percent?: number): void
   /** It stands still until something changes elsewhere: what. */

@@ -36,7 +36,7 @@ export interface Connection {
   saw(revision: string | undefined): void
 }
 
-export interface ConnectionOptions {
+interface ConnectionOptions {
   readonly addresses: Addresses
   readonly identity: Identity
   readonly joinToken?: (() => Promise<string>) | undefined

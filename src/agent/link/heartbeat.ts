@@ -1,6 +1,6 @@
 // Tells the server how the node is: at once when asked to, and with every beat.
 
-export interface Heartbeat {
+interface Heartbeat {
   /** Something changed: tell it now. */
   nudge(): void
   /** The server says how often. */
@@ -9,7 +9,7 @@ export interface Heartbeat {
   stop(): Promise<void>
 }
 
-export interface HeartbeatOptions {
+interface HeartbeatOptions {
   readonly firstSeconds: number
   beat(signal: AbortSignal): Promise<void>
   /** Called as often, also while a beat that nobody answers is still under way. */

@@ -5,7 +5,7 @@ import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { ResponseOf } from '../../api/operation.ts'
 import type { Connection } from './connection.ts'
 
-export interface NodeTeller {
+interface NodeTeller {
   /** Whether the server at hand takes notes; older ones do not. */
   takesNotes: boolean
   /** Returns what the server answers to a whole report. */

@@ -16,7 +16,7 @@ export interface Reports {
   stop(): Promise<void>
 }
 
-export interface ReportsOptions {
+interface ReportsOptions {
   /** Sends and returns the uids that the server does not know. */
   send(vms: readonly VmReport[], signal: AbortSignal): Promise<readonly string[]>
   unknown(uid: string): void

@@ -18,14 +18,14 @@ export interface StoreMemory {
   stop(): Promise<void>
 }
 
-export interface Place {
+interface Place {
   readonly uid: string
   readonly revision: string
   /** The newest era when it was heard. */
   readonly era?: string | undefined
 }
 
-export interface Heard extends Omit<Place, 'era'> {
+interface Heard extends Omit<Place, 'era'> {
   readonly eras?: readonly { readonly uid: string; readonly since: string }[] | undefined
 }
 

@@ -3,7 +3,7 @@ import { type FSWatcher, watch } from 'node:fs'
 import fs from 'node:fs/promises'
 import { wait } from '../../rules/retry.ts'
 
-export interface LogBounds {
+interface LogBounds {
   readonly follow: boolean
   /** Only so many lines from the end. */
   readonly tail: number | undefined

@@ -64,7 +64,7 @@ async function growThrough(ssh: SshClient, { password }: Growth, signal: AbortSi
 
 const quoted = (script: string): string => `sh -c '${script}'`
 
-export interface System {
+interface System {
   readonly name: keyof typeof growScript
   readonly isRoot: boolean
 }
@@ -75,7 +75,7 @@ export function parseSystem(output: string): System {
   throw new Error(`the system of the guest is not known (${name ?? 'it does not say'})`)
 }
 
-export interface Sizes {
+interface Sizes {
   readonly beforeKb: number
   readonly afterKb: number
   readonly diskKb: number

@@ -30,7 +30,7 @@ const texts: Readonly<Record<Kind, Text>> = {
   delete: { what: 'could not be removed', next: 'the node tries again by itself' },
 }
 
-export interface Where {
+interface Where {
   /** Its name. */
   readonly node: string
   readonly architecture: Architecture

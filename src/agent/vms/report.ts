@@ -4,7 +4,7 @@ import type { Observed } from '../../drivers/driver.ts'
 import type { StoredDesired, VmRecord } from '../state/handles.ts'
 import { endedWithHost } from './messages.ts'
 
-export interface Known {
+interface Known {
   readonly desired: StoredDesired
   readonly record: VmRecord | undefined
   readonly observed: Observed

@@ -9,9 +9,9 @@ import { type VmContext, VmWorker } from './vm.ts'
 
 type Hello = Extract<AgentMessage, { type: 'HELLO' }>
 /** Servers of before there were backups to think of do not say all of it. */
-export type LooseHello = Omit<Hello, 'kept' | 'store'> & Partial<Pick<Hello, 'kept' | 'store'>>
+type LooseHello = Omit<Hello, 'kept' | 'store'> & Partial<Pick<Hello, 'kept' | 'store'>>
 
-export interface Roster {
+interface Roster {
   /** VMs of an earlier agent; returns how many. */
   adopt(): Promise<number>
   hello(hello: LooseHello): void
@@ -22,7 +22,7 @@ export interface Roster {
   stop(): Promise<void>
 }
 
-export interface RosterOptions {
+interface RosterOptions {
   readonly context: Omit<VmContext, 'ended'>
   readonly memory: StoreMemory
   /** What the cluster calls this node now. */

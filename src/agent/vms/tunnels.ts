@@ -8,22 +8,22 @@ import { reasonOf } from '../../platform/reason.ts'
 import type { StoredDesired } from '../state/handles.ts'
 import { followLog } from './console-log.ts'
 
-export type Dial = Extract<AgentMessage, { type: 'DIAL' }>
+type Dial = Extract<AgentMessage, { type: 'DIAL' }>
 
-export interface Target {
+interface Target {
   readonly desired: StoredDesired
   /** Where its console is written to; missing when the hypervisor keeps none. */
   readonly logFile: string | undefined
 }
 
-export interface Tunnels {
+interface Tunnels {
   /** Returns at once. */
   open(dial: Dial): void
   readonly count: number
   stop(): Promise<void>
 }
 
-export interface TunnelsOptions {
+interface TunnelsOptions {
   /** To the server. */
   connect(path: string, signal: AbortSignal): Promise<Duplex>
   find(uid: string): Target | undefined

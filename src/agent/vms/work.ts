@@ -23,7 +23,7 @@ export interface Tools {
   grow(growth: Growth, signal: AbortSignal): Promise<string | undefined>
 }
 
-export interface Task {
+interface Task {
   readonly tools: Tools
   readonly handle: Handle
   readonly desired: DesiredVm

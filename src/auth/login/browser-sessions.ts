@@ -29,7 +29,7 @@ export interface ProviderLogin {
 }
 
 /** Asks the provider again. Undefined: it says that the login is over. Throws when it does not answer. */
-export type Refresh = (refreshToken: string) => Promise<ProviderLogin | undefined>
+type Refresh = (refreshToken: string) => Promise<ProviderLogin | undefined>
 
 export interface BrowserSessions {
   /** Who the holder of this id is, if anybody. Synchronous: it is asked with every request. */
@@ -59,7 +59,7 @@ const lookAgainMs = 100
 const maxTickets = 100
 const ticketMs = 24 * 3_600_000
 
-export interface BrowserSessionsInput {
+interface BrowserSessionsInput {
   readonly collections: Pick<Collections, 'browserSessions'>
   readonly secrets: Secrets
   readonly tokens: Tokens

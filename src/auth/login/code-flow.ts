@@ -7,7 +7,7 @@ import type { ProviderLogin } from './browser-sessions.ts'
 import type { Identity } from './oidc.ts'
 import { fetchJson, placeIn, unavailable } from './provider-fetch.ts'
 
-export interface Endpoints {
+interface Endpoints {
   readonly authorization: string
   readonly token: string
   readonly revocation: string | undefined
@@ -15,7 +15,7 @@ export interface Endpoints {
   readonly scopes: readonly string[] | undefined
 }
 
-export interface FormAnswer {
+interface FormAnswer {
   readonly status: number
   readonly body: unknown
 }

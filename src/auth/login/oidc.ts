@@ -22,7 +22,7 @@ export interface Identity {
   verify(idToken: string, accessToken?: string): Promise<User>
 }
 
-export interface IdentityOptions {
+interface IdentityOptions {
   readonly issuer: () => string
   readonly clientId: string
   /** Under which other names the provider knows us. */

@@ -10,7 +10,7 @@ export interface ProviderKeys {
   readonly userinfo?: (accessToken: string) => Promise<Readonly<Record<string, unknown>> | string>
 }
 
-export interface ProviderKeysOptions {
+interface ProviderKeysOptions {
   readonly fetch?: typeof fetch
   /** Monotonic. */
   readonly nowMs?: () => number

@@ -31,7 +31,7 @@ export interface LocalIssuer {
   handle(request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
 }
 
-export interface LocalIssuerOptions {
+interface LocalIssuerOptions {
   /** Where the service is reached, once it is. */
   readonly apiUrl: () => string
   /** What a proxy has before our paths. */

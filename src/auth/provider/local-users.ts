@@ -37,7 +37,7 @@ export class LocalUsersError extends Error {
 
 /** In the data folder. */
 export const usersFile = 'users.json'
-export const minPasswordLength = 8
+const minPasswordLength = 8
 const lookAgainMs = 1_000
 
 export class LocalUsers {

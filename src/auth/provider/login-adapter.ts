@@ -24,7 +24,7 @@ const otherIds = { Session: 'uid', DeviceCode: 'userCode' } as const
 
 /** What a login leaves behind when it is done. Everything else is a login under way, which anybody can begin. */
 const lasting: ReadonlySet<string> = new Set(['RefreshToken', 'Grant', 'Session'])
-export const maxPending = 10_000
+const maxPending = 10_000
 
 /** So many begun and not ended are nobody's logins: there is no room for more until some run out. */
 function checkRoom(model: string, logins: Collection<LoginRecord>, max: number): void {

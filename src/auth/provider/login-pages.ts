@@ -30,7 +30,7 @@ function textOf(part: Part): string {
 
 export const styleName = 'style.css'
 /** A form may lead on to the command line that waits on this machine, and nowhere else. */
-export const pagePolicy =
+const pagePolicy =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self' http://127.0.0.1:*; base-uri 'none'; frame-ancestors 'none'"
 
 export const pageHeaders: Readonly<Record<string, string>> = {
@@ -66,7 +66,7 @@ ${content}
 const problemText = (problem: string | undefined): Html | undefined =>
   problem === undefined ? undefined : html`<p class="problem" role="alert">${problem}</p>`
 
-export interface LoginForm {
+interface LoginForm {
   readonly mount: string
   readonly action: string
   readonly email?: string
@@ -91,7 +91,7 @@ ${problemText(problem)}
 
 const focus = (on: boolean): Html => html`${on ? new Html(' autofocus') : ''}`
 
-export interface DeviceForm {
+interface DeviceForm {
   readonly mount: string
   readonly action: string
   readonly secret: string
@@ -114,7 +114,7 @@ ${problemText(problem)}
 </form>`,
   )
 
-export interface ConfirmForm extends DeviceForm {
+interface ConfirmForm extends DeviceForm {
   readonly code: string
   readonly device: { readonly ip: string; readonly program: string }
 }

@@ -17,7 +17,7 @@ export class PasswordsBusy extends Error {
 const cost = { N: 2 ** 15, r: 8, p: 1 } as const
 const maxMemory = 256 * 1_048_576
 /** About two seconds' worth. */
-export const maxWaiting = 16
+const maxWaiting = 16
 
 /** Which no password matches. */
 export const unknownPassword = (): PasswordHash => ({

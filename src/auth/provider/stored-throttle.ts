@@ -6,7 +6,7 @@ import type { Collection } from '../../store/collection.ts'
 import type { LoginTriesRecord } from '../../store/records/server-records.ts'
 import { forgetMs, free, type LoginThrottle, waitSecondsAfter } from './login-throttle.ts'
 
-export interface StoredThrottleOptions {
+interface StoredThrottleOptions {
   readonly tries: Collection<LoginTriesRecord>
   readonly hide: (kind: string, id: string) => string
   readonly clock: Clock

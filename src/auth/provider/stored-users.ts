@@ -18,7 +18,7 @@ import {
 } from './local-users.ts'
 import { hashPassword, matches, type PasswordHash, unknownPassword } from './passwords.ts'
 
-export interface StoredUsersOptions {
+interface StoredUsersOptions {
   readonly clock?: Clock
   /** A record that does not open is nobody. */
   readonly failed?: (key: string, error: unknown) => void

@@ -9,7 +9,7 @@ import { Failure } from '../line/usage.ts'
 
 type Fields = { readonly [field: string]: unknown }
 
-export interface Config {
+interface Config {
   readonly currentContext?: string
   readonly contexts?: { readonly [name: string]: Fields }
   readonly [field: string]: unknown
@@ -18,7 +18,7 @@ export interface Config {
 const patienceMs = 60_000
 const lookAgainMs = 50
 
-export function configFile({ env }: Pick<Host, 'env'>): string {
+function configFile({ env }: Pick<Host, 'env'>): string {
   const { XDG_CONFIG_HOME, HOME } = env
   const folder = XDG_CONFIG_HOME || (HOME && `${HOME}/.config`)
   if (folder) return `${folder}/svc3/config.json`

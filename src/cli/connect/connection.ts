@@ -26,7 +26,7 @@ export interface Connection {
   readonly pid?: number | undefined
 }
 
-export interface Renewal {
+interface Renewal {
   /** Of the configuration file. */
   readonly context: string
   readonly refreshToken: string
@@ -34,7 +34,7 @@ export interface Renewal {
   readonly clientId: string
 }
 
-export type Fields = Readonly<Record<string, unknown>>
+type Fields = Readonly<Record<string, unknown>>
 
 export function findConnection(host: Host): Connection {
   const { SVC3_API_URL, SVC3_TOKEN } = host.env
@@ -147,7 +147,7 @@ export function readConfig({ env }: Host): { readonly file: string; readonly con
 }
 
 /** The name of a context for that server. */
-export function contextOf(contexts: Fields, apiUrl: string | undefined): string | undefined {
+function contextOf(contexts: Fields, apiUrl: string | undefined): string | undefined {
   if (apiUrl === undefined) return undefined
   return Object.keys(contexts).find((name) => {
     const known = textOf(fieldsOf(contexts[name])?.apiUrl)

@@ -1,7 +1,7 @@
 // What may be shown of requests and answers: by allow-list. A field that is not named here may carry a password, a token
 // or a customer's data, and is only said to be there.
 
-export const hidden = '[redacted]'
+const hidden = '[redacted]'
 
 const headers: ReadonlySet<string> = new Set([
   'accept',

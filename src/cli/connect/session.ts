@@ -7,7 +7,7 @@ import { type Connection, explainRefusal } from './connection.ts'
 import { keptRevision } from './kept-revision.ts'
 import { trustFor } from './trust.ts'
 
-export interface SessionLimits {
+interface SessionLimits {
   readonly timeoutMs?: number
   readonly attempts?: number
   /** What --debug may not show. */

@@ -19,7 +19,7 @@ export type TunnelProblem =
       readonly message: string
       readonly hint: string
     }
-export type Dialled = { readonly stream: Duplex } | { readonly problem: TunnelProblem }
+type Dialled = { readonly stream: Duplex } | { readonly problem: TunnelProblem }
 
 /** Nobody was reached, and nobody will be a moment later. */
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH'])

@@ -13,7 +13,7 @@ export const exitCodes = {
 } as const
 
 /** A failure that is told as it is. Where there is no hint, the line of usage is shown. */
-export class CommandError extends Error {
+class CommandError extends Error {
   readonly exitCode: number
   readonly hint: string | undefined
 

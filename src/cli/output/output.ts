@@ -6,7 +6,7 @@ export const formats = ['table', 'wide', 'json', 'yaml'] as const
 export type Format = (typeof formats)[number]
 
 /** A time stands in its wire form, a size in bytes; a terminal shows how long ago that was, and how much that is. */
-export type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
+type Cell = string | number | boolean | undefined | { readonly time: string } | { readonly bytes: number }
 
 export interface Column<T> {
   readonly header: string

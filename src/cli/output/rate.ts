@@ -32,7 +32,7 @@ export function startRate(startMs: number): (bytes: Bytes, nowMs: number) => { t
   }
 }
 
-export interface Transferred {
+interface Transferred {
   readonly bytes: number
   readonly totalBytes: number
   readonly startBytes: number

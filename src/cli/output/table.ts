@@ -3,7 +3,7 @@
 // gets lines that are too long, rather than addresses without their end.
 import { cut, widthOf } from './text-width.ts'
 
-export interface TableStyle {
+interface TableStyle {
   readonly color: boolean
 }
 
@@ -28,7 +28,7 @@ export const widthsOf = (rows: readonly Row[]): number[] =>
     return widths
   }, [])
 
-export interface Layout {
+interface Layout {
   readonly widths: readonly number[]
   readonly gap: string
   /** Left out. */

@@ -5,7 +5,7 @@ import { commands } from '../commands/index.ts'
 import { optionRow, programSummary, tour } from '../line/help.ts'
 import { environment, exits, type Fact, output, type Page, precedence } from './pages.ts'
 
-export interface ManPage {
+interface ManPage {
   readonly file: string
   readonly text: string
 }

@@ -9,9 +9,9 @@ import { isSuspendable, readConfig } from './machine.ts'
 import type { Run } from './run.ts'
 import { type Tart, tartFiles } from './tart.ts'
 
-export const mostMacs = 2
+const mostMacs = 2
 
-export interface AllowanceOptions {
+interface AllowanceOptions {
   /** `TART_HOME` of who runs the agents: the folder is in there, and VMs that people run by hand. */
   readonly home: string
   /** What is below it is this agent's own. */

@@ -15,7 +15,7 @@ export interface Guest {
   screen(): Promise<string | undefined>
 }
 
-export interface Forwarder {
+interface Forwarder {
   /** Throws PortTaken with every port that somebody else has; what is open of other doors is closed. */
   open(doors: Doors): Promise<void>
   /** All that was wanted is open. */

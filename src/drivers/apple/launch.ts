@@ -54,7 +54,7 @@ export function notesOf({ metadata, userdata }: VmSpec, { note }: Started): Star
   return notes.length === 0 ? {} : { note: notes.join('; ') }
 }
 
-export interface BringUp {
+interface BringUp {
   readonly signal: AbortSignal
   /** The process has ended, at any time. */
   ended(): void

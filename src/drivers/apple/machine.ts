@@ -10,7 +10,7 @@ import { readFileIfPresent, syncFolder, writeFileAtomically } from '../../platfo
 import type { VmSpec } from '../driver.ts'
 import { type Tart, tartFiles, tartFolder, tartHome } from './tart.ts'
 
-export interface MachineRecord {
+interface MachineRecord {
   readonly version: 1
   /** What tart knows it by. */
   readonly name: string
@@ -19,7 +19,7 @@ export interface MachineRecord {
 }
 
 /** What we read and write of tart's config; the rest stays as it is. */
-export interface TartConfig {
+interface TartConfig {
   readonly os?: 'darwin' | 'linux'
   readonly cpuCount?: number
   readonly memorySize?: number

@@ -32,7 +32,7 @@ export const tartEnvironment = (folder: string): Readonly<Record<string, string>
 /** What tart uses where nobody says anything else. */
 export const usualHome = (): string => process.env.TART_HOME || path.join(os.homedir(), '.tart')
 
-export interface TartOptions {
+interface TartOptions {
   readonly signal?: AbortSignal | undefined
   readonly timeoutMs?: number
 }

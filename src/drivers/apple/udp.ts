@@ -7,7 +7,7 @@ export interface Closable {
   close(): Promise<void>
 }
 
-export interface UdpDoor {
+interface UdpDoor {
   readonly ip: string
   readonly port: number
   readonly guestPort: number

@@ -2,7 +2,7 @@
 import type { Architecture } from '../../api/architecture.ts'
 import { type Accelerator, hostArchitecture } from './accel.ts'
 
-export interface ArchitectureSettings {
+interface ArchitectureSettings {
   readonly program: string
   /** To have the program, on Debian and on macOS. */
   readonly debianPackage: string

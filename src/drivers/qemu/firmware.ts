@@ -3,7 +3,7 @@ import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
 
-export type FirmwareKind = 'bios' | 'uefi'
+type FirmwareKind = 'bios' | 'uefi'
 
 export const defaultFirmware: Readonly<Record<Architecture, FirmwareKind>> = { amd64: 'bios', arm64: 'uefi' }
 

@@ -11,7 +11,7 @@ interface Found {
   readonly version: string
 }
 
-export interface Question {
+interface Question {
   readonly wanted: readonly Architecture[]
   readonly forced: Accelerator | undefined
   readonly network: NetworkKind

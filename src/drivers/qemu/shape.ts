@@ -29,7 +29,7 @@ const words: Readonly<Record<string, string>> = {
   diskBytes: 'size of the disk in bytes',
 }
 
-export interface ShapeInput {
+interface ShapeInput {
   readonly vm: VmSpec
   /** The command line. */
   readonly command: readonly string[]

@@ -15,13 +15,13 @@ export interface Listed extends Stored {
   readonly modifiedMs: number
 }
 
-export interface Page {
+interface Page {
   readonly items: readonly Listed[]
   /** For the next page; undefined at the end. */
   readonly after: string | undefined
 }
 
-export interface Waiting {
+interface Waiting {
   readonly signal?: AbortSignal | undefined
 }
 

@@ -71,7 +71,7 @@ function subtractSegments(from: readonly Segment[], what: readonly Segment[]): r
 }
 
 /** The part of a segment between two places on the disk. */
-export const cut = (segment: Segment, start: number, end: number): Segment =>
+const cut = (segment: Segment, start: number, end: number): Segment =>
   start === segment.offset && end === start + segment.length
     ? segment
     : { ...segment, offset: start, length: end - start, at: segment.at + start - segment.offset }

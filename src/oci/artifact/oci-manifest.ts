@@ -38,7 +38,7 @@ export interface OciManifest {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-export interface Platform {
+interface Platform {
   readonly descriptor: Descriptor
   readonly architecture: string | undefined
 }

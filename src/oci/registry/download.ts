@@ -10,7 +10,7 @@ import type { Exchange } from './exchange.ts'
 import { networkError } from './network-error.ts'
 import type { Answer } from './send.ts'
 
-export interface DownloadOptions {
+interface DownloadOptions {
   readonly exchange: Exchange
   readonly repository: string
   readonly signal?: AbortSignal | undefined

@@ -124,7 +124,7 @@ function sendOnce(ask: Ask, { connector, idleMs }: SendOptions): Promise<Answer>
   return promise
 }
 
-export const silence = (idleMs: number): NodeJS.ErrnoException =>
+const silence = (idleMs: number): NodeJS.ErrnoException =>
   Object.assign(new Error(`nothing came for ${idleMs} ms`), { code: 'ETIMEDOUT' })
 
 async function write(request: http.ClientRequest, body: Body, isAnswered: () => boolean): Promise<void> {

@@ -3,7 +3,7 @@
 // in memory than a block and what blocks may refer back to.
 import { setImmediate } from 'node:timers/promises'
 
-export class BadLz4Error extends Error {
+class BadLz4Error extends Error {
   override readonly name = 'BadLz4Error'
   constructor(problem: string) {
     super(`the compressed layer cannot be read: ${problem}`)

@@ -34,7 +34,7 @@ const largestLayerBytes = 2 ** 30
 export const largestConfigBytes = 2 ** 20
 export const largestNvramBytes = 2 ** 26
 
-export interface TartOptions {
+interface TartOptions {
   readonly signal?: AbortSignal | undefined
   readonly limits?: ImageLimits | undefined
   /** Layers at once. Each takes a few chunks of memory. */

@@ -39,7 +39,7 @@ interface FleetInput {
 }
 
 /** Where other servers work on the same records. */
-export interface Shared {
+interface Shared {
   readonly peers: Peers
   readonly store: Pick<Store, 'watch'>
 }

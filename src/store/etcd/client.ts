@@ -13,7 +13,7 @@ import { decodeToken, encodeAuthenticate, methods } from './protocol.ts'
 import { Semaphore } from './semaphore.ts'
 import { grpc, judge } from './verdict.ts'
 
-export interface Credentials {
+interface Credentials {
   readonly user: string
   readonly password: string
 }
@@ -38,7 +38,7 @@ export interface CallOptions {
   readonly isUrgent?: boolean
 }
 
-export interface Answer {
+interface Answer {
   readonly bytes: Buffer
   /** An earlier try of the same call may have been carried out. */
   readonly perhapsBefore: boolean

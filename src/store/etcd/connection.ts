@@ -13,7 +13,7 @@ export interface Endpoint {
  * `unsent`: it never left this process, or the peer said that it did not look at it. `answered`: the peer answered with
  * an error, `code` is gRPC's. `unclear`: the connection broke or the time was up, and it may have been carried out.
  */
-export type FailureKind = 'unsent' | 'answered' | 'unclear'
+type FailureKind = 'unsent' | 'answered' | 'unclear'
 
 export class CallFailure extends Error {
   override readonly name = 'CallFailure'

@@ -4,7 +4,7 @@ import type { EtcdClient } from './client.ts'
 import type { Range } from './protocol.ts'
 import { type Deliver, readWatch } from './watch.ts'
 
-export interface FollowerOptions {
+interface FollowerOptions {
   readonly client: EtcdClient
   readonly range: Range
   /** Everything after this revision is followed. */

@@ -5,7 +5,7 @@ import { alreadyExists } from '../faults.ts'
 import { type EtcdCalls, looking } from './calls.ts'
 import { EtcdFailure } from './client.ts'
 
-export interface LostWrite {
+interface LostWrite {
   readonly key: string
   readonly op: string
   /** Of what was to be replaced; of a create, any from before. */

@@ -18,7 +18,7 @@ export interface KeyValue {
   readonly modRevision: number
 }
 
-export interface Header {
+interface Header {
   readonly clusterId: number
   readonly revision: number
 }
@@ -100,7 +100,7 @@ export const encodeWatch = ({ key, end }: Range, startRevision: number): Buffer 
     ),
   )
 
-export function decodeHeader(bytes: Buffer): Header {
+function decodeHeader(bytes: Buffer): Header {
   let { clusterId, revision } = noHeader
   readFields(bytes, (field, value) => {
     if (field === 1) clusterId = asNumber(value)
@@ -169,7 +169,7 @@ export interface WatchEvent {
   readonly previous: KeyValue | undefined
 }
 
-export interface WatchResponse {
+interface WatchResponse {
   readonly header: Header
   readonly created: boolean
   readonly canceled: boolean
@@ -217,7 +217,7 @@ export function decodeToken(bytes: Buffer): string {
   return token
 }
 
-export interface Status {
+interface Status {
   readonly header: Header
   readonly version: string
   readonly isLeader: boolean

@@ -14,7 +14,7 @@ const logPageChanges = 500
 const logMs = 10_000
 const helpAfterMs = 300
 
-export interface ListOptions {
+interface ListOptions {
   readonly prefix: string
   readonly after: string | undefined
   readonly limit: number
@@ -62,7 +62,7 @@ async function listAtOneRevision(calls: EtcdCalls, { prefix, after, limit }: Lis
 /** The first key after this one. */
 const following = (key: Buffer): Buffer => Buffer.concat([key, Buffer.alloc(1)])
 
-export interface PastOptions {
+interface PastOptions {
   readonly prefix: string
   readonly after: Rev
   /** A change with this revision, or at least one that is later, ends the past. */

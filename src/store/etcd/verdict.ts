@@ -22,7 +22,7 @@ export const grpc = {
  * `final`: no other member says anything else. `login`: with a new token. `unclear`: it may have been carried out, or will
  * be. `either`: it was carried out or it was not, and looking tells.
  */
-export type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear' | 'either'
+type Verdict = 'final' | 'elsewhere' | 'login' | 'unclear' | 'either'
 
 /** What the words of etcd say of what it did. */
 const refusals: readonly (readonly [RegExp, Verdict])[] = [

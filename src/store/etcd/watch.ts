@@ -3,7 +3,7 @@ import { type EtcdClient, EtcdFailure } from './client.ts'
 import type { Connection } from './connection.ts'
 import { decodeWatch, encodeWatch, methods, type Range, type WatchEvent } from './protocol.ts'
 
-export type WatchEnd =
+type WatchEnd =
   | { readonly kind: 'stopped' }
   /** The past that was asked for is gone. */
   | { readonly kind: 'compacted' }

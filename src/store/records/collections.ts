@@ -29,7 +29,7 @@ export interface NamespaceRecord {
   readonly isTerminating?: boolean
 }
 
-export interface EraRecord {
+interface EraRecord {
   readonly uid: string
   readonly since: string
   /** Where servers share the data: which of them began it, and when. */

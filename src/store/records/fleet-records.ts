@@ -21,7 +21,7 @@ export interface VmDesired {
   readonly requestKey?: string | undefined
 }
 
-export interface VmPlace {
+interface VmPlace {
   readonly node: string
   readonly ip: string
   readonly memoryMiB: number

@@ -24,7 +24,7 @@ const inside = (collections: Collections): readonly Collection<unknown>[] => [
 ]
 
 /** What keeps it from being deleted, by name. */
-export const blockersOf = (collections: Collections, namespace: string): string[] =>
+const blockersOf = (collections: Collections, namespace: string): string[] =>
   Object.entries(blocking).flatMap(([kind, namesIn]) =>
     namesIn(collections, namespace).map((name) => `${kind} ${name}`),
   )

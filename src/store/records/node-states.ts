@@ -4,7 +4,7 @@ import type { Collections } from './collections.ts'
 import type { NodeRecord } from './fleet-records.ts'
 import { changeNode, changeVm } from './vms.ts'
 
-export interface NodeState {
+interface NodeState {
   readonly isReady: boolean
   readonly at: string
   /** Asked again with every write: what a node that is back reports is the truth. */

@@ -21,7 +21,7 @@ import {
 } from '../store.ts'
 import type { Answer, LogRow, Opening, Request, Row, ThreadOptions } from './protocol.ts'
 
-export interface SqliteOptions extends FeedOptions {
+interface SqliteOptions extends FeedOptions {
   /** So many of the latest changes are kept for watchers; older ones are forgotten by and by. */
   readonly keepRevisions?: number
   /** Where there are no data yet, revisions go on from here. */

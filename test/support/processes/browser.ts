@@ -1,7 +1,7 @@
 // A browser as the server sees it: keeps cookies, says where its requests come from, follows nothing by itself.
 import type { Answer, TestService } from '../rigs/service.ts'
 
-export interface BrowserOptions {
+interface BrowserOptions {
   readonly body?: unknown
   readonly headers?: Record<string, string>
   /** By another page than the console's: as a browser would tell. */

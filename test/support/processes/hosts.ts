@@ -17,7 +17,7 @@ export interface TestHost {
   spawn(command: string, args: readonly string[], options?: SpawnOptions): ChildProcess
 }
 
-export interface TestNetwork extends AsyncDisposable {
+interface TestNetwork extends AsyncDisposable {
   /** Whether hosts are really apart. */
   readonly isReal: boolean
   /** Where hosts reach this process. */

@@ -19,7 +19,7 @@ export interface Service {
   stop(signal?: NodeJS.Signals): Promise<number | null>
 }
 
-export interface OperatedCluster {
+interface OperatedCluster {
   readonly members: readonly Service[]
   readonly servers: readonly Service[]
   readonly storeAddress: string

@@ -22,7 +22,7 @@ export interface RegistryProcess {
   start(): Promise<void>
 }
 
-export interface RegistryWanted {
+interface RegistryWanted {
   readonly folder: string
   readonly hasPassword?: boolean
   readonly tls?: TestPair

@@ -12,7 +12,7 @@ import { silentLog } from '../../../src/platform/log.ts'
 import { makeFolder } from './dev-server.ts'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
 
-export interface Answer {
+interface Answer {
   readonly status: number
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
   readonly body: any
@@ -27,7 +27,7 @@ export interface ServerProcess {
   kill(signal?: NodeJS.Signals): Promise<void>
 }
 
-export interface ServersOptions {
+interface ServersOptions {
   readonly members?: number
   readonly logLevel?: string
 }

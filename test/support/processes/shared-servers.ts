@@ -25,7 +25,7 @@ export interface SharedServers extends AsyncDisposable {
   start(options?: Partial<ControlPlaneOptions>): Promise<ControlPlane>
 }
 
-export interface Asked {
+interface Asked {
   readonly token: string
   readonly body?: object
   readonly headers?: Readonly<Record<string, string>>

@@ -17,14 +17,14 @@ type DialTo = Extract<AgentMessage, { type: 'DIAL' }>['to']
 const prefix = '/api/v1/agent'
 const patienceMs = 60_000
 
-export interface Backup {
+interface Backup {
   readonly desired: ReadonlyMap<string, DesiredVm>
   readonly store: { readonly uid: string; readonly revision: number }
 }
 
 const nothing: Backup = { desired: new Map(), store: { uid: 'other', revision: 1 } }
 
-export interface Captured {
+interface Captured {
   readonly id: string
   readonly content?: string | undefined
   readonly problem?: string | undefined

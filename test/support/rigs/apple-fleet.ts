@@ -24,7 +24,7 @@ import { eventually } from '../tools/eventually.ts'
 export const home = 'svc-default'
 export const away = 'svc-away'
 
-export interface ShownVm {
+interface ShownVm {
   readonly ip: string
   readonly ssh: number
   readonly vnc: number

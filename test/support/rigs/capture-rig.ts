@@ -16,7 +16,7 @@ import { diskRecipe, type GuestWrite, layeredDriver, writeAsGuest } from '../sta
 import { AgentServer } from './agent-server.ts'
 
 const block = 65_536
-export const diskBytes = 40 * block
+const diskBytes = 40 * block
 const program = path.resolve(import.meta.dirname, '../processes/capture-process.ts')
 
 export class CaptureRig implements AsyncDisposable {

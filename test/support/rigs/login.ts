@@ -25,7 +25,7 @@ export async function launchBrowser(): Promise<Browser> {
   return browser
 }
 
-export interface LoginProcess {
+interface LoginProcess {
   /** Every http address that it printed, in order. */
   readonly addresses: readonly string[]
   /** The code of a device login. */
@@ -85,7 +85,7 @@ export async function screenshot(page: Page, name: string): Promise<void> {
   if (folder) await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: true, caret: 'initial' })
 }
 
-export interface StoredLogin {
+interface StoredLogin {
   token: string
   tokenExpiresAt: string
   refreshToken: string

@@ -13,7 +13,7 @@ export const manyVm = (index: number, change: object = {}) => ({
   ...change,
 })
 
-export interface ManyVms {
+interface ManyVms {
   /** Sends changes of VMs, as one message. */
   change(vms: readonly object[]): void
 }

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export interface Seen {
+interface Seen {
   readonly method: string
   readonly path: string
   readonly query: URLSearchParams

@@ -6,7 +6,7 @@ import https from 'node:https'
 import net from 'node:net'
 
 /** A port of loopback, or the address of a server on another host. */
-export type Place = number | string
+type Place = number | string
 
 export interface LoadBalancer extends AsyncDisposable {
   readonly url: string
@@ -18,7 +18,7 @@ export interface LoadBalancer extends AsyncDisposable {
   isUsed(place: Place): boolean
 }
 
-export interface LoadBalancerOptions {
+interface LoadBalancerOptions {
   readonly host?: string
   readonly probeMs?: number
 }

@@ -29,7 +29,7 @@ export interface NodeStandIn {
   connect(): void
 }
 
-export const nodeReport: NodeReport = {
+const nodeReport: NodeReport = {
   ip: '127.0.0.1',
   architecture: 'amd64',
   cpu: 8,

@@ -4,7 +4,7 @@ import http, { type IncomingMessage, type ServerResponse } from 'node:http'
 import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-export interface Served {
+interface Served {
   readonly kind?: 'image' | 'iso'
   readonly type?: 'arm64' | 'amd64'
   readonly bytes: Buffer
@@ -55,7 +55,7 @@ export async function startRemote(tls?: { cert: string; key: string }): Promise<
   return folder
 }
 
-export const indexOf = (items: ReadonlyMap<string, Served>): string =>
+const indexOf = (items: ReadonlyMap<string, Served>): string =>
   JSON.stringify({
     version: 1,
     items: [...items].map(([name, { kind = 'image', type = 'amd64', bytes, index }]) => ({

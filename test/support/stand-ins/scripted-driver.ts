@@ -2,7 +2,7 @@
 // guest does something by itself. Its VMs live in a world that outlives the driver, as processes outlive the agent.
 import type { Driver, Handle, Observed, VmSpec } from '../../../src/drivers/driver.ts'
 
-export interface ScriptedVm {
+interface ScriptedVm {
   observed: Observed
   diskBytes: number
   /** Grows with every new disk. */

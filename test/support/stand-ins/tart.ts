@@ -13,7 +13,7 @@ const u32 = (value: number): Buffer => {
 const newTable = (): Int32Array => new Int32Array(65_536).fill(-1)
 
 /** A plain greedy LZ4 block of `raw` from `start` to `end`, with matches that may lie before `start`. */
-export function lz4Block(raw: Buffer, start: number, end: number, table = newTable()): Buffer {
+function lz4Block(raw: Buffer, start: number, end: number, table = newTable()): Buffer {
   const out: Buffer[] = []
   let anchor = start
   const lengths = (value: number): number[] => {
@@ -64,7 +64,7 @@ export function appleLz4(raw: Buffer, blockBytes = 65_536): Buffer {
 
 const digestOf = (bytes: Buffer) => `sha256:${createHash('sha256').update(bytes).digest('hex')}`
 
-export interface TartFixture {
+interface TartFixture {
   readonly disk: Buffer
   readonly layerBytes: number
   readonly config?: unknown

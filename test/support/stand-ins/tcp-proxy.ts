@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 
 /** `requests` or `answers` are lost without a word; `closed` refuses new connections. */
-export type Loss = 'nothing' | 'requests' | 'answers'
+type Loss = 'nothing' | 'requests' | 'answers'
 
 export interface TcpProxy extends AsyncDisposable {
   readonly port: number

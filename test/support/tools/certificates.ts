@@ -7,7 +7,7 @@ export interface TestPair {
   readonly key: string
 }
 
-export interface Wanted {
+interface Wanted {
   readonly name?: string
   /** Besides 127.0.0.1. */
   readonly address?: string
@@ -64,7 +64,7 @@ export const keyFingerprintOf = (cert: string): string => {
 
 export const uploadPath = '/api/v1/upload/cert'
 
-export interface Form {
+interface Form {
   readonly body: string
   readonly headers: { readonly 'content-type': string }
 }

@@ -1,6 +1,6 @@
 // An example of a help text as a shell would run it: the words after the program's name, and the file it reads.
 
-export interface ExampleWords {
+interface ExampleWords {
   readonly words: string[]
   /** Standard input comes from this file. */
   readonly input: string | undefined

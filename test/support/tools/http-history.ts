@@ -9,7 +9,7 @@ import { createRevision } from '../../../src/client/revision.ts'
 import { type Change, changeKey, changeRev, compareRevs, isFault, type Store } from '../../../src/store/store.ts'
 import { eventually } from './eventually.ts'
 
-export interface HttpLoad {
+interface HttpLoad {
   readonly acknowledged: () => number
   /** The longest time without an acknowledged change since the last call. */
   takeLongestGapMs(): number

@@ -1,6 +1,6 @@
 // An access log as a gateway of 2.4.x and 3.0 writes it: so many bytes, and how often each legacy call is in it.
 
-export interface LegacyLog {
+interface LegacyLog {
   readonly block: Buffer
   /** In one block. */
   readonly lines: number

@@ -24,7 +24,7 @@ interface Attempt {
   readonly outcome: Outcome
 }
 
-export interface Load {
+interface Load {
   /** Of the latest write that was acknowledged. */
   readonly lastAckMs: () => number
   /** Acknowledged so far. */

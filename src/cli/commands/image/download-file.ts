@@ -16,7 +16,7 @@ import { Failure, Interrupted } from '../../line/usage.ts'
 import { type Meter, startMeter } from '../../output/progress.ts'
 import type { ImageKind } from './kind.ts'
 
-export interface DownloadChoice {
+interface DownloadChoice {
   readonly name: string
   readonly file: string | undefined
   readonly force: boolean

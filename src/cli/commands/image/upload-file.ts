@@ -15,7 +15,7 @@ import type { ImageKind } from './kind.ts'
 import { checkName } from './options.ts'
 import { openSource, type Source } from './upload-source.ts'
 
-export interface UploadChoice {
+interface UploadChoice {
   readonly file: string
   readonly name: string | undefined
   readonly description: string | undefined

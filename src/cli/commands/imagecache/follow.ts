@@ -5,7 +5,7 @@ import type { Context, Session } from '../../command.ts'
 import { Interrupted, TimedOut } from '../../line/usage.ts'
 import { type Board, type Progress, startBoard } from '../../output/progress.ts'
 
-export interface Awaited {
+interface Awaited {
   readonly image: string
   readonly nodes: readonly string[]
   readonly timeoutMs: number

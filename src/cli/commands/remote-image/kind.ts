@@ -17,17 +17,17 @@ export interface Remote {
   pull(context: Context, client: Client, wanted: Wanted, body: Pull, timeoutMs: number): Promise<Image>
 }
 
-export interface RemoteList {
+interface RemoteList {
   readonly items: readonly RemoteItem[]
   readonly unavailable?: readonly { readonly remote: string; readonly message: string }[]
 }
 
-export interface Wanted {
+interface Wanted {
   readonly namespace: string
   readonly remote: string
 }
 
-export interface Pull {
+interface Pull {
   name?: string
   description?: string
 }

@@ -14,7 +14,7 @@ export const waiting = {
   ...waitingLonger,
 } as const satisfies Options
 
-export interface PullChoice {
+interface PullChoice {
   readonly remote: string
   readonly name: string | undefined
   readonly description: string | undefined

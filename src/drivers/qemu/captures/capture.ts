@@ -33,7 +33,7 @@ import { makeOverlay, readHeader, syncFile } from '../disks/overlays.ts'
 import { startGuard } from './guard.ts'
 import { endSaving, saveMemory, whyNoMemory } from './memory.ts'
 
-export interface CaptureRequest {
+interface CaptureRequest {
   readonly id: string
   /** Absent: without memory, and `note` says why. */
   readonly shape?: MemoryState['description'] | undefined

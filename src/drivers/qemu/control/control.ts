@@ -23,7 +23,7 @@ const observedOf: Readonly<Record<string, Observed>> = {
 const telling = new Set(['STOP', 'RESUME', 'SHUTDOWN'])
 const greetingMs = 2_000
 
-export interface Hearing {
+interface Hearing {
   changed(): void
   /** The guest has powered itself off, and QEMU waits to be ended. */
   poweredOff(): void

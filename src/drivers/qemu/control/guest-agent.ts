@@ -8,7 +8,7 @@ import { agentDevice, agentSocket } from './sockets.ts'
  * `unheard`: nobody in the guest answers, as in most. `stuck`: it was told to freeze its file systems and has not said since
  * that they are thawed; memory of such a guest is not worth having.
  */
-export type Flushed = 'flushed' | 'unheard' | 'stuck'
+type Flushed = 'flushed' | 'unheard' | 'stuck'
 
 interface Limits {
   /** For whoever listens to say so. */

@@ -1,12 +1,12 @@
 // QMP, the machine protocol of QEMU: JSON lines on a Unix socket. One client at a time; a second one gets no greeting.
 import net from 'node:net'
 
-export interface QmpEvent {
+interface QmpEvent {
   readonly event: string
   readonly data: Readonly<Record<string, unknown>>
 }
 
-export class QmpError extends Error {
+class QmpError extends Error {
   override readonly name = 'QmpError'
 }
 

@@ -24,7 +24,7 @@ import { makeMerged, mostFrozen, tooMany } from './merge.ts'
 const mostLayers = 4 * mostFrozen
 
 /** Runs `work` when nobody else works on the VM. Undefined: it does not run, or nobody wants it any more. */
-export type Alone = <T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal) => Promise<T | undefined>
+type Alone = <T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal) => Promise<T | undefined>
 
 export class RunningMerge {
   readonly #folder: string

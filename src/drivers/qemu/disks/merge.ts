@@ -33,7 +33,7 @@ export function tooMany(chain: Chain, base: Base): readonly Layer[] | undefined 
   return frozen.length > mostFrozen ? frozen : undefined
 }
 
-export interface Merge {
+interface Merge {
   readonly base: Base
   readonly frozen: readonly Layer[]
   readonly merged: Layer

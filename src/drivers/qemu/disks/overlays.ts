@@ -3,7 +3,7 @@
 import fs from 'node:fs/promises'
 import { exec } from '../../../platform/exec.ts'
 
-export interface Backing {
+interface Backing {
   /** As it stands in the head. Nobody follows it: whoever opens the overlay names what is below. */
   readonly name: string
   readonly format: 'raw' | 'qcow2'
@@ -27,7 +27,7 @@ export async function syncFile(file: string): Promise<void> {
   await handle.sync().finally(() => handle.close())
 }
 
-export interface Header {
+interface Header {
   readonly virtualBytes: number
   readonly backingFile: string
 }

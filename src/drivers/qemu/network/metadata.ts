@@ -53,7 +53,7 @@ done < index
 cat missing
 `
 
-export interface Metadata {
+interface Metadata {
   readonly uid: string
   readonly name: string
   readonly metadata: Readonly<Record<string, string>>

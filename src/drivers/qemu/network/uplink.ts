@@ -87,7 +87,7 @@ export async function endUplink(runtime: string): Promise<void> {
   await waitForEnd(uplink, 5_000)
 }
 
-export async function findUplink(runtime: string): Promise<ProcessId | undefined> {
+async function findUplink(runtime: string): Promise<ProcessId | undefined> {
   const { api, pid: pidFile } = networkPlaces(runtime)
   const noted = Number(await readFileIfPresent(pidFile))
   // Without a note but with a socket: whoever started it died in between.

@@ -140,7 +140,7 @@ const vmsOn = (record: NodeRecord): string[] =>
     .map(([, { namespace, name }]) => `${namespace}/${name}`)
     .toSorted()
 
-export function shownNode({ value, rev }: Entry<NodeRecord>): Node {
+function shownNode({ value, rev }: Entry<NodeRecord>): Node {
   const { report, allocations } = value
   const used = { cpu: 0, memoryMiB: 0, gpus: 0 }
   for (const each of Object.values(allocations)) {

@@ -27,7 +27,7 @@ export async function installStandIn(folder: string): Promise<string> {
 }
 
 /** As an image of tart has it: macOS to tart, whatever it is. */
-export const machineConfig = (system: 'darwin' | 'linux' = 'darwin'): string =>
+const machineConfig = (system: 'darwin' | 'linux' = 'darwin'): string =>
   JSON.stringify({
     version: 1,
     os: system,

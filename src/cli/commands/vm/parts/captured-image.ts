@@ -10,7 +10,7 @@ export const followed = {
   ...waitingLonger,
 } as const satisfies Options
 
-export interface CapturedImage {
+interface CapturedImage {
   readonly client: Client
   readonly namespace: string
   readonly image: Image

@@ -3,7 +3,7 @@ import type { Vm } from '../../../../api/vms/vms.ts'
 import type { Column } from '../../../output/output.ts'
 
 /** A VM, or what a watch shows of one that is gone. */
-export type ShownVm = Omit<Vm, 'status'> & { readonly status: string }
+type ShownVm = Omit<Vm, 'status'> & { readonly status: string }
 
 export const columns: readonly Column<ShownVm>[] = [
   { header: 'NAME', keep: 'always', cell: (vm) => vm.name },

@@ -6,7 +6,7 @@ import type { Context } from '../../../command.ts'
 import { type Progress, type Step, startProgress } from '../../../output/progress.ts'
 import { pendingReason } from './reasons.ts'
 
-export interface Followed {
+interface Followed {
   readonly client: Client
   readonly namespace: string
   readonly name: string

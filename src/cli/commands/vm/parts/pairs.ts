@@ -1,7 +1,7 @@
 // KEY=VALUE[,KEY=VALUE], given once or several times.
 import { UsageError } from '../../../line/usage.ts'
 
-export interface Pairs {
+interface Pairs {
   /** The option, with its dashes. */
   readonly option: string
   /** Not repeated in a message. */

@@ -5,7 +5,7 @@ import net from 'node:net'
 import os from 'node:os'
 import { shellWord } from './ssh-line.ts'
 
-export interface Askpass extends AsyncDisposable {
+interface Askpass extends AsyncDisposable {
   /** For the environment of ssh. */
   readonly env: Readonly<Record<string, string>>
 }

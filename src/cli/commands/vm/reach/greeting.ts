@@ -6,7 +6,7 @@ import { ConnectionError } from '../../../../client/transport.ts'
 import { isTransient, wait } from '../../../../rules/retry.ts'
 import type { Dial } from './reach.ts'
 
-export interface Patience {
+interface Patience {
   readonly vm: string
   readonly signal: AbortSignal
   /** For all tries together, for one of them, and between the beginnings of two. */

@@ -8,9 +8,9 @@ import { trustFor } from '../../../connect/trust.ts'
 import type { TunnelProblem } from '../../../connect/tunnel.ts'
 
 export const vmPorts = ['ssh', 'vnc', 'screenshare'] as const
-export type VmPort = (typeof vmPorts)[number]
+type VmPort = (typeof vmPorts)[number]
 
-export interface Target {
+interface Target {
   readonly namespace: string
   readonly vm: string
   readonly port: VmPort

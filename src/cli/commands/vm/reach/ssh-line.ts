@@ -1,6 +1,6 @@
 // How the system's ssh is called, so that it reaches a VM through the service. No secret is in it.
 
-export interface SshLine {
+interface SshLine {
   /** The words that start this program. */
   readonly self: readonly string[]
   readonly vm: { readonly name: string; readonly uid: string; readonly diskGeneration: number }
