@@ -18,7 +18,7 @@ import { StoredUsers } from '../auth/provider/stored-users.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
-import type { Settings } from '../server/settings.ts'
+import type { Settings } from '../server/config/settings.ts'
 import type { Collections } from '../store/records/collections.ts'
 
 export interface IdentityPart {

@@ -15,7 +15,7 @@ import { mayBeThere, readFileIfPresent, whyUnreadable } from '../platform/files.
 import { type Log, silentLog } from '../platform/log.ts'
 import { type ImagesAddress, parseImagesAddress } from '../rules/images-address.ts'
 import { isTransient } from '../rules/retry.ts'
-import { parseSettings, type Settings, SettingsError } from '../server/settings.ts'
+import { parseSettings, type Settings, SettingsError } from '../server/config/settings.ts'
 import type { Collections } from '../store/records/collections.ts'
 import { isFault, type Json, type Store, StoreError } from '../store/store.ts'
 import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'

@@ -3,12 +3,12 @@ import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
 import type { ContentStore } from '../images/content/content.ts'
-import { writeBackup } from '../operator/backup-file.ts'
-import type { OperatorRequest, RequestFile } from '../operator/operator-request.ts'
-import { notOurs, type Rotation, rotateKeyFile } from '../operator/reseal.ts'
 import { caughtUp, currentRev } from '../store/records/caught-up.ts'
 import type { Collections } from '../store/records/collections.ts'
 import type { Store } from '../store/store.ts'
+import { writeBackup } from './backup-file.ts'
+import type { OperatorRequest, RequestFile } from './operator-request.ts'
+import { notOurs, type Rotation, rotateKeyFile } from './reseal.ts'
 
 interface Operated {
   readonly dataDir: string

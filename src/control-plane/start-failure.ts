@@ -3,7 +3,7 @@ import { KeyringError } from '../auth/keyring.ts'
 import { SealError } from '../auth/seal.ts'
 import { RegistryError } from '../oci/artifact/errors.ts'
 import { ForeignImagesError } from '../oci/content/owner.ts'
-import { SettingsError } from '../server/settings.ts'
+import { SettingsError } from '../server/config/settings.ts'
 import { StoreError } from '../store/store.ts'
 import { readConnection } from './connection.ts'
 

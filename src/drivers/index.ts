@@ -22,11 +22,12 @@ interface DriverSettings {
 }
 
 const drivers = {
-  apple: ({ dataDir, appleNetwork }) => new AppleDriver({ dataDir, network: appleNetwork?.() }),
   qemu: ({ network, macos, ...settings }) => new QemuDriver({ network, macos, ...offered(settings) }),
+  apple: ({ dataDir, appleNetwork }) => new AppleDriver({ dataDir, network: appleNetwork?.() }),
   simulated: ({ simulation, ...settings }) => new SimulatedDriver({ ...simulation, ...offered(settings) }),
 } satisfies Readonly<Record<string, (settings: DriverSettings) => Driver>>
-type DriverName = keyof typeof drivers
+export type DriverName = keyof typeof drivers
+export const driverNames = Object.keys(drivers) as readonly DriverName[]
 
 const offered = ({ architecture }: DriverSettings) =>
   architecture === undefined ? {} : { architectures: [architecture] }

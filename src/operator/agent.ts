@@ -13,12 +13,11 @@ import type { Host } from '../cli/host.ts'
 import { UsageError } from '../cli/line/usage.ts'
 import type { Peer } from '../client/tls.ts'
 import { isLoopback } from '../client/transport.ts'
+import { driverNames } from '../drivers/index.ts'
 import { decodeJoinString, isJoinString, type JoinString } from '../rules/join-string.ts'
 import { imageQuota } from './options.ts'
-import type { AgentOptions, DriverName, NetworkKind } from './run-agent.ts'
+import type { AgentOptions, NetworkKind } from './run-agent.ts'
 import { parseSimulation, simulateOption } from './simulate.ts'
-
-const drivers = ['qemu', 'apple', 'simulated'] as const satisfies readonly DriverName[]
 
 const networks = ['sealed', 'user'] as const satisfies readonly NetworkKind[]
 
@@ -56,7 +55,7 @@ const options = {
     description: 'What this node has for macOS guests and networks',
   },
   images: { type: 'string', value: 'DIR', defaultText: 'images in the data folder', description: 'Folder of images' },
-  driver: { type: 'choice', choices: drivers, default: 'qemu', description: 'What runs the virtual machines' },
+  driver: { type: 'choice', choices: driverNames, default: 'qemu', description: 'What runs the virtual machines' },
   architecture: { type: 'choice', choices: architectures, description: "Of the VMs; this host's if left out" },
   ip: {
     type: 'string',

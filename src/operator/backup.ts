@@ -1,10 +1,10 @@
 // svc3 server backup: everything that a service knows, in one file. With a server on the records, that server writes it.
 import { defineCommand } from '../cli/command.ts'
+import { type BackupReport, writeBackup } from '../control-plane/backup-file.ts'
 import { imagePlaceOf, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
+import { askServer } from '../control-plane/operator-request.ts'
 import { addressOf, assertThere } from '../control-plane/store-place.ts'
-import { type BackupReport, writeBackup } from './backup-file.ts'
 import { explaining, keyPlace, withStore } from './data.ts'
-import { askServer } from './operator-request.ts'
 import { type DataPlace, fileOf, placeOf, placeOptions } from './options.ts'
 
 /** A server copies many images in this time. */

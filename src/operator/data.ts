@@ -1,20 +1,15 @@
 // What the commands that work on the data of a service share: opening the records, and saying what went wrong.
-import fs from 'node:fs'
 import { KeyringError, takeKeySource } from '../auth/keyring.ts'
 import { SealError } from '../auth/seal.ts'
 import { Failure } from '../cli/line/usage.ts'
+import { OperatorError } from '../control-plane/data-folder.ts'
 import { ContentTooLargeError, ContentUnavailableError } from '../images/content/content.ts'
 import { RegistryError } from '../oci/artifact/errors.ts'
 import { ForeignImagesError } from '../oci/content/owner.ts'
-import { SettingsError } from '../server/settings.ts'
+import { SettingsError } from '../server/config/settings.ts'
 import { openStore } from '../store/open.ts'
 import { isFault, type Store, StoreError } from '../store/store.ts'
 import { assertUsable } from '../store/store-state.ts'
-
-/** A command on the data of a service cannot do what was asked for; the message says why. */
-export class OperatorError extends Error {
-  override readonly name = 'OperatorError'
-}
 
 const expected = [
   OperatorError,
@@ -62,17 +57,4 @@ export async function withStore<T>(
 export function keyPlace(dataDir: string): string {
   const { source } = takeKeySource(dataDir, { ...process.env })
   return source.kind === 'file' ? source.file : source.name
-}
-
-/**
- * Who works on a service's data as root leaves files that the service cannot read: so root becomes the owner of the folder
- * first, for the rest of the process.
- */
-export function becomeOwner(dataDir: string): void {
-  if (process.getuid?.() !== 0) return
-  const { uid, gid } = fs.statSync(dataDir, { throwIfNoEntry: false }) ?? { uid: 0, gid: 0 }
-  if (uid === 0) return
-  process.setgroups?.([gid])
-  process.setgid?.(gid)
-  process.setuid?.(uid)
 }

@@ -20,12 +20,12 @@ import { serverChecks } from '../agent/doctor/server.ts'
 import { type Context, defineCommand, type Options, printed } from '../cli/command.ts'
 import type { Column } from '../cli/output/output.ts'
 import { version } from '../control-plane/version.ts'
-import { openDriver } from '../drivers/index.ts'
+import { type DriverName, openDriver } from '../drivers/index.ts'
 import { exec, findProgram } from '../platform/exec.ts'
 import { type AgentValues, command as agent, agentOptions } from './agent.ts'
 import { type AgentSettings, agentSettingsFile, appleNetwork, readAgentSettings } from './agent-settings.ts'
 import { remembered } from './remembered-urls.ts'
-import type { AgentOptions, DriverName } from './run-agent.ts'
+import type { AgentOptions } from './run-agent.ts'
 
 export interface DoctorCheck {
   readonly check: string

@@ -2,11 +2,12 @@
 // other one sees it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCommand } from '../cli/command.ts'
+import { OperatorError } from '../control-plane/data-folder.ts'
 import { addressOf, isShared } from '../control-plane/store-place.ts'
 import { graceFactor, hostOf } from '../server/cluster/servers.ts'
 import type { KnownServerRecord, ServerRecord } from '../store/records/server-records.ts'
 import { type Entry, ignoreLost, type Store } from '../store/store.ts'
-import { explaining, OperatorError, withStore } from './data.ts'
+import { explaining, withStore } from './data.ts'
 import { placeOf, placeOptions } from './options.ts'
 
 export const command = defineCommand({

@@ -3,6 +3,8 @@
 import fs from 'node:fs/promises'
 import { defineCommand } from '../cli/command.ts'
 import { UsageError } from '../cli/line/usage.ts'
+import { clusterKey } from '../control-plane/backup-file.ts'
+import { becomeOwner } from '../control-plane/data-folder.ts'
 import { databaseIn, writePlace } from '../control-plane/store-place.ts'
 import { timestamp } from '../platform/clock.ts'
 import { failpoint } from '../platform/failpoint.ts'
@@ -12,8 +14,7 @@ import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import { type Store, StoreError } from '../store/store.ts'
 import { isPortable, markMoved, stateOf } from '../store/store-state.ts'
-import { clusterKey } from './backup-file.ts'
-import { becomeOwner, explaining, keyPlace } from './data.ts'
+import { explaining, keyPlace } from './data.ts'
 import { checkedStore, fileOf } from './options.ts'
 
 export const command = defineCommand({

@@ -5,6 +5,18 @@ import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
 import { defineCommand } from '../cli/command.ts'
+import {
+  type BackupRecord,
+  type Checked,
+  checkBackup,
+  clusterKey,
+  folderFiles,
+  manifestsNamedBy,
+  names,
+  recordsOf,
+  textOf,
+} from '../control-plane/backup-file.ts'
+import { OperatorError } from '../control-plane/data-folder.ts'
 import { contentFolder, inFolder, openKnownPlace } from '../control-plane/image-place.ts'
 import { checkPlace, isShared, writePlace } from '../control-plane/store-place.ts'
 import { readManifest } from '../images/pack/stored-manifests.ts'
@@ -16,18 +28,7 @@ import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import type { Json, Rev } from '../store/store.ts'
 import { type ImagePlaceRecord, imagesKey } from '../store/store-state.ts'
-import {
-  type BackupRecord,
-  type Checked,
-  checkBackup,
-  clusterKey,
-  folderFiles,
-  manifestsNamedBy,
-  names,
-  recordsOf,
-  textOf,
-} from './backup-file.ts'
-import { explaining, keyPlace, OperatorError } from './data.ts'
+import { explaining, keyPlace } from './data.ts'
 import { fileOf, imagesTarget, imagesTargetOf, placeOf, placeOptions } from './options.ts'
 
 export const command = defineCommand({

@@ -8,13 +8,14 @@ import { Secrets } from '../auth/secrets.ts'
 import { defineCommand } from '../cli/command.ts'
 import { dataDir as dataDirOf } from '../cli/connect/connection.ts'
 import { Failure } from '../cli/line/usage.ts'
+import { becomeOwner } from '../control-plane/data-folder.ts'
+import { askServer } from '../control-plane/operator-request.ts'
+import { notOurs, type Rotation, rotateKeyFile } from '../control-plane/reseal.ts'
 import { readFileIfPresent } from '../platform/files.ts'
 import { LockedError, withLockFile } from '../platform/lock-file.ts'
 import { openCollections } from '../store/records/collections.ts'
-import { becomeOwner, explaining, withStore } from './data.ts'
-import { askServer } from './operator-request.ts'
+import { explaining, withStore } from './data.ts'
 import { placeOptions } from './options.ts'
-import { notOurs, type Rotation, rotateKeyFile } from './reseal.ts'
 
 const timeoutMs = 60_000
 

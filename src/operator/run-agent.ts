@@ -10,7 +10,7 @@ import type { Trust } from '../client/tls.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { version } from '../control-plane/version.ts'
 import type { Driver } from '../drivers/driver.ts'
-import { openDriver } from '../drivers/index.ts'
+import { type DriverName, openDriver } from '../drivers/index.ts'
 import { LockedError } from '../platform/lock-file.ts'
 import { createLog } from '../platform/log.ts'
 import { notifySupervisor } from '../platform/notify.ts'
@@ -25,7 +25,6 @@ import {
 import { remembered } from './remembered-urls.ts'
 import type { Simulation } from './simulate.ts'
 
-export type DriverName = 'qemu' | 'apple' | 'simulated'
 export type NetworkKind = 'sealed' | 'user'
 
 export interface AgentOptions {

@@ -10,11 +10,12 @@ import { type Argument, type Context, defineCommand, type Options } from '../cli
 import { readPassword } from '../cli/connect/password.ts'
 import { Failure, UsageError } from '../cli/line/usage.ts'
 import { administrator, readConnection } from '../control-plane/connection.ts'
+import { becomeOwner } from '../control-plane/data-folder.ts'
 import { addressOf, databaseIn, isShared } from '../control-plane/store-place.ts'
 import { isAlive } from '../platform/lock-file.ts'
 import { openCollections } from '../store/records/collections.ts'
 import { StoreError } from '../store/store.ts'
-import { becomeOwner, withStore } from './data.ts'
+import { withStore } from './data.ts'
 import { type DataPlace, placeOf, placeOptions } from './options.ts'
 
 const email = { value: 'EMAIL', description: 'e-mail address of the user', required: true } as const satisfies Argument

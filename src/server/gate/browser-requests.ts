@@ -4,7 +4,7 @@
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { BrowserSession, BrowserSessions } from '../../auth/login/browser-sessions.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../config/settings.ts'
 
 /** Set by our page on every request that changes something. */
 const consoleHeader = 'x-svc3-console'

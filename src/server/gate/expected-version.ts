@@ -6,7 +6,7 @@ import { realNamespace } from '../../rules/names.ts'
 import { expecting } from '../../store/expectation.ts'
 import type { Collections } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../config/settings.ts'
 
 type Params = Readonly<Record<string, string>>
 export interface VersionServices {

@@ -4,7 +4,7 @@ import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'
 import { networkOf } from '../../rules/addresses.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../config/settings.ts'
 import { createRateLimit } from './rate-limit.ts'
 
 export interface Limits {

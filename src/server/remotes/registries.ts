@@ -10,7 +10,7 @@ import { credentialFor, type ImageReference, noCredentials, parseImageReference 
 import type { RetryPolicy } from '../../rules/retry.ts'
 import type { Collections, RegistryCredentialRecord } from '../../store/records/collections.ts'
 import type { Entry } from '../../store/store.ts'
-import type { Settings } from '../settings.ts'
+import type { Settings } from '../config/settings.ts'
 
 type Stored = Pick<Collections, 'registryCredentials'>
 

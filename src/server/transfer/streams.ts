@@ -4,10 +4,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
 import { callerKey } from '../../auth/principal.ts'
+import type { Settings } from '../config/settings.ts'
 import { type GateServices, mayStill } from '../gate/authenticate.ts'
 import { refuseWhenStopping } from '../http/drain.ts'
 import type { Metrics } from '../http/metrics.ts'
-import type { Settings } from '../settings.ts'
 
 export type ByteStream = Readable | AsyncIterable<string>
 

@@ -10,10 +10,10 @@ import { mayCall } from '../../../rules/permissions.ts'
 import type { Collections, NamespaceRecord } from '../../../store/records/collections.ts'
 import { removeNamespace } from '../../../store/records/namespaces.ts'
 import { type Entry, isFault } from '../../../store/store.ts'
+import type { Settings } from '../../config/settings.ts'
 import { missingNamespace } from '../../gate/namespace.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import type { Settings } from '../../settings.ts'
 
 const kind = 'namespaces'
 

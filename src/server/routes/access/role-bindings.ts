@@ -5,11 +5,11 @@ import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.t
 import { type ApiError, type Cause, invalid, notFound } from '../../../api/errors.ts'
 import { defaultNamespace, devRole, isServiceAccountName, isUserName, realNamespace } from '../../../rules/names.ts'
 import type { Collections, RoleBindingRecord } from '../../../store/records/collections.ts'
+import type { Settings } from '../../config/settings.ts'
 import { changeInside } from '../../gate/namespace.ts'
 import { Answer } from '../../http/answer.ts'
 import { listing } from '../../lists/listing.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import type { Settings } from '../../settings.ts'
 
 const kind = 'rolebindings'
 const empty: RoleBindingRecord = { users: [], serviceAccounts: [], excludedUsers: [] }

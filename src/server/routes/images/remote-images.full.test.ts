@@ -13,11 +13,11 @@ import { collectOnce } from '../../../controllers/collect-images.ts'
 import { pullImages } from '../../../controllers/pull-images.ts'
 import { collect } from '../../../images/collect.ts'
 import type { Loop } from '../../../platform/loop.ts'
+import { parseSettings } from '../../config/settings.ts'
 import { parseIndex } from '../../remotes/folder.ts'
 import { getFrom } from '../../remotes/http.ts'
 import { createPulls } from '../../remotes/image-pulls.ts'
 import { Remotes } from '../../remotes/remotes.ts'
-import { parseSettings } from '../../settings.ts'
 
 const base = '/api/v1/namespaces/svc-default'
 let near: RemoteFolder

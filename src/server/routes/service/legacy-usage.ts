@@ -1,8 +1,8 @@
 // Who calls paths of 2.4.x, as counted by the gateway.
 import type * as api from '../../../api/service/legacy-usage.ts'
+import type { Settings } from '../../config/settings.ts'
 import type { LegacyUsage } from '../../legacy/usage.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
-import type { Settings } from '../../settings.ts'
 
 interface LegacyUsageServices {
   readonly legacyUsage: LegacyUsage

@@ -2,7 +2,7 @@
 
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import * as t from 'typebox'
-import { defaultNamespace, publicAliases } from '../rules/names.ts'
+import { defaultNamespace, publicAliases } from '../../rules/names.ts'
 
 const Settings = t.Object(
   {

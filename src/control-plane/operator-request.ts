@@ -6,11 +6,11 @@ import https from 'node:https'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Rotated } from '../auth/signing-keys.ts'
-import { readConnection } from '../control-plane/connection.ts'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'
 import { isAlive, LockedError, withLockFile } from '../platform/lock-file.ts'
 import type { BackupReport } from './backup-file.ts'
-import { becomeOwner, OperatorError } from './data.ts'
+import { readConnection } from './connection.ts'
+import { becomeOwner, OperatorError } from './data-folder.ts'
 import type { Rotation } from './reseal.ts'
 
 /** SIGHUP is for terminals that close. */

@@ -4,8 +4,6 @@
 import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { sealedWith } from '../auth/seal.ts'
-import { imagePlaceName } from '../control-plane/image-place.ts'
-import { version } from '../control-plane/version.ts'
 import { referencedBy } from '../images/collect.ts'
 import { type ContentStore, NoContentError } from '../images/content/content.ts'
 import { type Clock, systemClock, timestamp } from '../platform/clock.ts'
@@ -15,7 +13,9 @@ import type { ClusterRecord } from '../store/records/collections.ts'
 import type { ImageRecord, VmRecord } from '../store/records/fleet-records.ts'
 import type { Entry, Store } from '../store/store.ts'
 import { isPortable } from '../store/store-state.ts'
-import { OperatorError } from './data.ts'
+import { OperatorError } from './data-folder.ts'
+import { imagePlaceName } from './image-place.ts'
+import { version } from './version.ts'
 
 /** Of what is below. A program that knows only smaller numbers refuses the file. */
 const backupFormat = 1
