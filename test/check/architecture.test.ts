@@ -1,110 +1,69 @@
-// The house rules that a machine can hold: who may import whom, which packages live where, how files look.
+// The house rules that a machine can hold: who may import whom, as the README of each room says; no cycles; how files look.
 import assert from 'node:assert/strict'
 import fs from 'node:fs'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 
 const root = path.resolve(import.meta.dirname, '../..')
-const src = path.join(root, 'src')
 
-/** Folder → the folders of ours that it may import, and third-party packages with the files that may import them. */
-interface Rule {
-  readonly ours: readonly string[]
-  readonly packages: Readonly<Record<string, string | RegExp>>
+/** A folder with a README that says what it is for and what it may import; folders without one belong to the nearest above. */
+interface Room {
+  readonly id: string
+  readonly purpose: string
+  /** Room → the files that may import it, its doors; none named: all of them. `server/` stands for all rooms of the server. */
+  readonly mayImport: Allowed
+  /** The same for packages. */
+  readonly packages: Allowed
 }
-const everywhere = /./
-const rules: Readonly<Record<string, Rule>> = {
-  api: { ours: [], packages: { typebox: everywhere } },
-  rules: { ours: ['api'], packages: {} },
-  legacy: { ours: ['api'], packages: {} },
-  platform: { ours: [], packages: { pino: 'log.ts' } },
-  store: { ours: ['api', 'platform'], packages: { 'node:sqlite': 'sqlite/sqlite-thread.ts' } },
-  auth: {
-    ours: ['api', 'rules', 'store', 'platform'],
-    packages: { jose: everywhere, 'oidc-provider': /^provider\/(provider|issuer|login-adapter)\.ts$/ },
-  },
-  client: { ours: ['api', 'rules'], packages: { ws: 'tunnel.ts' } },
-  images: { ours: ['api', 'rules', 'platform'], packages: { typebox: 'format/format.ts' } },
-  oci: { ours: ['api', 'rules', 'images', 'platform'], packages: {} },
-  drivers: { ours: ['api', 'platform'], packages: {} },
-  agent: {
-    ours: ['api', 'rules', 'client', 'drivers', 'images', 'oci', 'platform'],
-    packages: { ssh2: /^vms\/grow/, typebox: everywhere },
-  },
-  server: {
-    ours: ['api', 'rules', 'store', 'auth', 'oci', 'images', 'legacy', 'platform'],
-    packages: {
-      fastify: everywhere,
-      '@fastify/multipart': 'transfer/multipart.ts',
-      selfsigned: 'tls/self-signed.ts',
-      '@peculiar/x509': 'nodes/certificates.ts',
-      ajv: /^(http\/validate|settings)\.ts$/,
-      'fast-json-stringify': 'http/render.ts',
-      'prom-client': 'http/metrics.ts',
-      ssh2: 'nodes/terminals.ts',
-      typebox: everywhere,
-      ws: 'transfer/upgrades.ts',
-    },
-  },
-  host: { ours: ['platform'], packages: {} },
-  controllers: { ours: ['api', 'rules', 'store', 'platform'], packages: {} },
-  cli: {
-    ours: ['api', 'rules', 'client', 'legacy', 'platform', 'operator'],
-    packages: { 'openid-client': 'connect/oidc.ts', yaml: 'output/output.ts' },
-  },
-  'control-plane': {
-    ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'server', 'controllers', 'cli', 'images', 'oci', 'operator', 'bin', 'client', 'agent', 'drivers',
-    ], // biome-ignore format: a list to read
-    packages: {},
-  },
-  operator: {
-    ours: [
-      'api', 'rules', 'platform', 'store', 'auth', 'server', 'cli', 'images', 'oci', 'control-plane', 'client', 'agent', 'drivers', 'host',
-    ], // biome-ignore format: a list to read
-    packages: {},
-  },
-  bin: { ours: ['cli', 'control-plane'], packages: {} },
-}
+type Allowed = ReadonlyMap<string, readonly string[]>
 
-/** The console is a client of its own: what it may have of ours, and the packages that only it has. */
-const consoleRule: Rule = {
-  ours: ['src/api', 'src/rules', 'src/client', 'src/legacy'],
-  packages: {
-    react: everywhere,
-    'react-dom': /^(main\.tsx|ui\/menu\.tsx|ui\/visible-rows\.ts)$/,
-    wouter: everywhere,
-    '@tanstack/react-query': everywhere,
-    '@novnc/novnc': /^(pages\/vms\/screen\.tsx|novnc\.d\.ts)$/,
-    '@xterm/xterm': 'pages/vms/terminal.tsx',
-    '@xterm/addon-fit': 'pages/vms/terminal.tsx',
-    uplot: 'pages/service/charts.tsx',
-  },
-}
-const consoleFolder = path.join(root, 'console')
-const consoleFiles = fs
-  .readdirSync(consoleFolder, { recursive: true, encoding: 'utf8' })
+const filesBelow = (folder: string): string[] =>
+  fs.readdirSync(path.join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) => path.join(folder, file))
+const everything = ['src', 'console', 'packages'].flatMap(filesBelow)
+const sources = everything
   .filter((file) => /\.tsx?$/.test(file))
-  .map((file) => ({ file, text: fs.readFileSync(path.join(consoleFolder, file), 'utf8') }))
-const consoleProduction = consoleFiles.filter(({ file }) => !file.endsWith('.test.ts'))
+  .map((file) => ({ file, text: fs.readFileSync(path.join(root, file), 'utf8') }))
+const production = sources.filter(({ file }) => !file.includes('.test.'))
 
-function consoleViolation(file: string, imported: string): string | undefined {
-  if (imported.startsWith('.')) {
-    const target = path.relative(root, path.resolve(consoleFolder, path.dirname(file), imported))
-    const isAllowed = ['console', ...consoleRule.ours].some((folder) => target.startsWith(`${folder}/`))
-    return isAllowed ? undefined : `console/${file} imports ${target}`
-  }
-  const name = imported.startsWith('@') ? imported.split('/').slice(0, 2).join('/') : (imported.split('/')[0] ?? '')
-  const where = consoleRule.packages[name]
-  const isAllowed = typeof where === 'string' ? file === where : where?.test(file)
-  return isAllowed ? undefined : `console/${file} imports the package ${name}`
+/** `src/server/gate` is called `server/gate`. */
+const idOf = (folder: string): string => folder.replace(/^src\//, '')
+const folderOf = (id: string): string => (/^(console|packages)/.test(id) ? id : `src/${id}`)
+
+function readRoom(id: string, text: string): Room {
+  const [, purpose = ''] = /^# [^\n]*\n\n([^\n]+)/.exec(text) ?? []
+  return { id, purpose, mayImport: allowedIn(text, 'May import'), packages: allowedIn(text, 'Packages') }
 }
 
-const files = fs
-  .readdirSync(src, { recursive: true, encoding: 'utf8' })
-  .filter((file) => file.endsWith('.ts'))
-  .map((file) => ({ file, text: fs.readFileSync(path.join(src, file), 'utf8') }))
-const production = files.filter(({ file }) => !file.endsWith('.test.ts'))
+/** `May import: api, store/etcd (open.ts)`, up to the end of the paragraph. */
+function allowedIn(text: string, label: string): Allowed {
+  const [, list = ''] = new RegExp(`^${label}: ([^]*?)\\n\\n`, 'm').exec(`${text}\n\n`) ?? []
+  const entries = list.replaceAll('\n', ' ').split(/, (?![^(]*\))/)
+  return new Map(
+    entries
+      .filter((entry) => entry !== '' && entry !== 'nothing')
+      .map((entry): [string, string[]] => {
+        const [, name = '', files = ''] = /^(\S+)(?: \(([^)]*)\))?$/.exec(entry) ?? []
+        return [name, files.split(', ').filter((file) => file !== '')]
+      }),
+  )
+}
+
+const rooms = new Map(
+  everything
+    .filter((file) => path.basename(file) === 'README.md')
+    .map((file) => [file, fs.readFileSync(path.join(root, file), 'utf8')] as const)
+    .filter(([, text]) => text.includes('\nMay import: '))
+    .map(([file, text]) => readRoom(idOf(path.dirname(file)), text))
+    .map((room) => [room.id, room]),
+)
+
+function roomOf(file: string): Room | undefined {
+  for (let folder = path.dirname(file); folder !== '.'; folder = path.dirname(folder)) {
+    const room = rooms.get(idOf(folder))
+    if (room) return room
+  }
+  return undefined
+}
 
 const importForm =
   /(?:^|\n)\s*(?:import|export)\s[^'"\n]*?from\s*['"]([^'"]+)['"]|(?:^|\n)import\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]|getBuiltinModule\(\s*['"]([^'"]+)['"]/g
@@ -116,108 +75,185 @@ function importsOf(text: string): string[] {
   )
 }
 
+const covers = (entry: string, id: string): boolean =>
+  entry.endsWith('/') ? id === entry.slice(0, -1) || id.startsWith(entry) : id === entry
+
 function violation(file: string, imported: string): string | undefined {
-  const [folder = ''] = file.split('/')
-  const rule = rules[folder]
-  if (!rule) return `${file}: the folder ${folder} has no import rule`
-  if (imported.startsWith('.')) {
-    const target = path.relative(src, path.resolve(src, path.dirname(file), imported))
-    if (target.startsWith('../packages/')) return folder === 'agent' ? undefined : `${file} imports ${target}`
-    if (target === '../package.json')
-      return folder === 'control-plane' || folder === 'cli' ? undefined : `${file} reads package.json`
-    const [other = ''] = target.split('/')
-    return other === folder || rule.ours.includes(other)
-      ? undefined
-      : `${file} imports ${target}: ${folder} may not import ${other}`
+  const room = roomOf(file)
+  if (!room) return `${file} is in no room`
+  const inside = path.relative(folderOf(room.id), file)
+  const isDoor = (files: readonly string[] | undefined): boolean =>
+    files !== undefined && (files.length === 0 || files.includes(inside))
+  if (imported.startsWith('.') && !imported.endsWith('package.json')) {
+    const target = path.join(path.dirname(file), imported)
+    if (!/\.tsx?$/.test(target)) return undefined
+    const other = roomOf(target)
+    if (other && other.id === room.id) return undefined
+    const isAllowed = other && [...room.mayImport].some(([entry, files]) => covers(entry, other.id) && isDoor(files))
+    return isAllowed ? undefined : `${file} imports ${target}: ${room.id} may not import ${other?.id ?? 'that'}`
   }
-  const name = imported.startsWith('@') ? imported.split('/').slice(0, 2).join('/') : (imported.split('/')[0] ?? '')
-  const isRestricted = name === 'node:sqlite'
-  if (name.startsWith('node:') && !isRestricted) return undefined
-  const where = rule.packages[name]
-  const inside = file.slice(folder.length + 1)
-  const isAllowed = typeof where === 'string' ? inside === where : where?.test(inside)
-  return isAllowed ? undefined : `${file} imports the package ${name}`
+  const name = imported.startsWith('.') ? 'package.json' : packageOf(imported)
+  const isFree = name.startsWith('node:') && name !== 'node:sqlite' && !room.id.startsWith('console')
+  return isFree || isDoor(room.packages.get(name)) ? undefined : `${file} imports the package ${name}`
 }
 
-describe('the import rule', () => {
-  it('reads imports of every form', () => {
+const packageOf = (imported: string): string =>
+  imported
+    .split('/')
+    .slice(0, imported.startsWith('@') ? 2 : 1)
+    .join('/')
+
+/** Groups of nodes that reach each other, by Tarjan's algorithm. */
+function cyclesOf(graph: ReadonlyMap<string, readonly string[]>): string[][] {
+  const order = new Map<string, number>()
+  const low = new Map<string, number>()
+  const stack: string[] = []
+  const found: string[][] = []
+  const visit = (node: string): void => {
+    order.set(node, order.size)
+    low.set(node, order.get(node) ?? 0)
+    stack.push(node)
+    for (const next of graph.get(node) ?? []) {
+      if (!order.has(next)) visit(next)
+      if (stack.includes(next)) low.set(node, Math.min(low.get(node) ?? 0, low.get(next) ?? 0))
+    }
+    if (low.get(node) !== order.get(node)) return
+    const group = stack.splice(stack.indexOf(node))
+    if (group.length > 1 || graph.get(node)?.includes(node)) found.push(group.sort())
+  }
+  for (const node of graph.keys()) if (!order.has(node)) visit(node)
+  return found
+}
+
+describe('rooms', () => {
+  it('imports of every form are read', () => {
     const text =
       "import a from './a.ts'\nimport {\n  b,\n} from './b.ts'\nexport { c } from './c.ts'\nawait import('./d.ts')\nimport './e.ts'\nimport type { F } from '../f.ts'\n"
     assert.deepEqual(importsOf(text).sort(), ['../f.ts', './a.ts', './b.ts', './c.ts', './d.ts', './e.ts'])
   })
 
-  it('sees what it must refuse', () => {
-    assert.match(violation('api/x.ts', '../server/app.ts') ?? '', /api may not import server/)
-    assert.match(violation('cli/x.ts', '../server/app.ts') ?? '', /cli may not import server/)
-    assert.match(violation('rules/x.ts', 'fastify') ?? '', /imports the package fastify/)
-    assert.match(violation('store/view.ts', 'node:sqlite') ?? '', /node:sqlite/)
-    assert.match(violation('helpers/x.ts', './y.ts') ?? '', /no import rule/)
+  it("a room's README says what it may import", () => {
+    const text =
+      '# gate\n\nWho may do what.\n\nMay import: server/http, api/,\nrules (c.ts)\n\nPackages: ws (a.ts, b.ts), fastify\n'
+    assert.deepEqual(readRoom('server/gate', text), {
+      id: 'server/gate',
+      purpose: 'Who may do what.',
+      mayImport: new Map([
+        ['server/http', []],
+        ['api/', []],
+        ['rules', ['c.ts']],
+      ]),
+      packages: new Map([
+        ['ws', ['a.ts', 'b.ts']],
+        ['fastify', []],
+      ]),
+    })
   })
 
-  it('holds in every file', () => {
-    assert.ok(production.length > 40)
+  it('an import that no README allows is refused', () => {
+    assert.match(violation('src/api/vms/x.ts', '../../server/app.ts') ?? '', /api may not import server/)
+    assert.match(
+      violation('src/server/gate/x.ts', '../routes/index.ts') ?? '',
+      /server\/gate may not import server\/routes/,
+    )
+    assert.match(violation('src/rules/x.ts', 'fastify') ?? '', /imports the package fastify/)
+    assert.match(violation('src/store/view.ts', 'node:sqlite') ?? '', /node:sqlite/)
+    assert.match(violation('console/pages/vms/x.tsx', '../../../src/server/app.ts') ?? '', /may not import server/)
+    assert.match(violation('console/pages/vms/x.tsx', 'node:fs') ?? '', /imports the package node:fs/)
+    assert.match(violation('src/elsewhere/x.ts', './y.ts') ?? '', /in no room/)
+  })
+
+  it('every source file imports only what the README of its room allows', () => {
+    assert.ok(production.length > 500)
     const found = production.flatMap(({ file, text }) => importsOf(text).map((name) => violation(file, name)))
     assert.deepEqual(
       found.filter((problem) => problem !== undefined),
       [],
     )
   })
-})
 
-describe('the console', () => {
-  it('imports the API, the rules, the client and the legacy table of ours, and nothing that runs on a server', () => {
-    assert.match(consoleViolation('pages/x.tsx', '../../src/server/app.ts') ?? '', /imports src\/server/)
-    assert.match(consoleViolation('pages/x.tsx', 'node:fs') ?? '', /imports the package node:fs/)
-    assert.ok(consoleProduction.length > 40)
-    const found = consoleProduction.flatMap(({ file, text }) =>
-      importsOf(text).map((name) => consoleViolation(file, name)),
-    )
-    assert.deepEqual(
-      found.filter((problem) => problem !== undefined),
-      [],
-    )
+  it("nothing stands in a room's README that the room does not import", () => {
+    const stale: string[] = []
+    for (const room of rooms.values()) {
+      const own = production.filter(({ file }) => roomOf(file)?.id === room.id)
+      const imported = own.flatMap(({ file, text }) =>
+        importsOf(text).map((name) => (name.startsWith('.') ? (roomOf(path.join(path.dirname(file), name))?.id ?? '') : packageOf(name))),
+      ) // biome-ignore format: one line
+      for (const entry of room.mayImport.keys())
+        if (!imported.some((id) => covers(entry, id))) stale.push(`${room.id}: ${entry}`)
+      for (const name of room.packages.keys())
+        if (name !== 'package.json' && !imported.includes(name)) stale.push(`${room.id}: the package ${name}`)
+    }
+    assert.deepEqual(stale, [])
   })
 
-  it('the console writes no English text into its components, only into tables of texts', () => {
-    const written = />\s*[^<>{}()=]*[A-Za-z]{2,}[^<>{}()=]*<\/|(?:label|title|text|hint|placeholder)="[^"]*[A-Za-z]/
-    assert.match('<b>Some text</b>', written)
+  it('rooms depend one way, apart from doors', () => {
+    const ids = [...rooms.keys()]
+    const graph = new Map(
+      [...rooms.values()].map(({ id, mayImport }) => [
+        id,
+        ids.filter(
+          (other) =>
+            other !== id && [...mayImport].some(([entry, doors]) => covers(entry, other) && doors.length === 0),
+        ),
+      ]),
+    )
+    assert.deepEqual(cyclesOf(graph), [])
+  })
+
+  it('a cycle of imports is found', () => {
+    assert.deepEqual(cyclesOf(new Map([['a', ['b']], ['b', ['c']], ['c', ['b']], ['d', ['a']]])), [['b', 'c']]) // biome-ignore format: a graph
+  })
+
+  it('files do not import each other in circles, types counted', () => {
+    const graph = new Map(
+      production.map(({ file, text }) => [
+        file,
+        importsOf(text).filter((name) => name.startsWith('.')).map((name) => path.join(path.dirname(file), name)),
+      ]),
+    ) // biome-ignore format: a graph
+    assert.deepEqual(cyclesOf(graph), [])
+  })
+
+  it('no folder holds more than 25 source files', () => {
+    const perFolder = new Map<string, number>()
+    for (const { file } of production) perFolder.set(path.dirname(file), (perFolder.get(path.dirname(file)) ?? 0) + 1)
     assert.deepEqual(
-      consoleFiles.filter(({ file, text }) => file.endsWith('.tsx') && written.test(text)).map(({ file }) => file),
+      [...perFolder].filter(([, count]) => count > 25),
       [],
     )
   })
 })
 
 describe('files', () => {
-  it('open by saying what they are for', () => {
+  it('every source file opens by saying what it is for', () => {
     assert.deepEqual(
-      [...files, ...consoleFiles].filter(({ text }) => !text.startsWith('// ')).map(({ file }) => file),
+      sources.filter(({ text }) => !text.startsWith('// ')).map(({ file }) => file),
       [],
     )
   })
 
-  it('no folder holds more than 25 source files', () => {
-    const perFolder = new Map<string, number>()
-    for (const { file } of [...production, ...consoleProduction.map(({ file }) => ({ file: `console/${file}` }))])
-      perFolder.set(path.dirname(file), (perFolder.get(path.dirname(file)) ?? 0) + 1)
-    assert.deepEqual(
-      [...perFolder].filter(([, count]) => count > 25),
-      [],
-    )
-  })
-
-  it('have names that say what is in them', () => {
+  it('no source file has a name that says nothing', () => {
     const empty = /(^|\/)(utils?|helpers?|common|manager|base|misc)(\.tsx?|\/)/
     assert.deepEqual(
-      [...files, ...consoleFiles].filter(({ file }) => empty.test(file)).map(({ file }) => file),
+      sources.filter(({ file }) => empty.test(file)).map(({ file }) => file),
       [],
     )
   })
 
-  it('have no default exports and nothing ignored by the type checker', () => {
+  it('no source file has a default export or hides from the type checker', () => {
     const bad = /^export default|@ts-ignore|@ts-nocheck/m
     assert.deepEqual(
-      [...production, ...consoleProduction].filter(({ text }) => bad.test(text)).map(({ file }) => file),
+      production.filter(({ text }) => bad.test(text)).map(({ file }) => file),
+      [],
+    )
+  })
+
+  it('pages of the console take their English texts from tables', () => {
+    const written = />\s*[^<>{}()=]*[A-Za-z]{2,}[^<>{}()=]*<\/|(?:label|title|text|hint|placeholder)="[^"]*[A-Za-z]/
+    assert.match('<b>Some text</b>', written)
+    assert.deepEqual(
+      sources.filter(({ file, text }) => file.endsWith('.tsx') && written.test(text)).map(({ file }) => file),
       [],
     )
   })
