@@ -1,4 +1,4 @@
-// The agent of a node: joins, keeps the stream open, gives every VM a worker, and tells the server how things are.
+// The agent of a node: joins, keeps the stream open, gives every VM a worker, and reports to the server how things are.
 import path from 'node:path'
 import { type AgentMessage, findPeers, getBlob, reportVms } from '../api/nodes/agent.ts'
 import { getVmRegistry } from '../api/nodes/captures.ts'
@@ -24,12 +24,12 @@ import { createAddresses } from './link/addresses.ts'
 import { type Connection, createConnection, isRetriable } from './link/connection.ts'
 import { startHeartbeat } from './link/heartbeat.ts'
 import { openIdentity } from './link/identity.ts'
-import { createNodeTeller } from './link/node-reporter.ts'
+import { createNodeReporter } from './link/node-reporter.ts'
 import type { NodeCredentials } from './link/peer-tls.ts'
 import { createReports } from './link/reports.ts'
 import { openStream } from './link/stream.ts'
 import { type Durability, openHandles } from './state/handles.ts'
-import { openStoreMemory } from './state/last-seen-store.ts'
+import { openLastSeenStore } from './state/last-seen-store.ts'
 import { growGuest } from './vms/grow.ts'
 import { createRoster } from './vms/roster.ts'
 import { createTunnels } from './vms/tunnels.ts'
@@ -71,7 +71,7 @@ export interface AgentOptions {
 
 export interface Agent {
   readonly name: string
-  /** Resolves when the server has said for the first time what it wants. */
+  /** Resolves when the desired state has come from the server for the first time. */
   readonly ready: Promise<void>
   /** Resolves when the agent cannot go on: the cluster does not know this node any more, or it has no address. */
   readonly failed: Promise<Error>
@@ -123,7 +123,7 @@ async function joinPatiently(connection: Connection, log: Log, signal: AbortSign
   }
 }
 
-/** By digest, as `openImages` wants them. */
+/** By digest, as `openImages` takes them. */
 const blobsOf =
   (content: Connection): OpenBlob =>
   async (digest, signal) => {
@@ -137,8 +137,8 @@ const blobsOf =
 
 const peersOf =
   (content: Connection): PeersOptions['find'] =>
-  async (wanted, signal) =>
-    (await content.call(findPeers, { body: { content: wanted } }, signal)).peers
+  async (digest, signal) =>
+    (await content.call(findPeers, { body: { content: digest } }, signal)).peers
 
 async function runAgent(
   options: AgentOptions,
@@ -211,14 +211,14 @@ async function runAgent(
       stopPatienceMs: options.stopPatienceMs ?? defaultStopPatienceMs,
       nodeChanged,
     },
-    memory: await openStoreMemory(folder, durability, log),
+    lastSeen: await openLastSeenStore(folder, durability, log),
     nodeUid: () => connection.nodeUid,
     removeUnknown: options.removeUnknown ?? false,
     log,
   })
 
   const capacity = createCapacity({ options: options.capacity ?? {}, driver, version, folder })
-  const teller = createNodeTeller(connection)
+  const reporter = createNodeReporter(connection)
   const reportSelf = async (signal: AbortSignal): Promise<void> => {
     const { apiUrl } = connection
     const imageSpace = images.space()
@@ -228,7 +228,7 @@ async function runAgent(
       ...(peerServer && { peerPort: peerServer.port }),
     }
     const body = await capacity.report({ apiUrl, images: images.names(), cache, ownPorts: roster.ports() }, signal)
-    const answer = await teller.tell(body, signal)
+    const answer = await reporter.report(body, signal)
     if (answer?.peerSecrets) peerServer?.trust(answer.peerSecrets, credentials())
   }
 
@@ -251,7 +251,7 @@ async function runAgent(
       roster.hello(hello)
       if (hello.cache) pins.setDesired(hello.cache)
       heartbeat.every(hello.heartbeatSeconds)
-      teller.takesNotes = hello.takesNotes ?? false
+      reporter.takesNotes = hello.takesNotes ?? false
       if (hello.servers) learn(hello.servers)
       captures.begin()
       reports.repeat()
@@ -274,7 +274,7 @@ async function runAgent(
     connection,
     prepare: async (signal) => {
       capacity.moved()
-      teller.forget()
+      reporter.forget()
       await reportSelf(signal).catch((error: unknown) => {
         // No other try would find one.
         if (error instanceof NoAddress) failed.resolve(error)

@@ -119,7 +119,7 @@ export class SimulatedDriver implements Driver {
       if (now) release(now)
       this.#vms.delete(folder)
       if (this.#knobs.persist !== false) await fs.rm(folder, { recursive: true, force: true })
-      this.#tell(folder)
+      this.#notify(folder)
     })
   }
 
@@ -271,7 +271,7 @@ export class SimulatedDriver implements Driver {
       await fs.rename(`${file}.tmp`, file)
     }
     this.#vms.set(folder, vm)
-    this.#tell(folder)
+    this.#notify(folder)
   }
 
   #maybeFail(step: SimulatedStep): void {
@@ -295,7 +295,7 @@ export class SimulatedDriver implements Driver {
     return result
   }
 
-  #tell(folder: string): void {
+  #notify(folder: string): void {
     for (const changed of this.#listeners.get(folder) ?? []) changed()
   }
 }

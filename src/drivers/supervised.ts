@@ -1,4 +1,4 @@
-// A hypervisor's process, and the shell that stays beside it to tell how it ended, whether or not an agent is there. Both
+// A hypervisor's process, and the shell that stays beside it to record how it ended, whether or not an agent is there. Both
 // outlive the agent, and the next one finds them again. What differs between hypervisors, each driver says.
 import { spawn } from 'node:child_process'
 import { closeSync, openSync } from 'node:fs'
@@ -62,7 +62,7 @@ export function spawnSupervised(folder: string, { script, name, words, env, log,
   }
 }
 
-/** How the processes of one run are told from all others. */
+/** How the processes of one run are distinguished from all others. */
 export interface Marks {
   /** In an argument of each of them, and of nobody else's. */
   readonly text: string

@@ -1,5 +1,5 @@
 // What this node has frozen of its VMs, on its way to the server or to a registry: packed, then delivered, in the background, while the VM
-// goes on. Each goes on from its state after a kill -9; what the server does not want any more is released.
+// goes on. Each goes on from its state after a kill -9; what is no longer desired is released.
 import { ApiError } from '../../api/errors.ts'
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
@@ -13,7 +13,7 @@ import { isRetriable } from '../link/connection.ts'
 import { createDeliveries, packedPercent } from './deliveries.ts'
 import { GivenUp, type Packer } from './pack.ts'
 import { type Sent, startSending } from './push.ts'
-import { createTeller, type Teller } from './reporter.ts'
+import { createReporter, type Reporter } from './reporter.ts'
 import type { CaptureServer } from './server.ts'
 import type { CaptureState, CaptureStates } from './states.ts'
 
@@ -40,11 +40,11 @@ interface Freezing {
 }
 
 export interface Captures {
-  /** Those of an earlier agent; they go on once the server has said what it wants. */
+  /** Those of an earlier agent; they go on once the desired state has come. */
   adopt(): Promise<void>
-  /** The server has said what it wants; again whenever it is back. */
+  /** The desired state has come; again whenever the server is back. */
   begin(): void
-  /** What the server wants of this VM and has not been frozen yet. */
+  /** What is desired of this VM and has not been frozen yet. */
   pending(desired: DesiredVm): readonly DesiredCapture[]
   /** Freezes all of it. What cannot be is a failure of the capture, not of the VM. Returns what somebody should know. */
   freeze(freezing: Freezing): Promise<string | undefined>
@@ -66,7 +66,7 @@ interface Running {
   work: Promise<void> | undefined
   /** What was packed for it stays until then. */
   release: (() => Promise<void>) | undefined
-  /** Nobody wants it any more. */
+  /** It is no longer desired. */
   isDropped: boolean
 }
 
@@ -91,7 +91,7 @@ export function createCaptures(options: CapturesOptions): Captures {
 
   const keep = async (one: Running, state: CaptureState): Promise<void> => {
     one.state = state
-    // A failure that cannot be written down is told all the same; after a kill -9 it would fail once more.
+    // A failure that cannot be written down is reported all the same; after a kill -9 it would fail once more.
     await states.write(state).catch((error: unknown) => {
       if (state.phase !== 'failed') throw error
     })
@@ -124,7 +124,8 @@ export function createCaptures(options: CapturesOptions): Captures {
       } catch (error) {
         if (stopping.signal.aborted) return
         if (one.isDropped || isGivenUp(one, error)) one.isDropped = true
-        else if (isUnwanted(error)) log.warn('a server does not know a capture that is wanted', { name: one.state.id })
+        else if (isUnknownCapture(error))
+          log.warn('a server does not know a capture that is wanted', { name: one.state.id })
         else if (one.state.phase !== 'failed' && !isRetriable(error)) await fail(one, error)
         const delayMs = backOff(Math.min(attempt, 10), options.retry ?? again, Math.random)
         await pause(delayMs, one.isDropped ? stopping.signal : signal).catch(() => undefined)
@@ -135,7 +136,7 @@ export function createCaptures(options: CapturesOptions): Captures {
   const alone = (one: Running) => () => images.isPackingAlone(one.state.id)
   /** A server that knows nothing of it is believed where no desired state names it: it may be one that is behind. */
   const isGivenUp = (one: Running, error: unknown): boolean =>
-    isUnwanted(error) && !named.get(one.state.handle.uid)?.includes(one.state.id)
+    isUnknownCapture(error) && !named.get(one.state.handle.uid)?.includes(one.state.id)
 
   const overs = new WeakSet<Running>()
   const isOver = (one: Running): boolean => overs.has(one)
@@ -161,14 +162,14 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
     async packed(one, signal) {
       const packed = one.state as Packed
-      const { tell, end: endTelling } = teller(one, signal)
+      const { report, end: endReporting } = reporterOf(one, signal)
       if (packed.kind !== 'push') {
-        await toServer(packed, tell, signal)
+        await toServer(packed, report, signal)
         return await delivered(one, packed)
       }
-      const sending = { isAlone: alone(one), sent: headStarts.get(packed.id), tell, signal }
+      const sending = { isAlone: alone(one), sent: headStarts.get(packed.id), report, signal }
       await keep(one, { ...packed, phase: 'pushed', ...(await toRegistry(packed, sending)) })
-      await endTelling().catch(() => undefined)
+      await endReporting().catch(() => undefined)
     },
     async pushed(one, signal) {
       const { id, digest, told } = one.state as Pushed
@@ -184,8 +185,8 @@ export function createCaptures(options: CapturesOptions): Captures {
     },
   }
 
-  const teller = (one: Running, signal: AbortSignal): Teller =>
-    createTeller(
+  const reporterOf = (one: Running, signal: AbortSignal): Reporter =>
+    createReporter(
       (progress) => server.report(one.state.id, progress, signal),
       (error) => isGivenUp(one, error) && drop(one),
     )
@@ -208,7 +209,7 @@ export function createCaptures(options: CapturesOptions): Captures {
     signal.throwIfAborted()
     const { capture, ...known } = one.state as Extract<CaptureState, { phase: 'frozen' }>
     const { architecture, image, handle } = known
-    const { tell } = teller(one, signal)
+    const { report } = reporterOf(one, signal)
     const base = await images.ensure(image, { signal, progress: () => undefined, vm: handle.uid })
     // Of what was pulled from a registry the server has nothing, but all of it may still be here.
     const isHere = image.reference !== undefined && (await packer.isWhole(base.digest))
@@ -223,7 +224,7 @@ export function createCaptures(options: CapturesOptions): Captures {
       ...(headStart && { through: headStart.through }),
       // A push counts what it sends, meanwhile too: what it comes to is known after this.
       progress: (share, bytes) =>
-        tell(
+        report(
           known.kind === 'push'
             ? { percent: 0, bytes: headStart?.sent().bytes ?? 0, phase: `packing, ${Math.floor(100 * share)} %` }
             : { percent: share * packedPercent, bytes },
@@ -317,4 +318,4 @@ const done: Readonly<Record<DesiredCapture['kind'], string>> = {
   push: 'pushed from',
 }
 
-const isUnwanted = (error: unknown): boolean => error instanceof ApiError && error.code === 404
+const isUnknownCapture = (error: unknown): boolean => error instanceof ApiError && error.code === 404

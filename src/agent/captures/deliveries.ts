@@ -3,17 +3,17 @@ import type { wait } from '../../rules/retry.ts'
 import { deliver, type Receiver } from './deliver.ts'
 import type { Packer } from './pack.ts'
 import { type PushOptions, type PushTarget, push } from './push.ts'
-import type { CaptureProgress, Teller } from './reporter.ts'
+import type { CaptureProgress, Reporter } from './reporter.ts'
 import type { CaptureServer } from './server.ts'
 import type { CaptureState } from './states.ts'
 
 type Packed = Extract<CaptureState, { phase: 'packed' }>
 type Pushed = Extract<CaptureState, { phase: 'pushed' }>
-type Sending = Pick<PushOptions, 'isAlone' | 'sent' | 'signal'> & Pick<Teller, 'tell'>
+type Sending = Pick<PushOptions, 'isAlone' | 'sent' | 'signal'> & Pick<Reporter, 'report'>
 
 interface Deliveries {
-  toServer(packed: Packed, tell: Teller['tell'], signal: AbortSignal): Promise<void>
-  /** Once: a tag that somebody moves afterwards is not to be moved back because the server could not be told. */
+  toServer(packed: Packed, report: Reporter['report'], signal: AbortSignal): Promise<void>
+  /** Once: a tag that somebody moves afterwards is not to be moved back because the report did not reach the server. */
   toRegistry(packed: Packed, sending: Sending): Promise<Pick<Pushed, 'digest' | 'told'>>
   /** With the credentials for it, as the server has them now. */
   targetOf(state: CaptureState, signal: AbortSignal): Promise<PushTarget>
@@ -35,7 +35,7 @@ export function createDeliveries(options: {
   })
   return {
     targetOf,
-    async toServer({ id, content }, tell, signal) {
+    async toServer({ id, content }, report, signal) {
       const receiver: Receiver = { ...server, finish: (digest, cut) => server.finish(id, digest, cut) }
       let far: CaptureProgress = { percent: packedPercent, bytes: 0 }
       await deliver(content, await packer.contentsOf(content), {
@@ -45,12 +45,12 @@ export function createDeliveries(options: {
         pause,
         progress(share, bytes) {
           far = { percent: packedPercent + share * (99 - packedPercent), bytes }
-          tell(far)
+          report(far)
         },
-        waits: (reason) => tell({ ...far, phase: `waiting: ${reason}`.slice(0, 256) }),
+        waits: (reason) => report({ ...far, phase: `waiting: ${reason}`.slice(0, 256) }),
       })
     },
-    async toRegistry(packed, { tell, signal, ...sending }) {
+    async toRegistry(packed, { report, signal, ...sending }) {
       const { id, content, format } = packed
       let told: CaptureProgress = { percent: 0, bytes: 0 }
       const digest = await push(content, await targetOf(packed, signal), {
@@ -60,7 +60,7 @@ export function createDeliveries(options: {
         signal,
         progress(progress) {
           told = { ...progress, percent: Math.floor(progress.percent) }
-          tell(progress)
+          report(progress)
         },
         confirm: () => server.report(id, told, signal),
       })

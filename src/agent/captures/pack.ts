@@ -44,7 +44,7 @@ interface PackProgress {
   through?(store: ContentStore): ContentStore
 }
 
-/** The reason of a signal when nobody wants the image any more: what was packed for it goes. */
+/** The reason of a signal when the image is no longer desired: what was packed for it goes. */
 export class GivenUp extends Error {
   override readonly name = 'GivenUp'
 }

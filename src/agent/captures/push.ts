@@ -40,7 +40,7 @@ export interface PushOptions {
   isAlone(): Promise<boolean>
   readonly signal: AbortSignal
   progress(progress: CaptureProgress): void
-  /** Throws when nobody wants it any more: asked before anything becomes visible. */
+  /** Throws when it is no longer desired: asked before anything becomes visible. */
   confirm(): Promise<void>
 }
 

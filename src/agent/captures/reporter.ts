@@ -1,4 +1,4 @@
-// How far a capture is, told to the server: not too often, one at a time, and the last word when it is over.
+// Reports to the server how far a capture is: not too often, one at a time, and the last progress when it is over.
 
 export interface CaptureProgress {
   readonly percent: number
@@ -10,40 +10,40 @@ export interface CaptureProgress {
   readonly bytesSkipped?: number
 }
 
-export interface Teller {
-  tell(progress: CaptureProgress): void
-  /** What was held back is told, too. */
+export interface Reporter {
+  report(progress: CaptureProgress): void
+  /** Also sends what was held back. */
   end(): Promise<void>
 }
 
 const everyMs = 1_000
 
-/** `failed` is told why something could not be told; that alone is no failure of the capture. */
-export function createTeller(
-  send: (progress: CaptureProgress) => Promise<void>,
+/** `failed` gets why a report could not be sent; that alone is no failure of the capture. */
+export function createReporter(
+  sendNow: (progress: CaptureProgress) => Promise<void>,
   failed: (error: unknown) => void,
-): Teller {
-  let toldMs = Number.NEGATIVE_INFINITY
-  let telling: Promise<void> | undefined
-  let untold: CaptureProgress | undefined
-  const report = (progress: CaptureProgress): Promise<void> => {
-    toldMs = performance.now()
-    untold = undefined
-    return send({ ...progress, percent: Math.floor(progress.percent) })
+): Reporter {
+  let sentMs = Number.NEGATIVE_INFINITY
+  let sending: Promise<void> | undefined
+  let unsent: CaptureProgress | undefined
+  const send = (progress: CaptureProgress): Promise<void> => {
+    sentMs = performance.now()
+    unsent = undefined
+    return sendNow({ ...progress, percent: Math.floor(progress.percent) })
   }
   return {
-    tell(progress) {
-      untold = progress
-      if (telling || performance.now() - toldMs < everyMs) return
-      telling = report(progress)
+    report(progress) {
+      unsent = progress
+      if (sending || performance.now() - sentMs < everyMs) return
+      sending = send(progress)
         .catch(failed)
         .finally(() => {
-          telling = undefined
+          sending = undefined
         })
     },
     async end() {
-      await telling
-      if (untold) await report(untold)
+      await sending
+      if (unsent) await send(unsent)
     },
   }
 }

@@ -24,7 +24,7 @@ interface Known {
   readonly format?: PushFormat
 }
 
-/** frozen: to be packed. packed: to be delivered. pushed: in the registry, the server is still to be told. failed: so it is. */
+/** frozen: to be packed. packed: to be delivered. pushed: in the registry, still to be reported to the server. failed: so it is. */
 export type CaptureState =
   | (Known & { readonly phase: 'frozen'; readonly capture: Capture })
   | (Known & { readonly phase: 'packed'; readonly content: string })

@@ -14,7 +14,7 @@ const oddSeconds = 5
 
 interface Answer {
   readonly version: string
-  /** Of the server's clock against ours; undefined where it does not tell. */
+  /** Of the server's clock against ours; undefined where it does not say. */
   readonly aheadSeconds: number | undefined
   readonly roundTripMs: number
 }

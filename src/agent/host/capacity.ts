@@ -40,7 +40,7 @@ interface Capacity {
     input: Omit<CapacityInput, 'options' | 'driver' | 'version' | 'folder'>,
     signal: AbortSignal,
   ): Promise<NodeReport>
-  /** The way to the server is a new one: the node's address may be another. */
+  /** The connection to the server is new: the node's address may have changed. */
   moved(): void
 }
 
@@ -102,10 +102,10 @@ function chooseArchitecture(known: readonly Architecture[]): Architecture {
   return (own && known.includes(own) ? own : known[0]) ?? own ?? 'amd64'
 }
 
-const mismatch = (wanted: Architecture, known: readonly Architecture[]): string | undefined =>
-  known.includes(wanted)
+const mismatch = (desired: Architecture, known: readonly Architecture[]): string | undefined =>
+  known.includes(desired)
     ? undefined
-    : `the hypervisor runs ${known.join(' and ') || 'nothing'}, and the node is to run ${wanted}; install what is missing, or start the agent with another --architecture`
+    : `the hypervisor runs ${known.join(' and ') || 'nothing'}, and the node is to run ${desired}; install what is missing, or start the agent with another --architecture`
 
 const smallest = (a: number | undefined, b: number | undefined): number | undefined =>
   a === undefined ? b : b === undefined ? a : Math.min(a, b)

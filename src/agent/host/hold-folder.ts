@@ -1,4 +1,4 @@
-// One agent for a folder: two would fight over the same VMs. Each that wants it leaves a file with a name of its own and
+// One agent for a folder: two would fight over the same VMs. Each that tries to take it leaves a file with a name of its own and
 // then looks for others: of any two, the later one sees the earlier one. So nobody ever has to take away a file under a
 // name that a living agent may have taken meanwhile; those of dead ones are never used again and can simply go.
 import { randomBytes } from 'node:crypto'

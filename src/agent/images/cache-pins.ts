@@ -1,5 +1,5 @@
 // Images that are to be on this node before anybody deploys from them: fetched some at a time, tried again when that
-// fails, and kept. Tells the server how far they are.
+// fails, and kept. Reports to the server how far they are.
 import type { CopyReport, DesiredCache } from '../../api/images/image-cache.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
@@ -17,7 +17,7 @@ interface Pins {
 
 interface PinsOptions {
   readonly images: Images
-  /** What is told to the server is another. */
+  /** What is reported to the server has changed. */
   changed(): void
   readonly log: Log
   /** Tests only. */

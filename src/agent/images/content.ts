@@ -14,7 +14,7 @@ import { makeTemporary, removeStale } from '../../platform/temporary-folder.ts'
 
 export interface MakeContentOptions {
   readonly source: ContentSource
-  /** What it was wanted as; absent for ISOs. */
+  /** The name by which it was asked for; absent for ISOs. */
   readonly name?: string | undefined
   readonly signal: AbortSignal
   progress(percent: number): void
@@ -71,7 +71,7 @@ export async function findContent(folder: string, digest: string): Promise<BaseI
   }
 }
 
-/** Images that are there: the digest of each, by the name under which it was wanted first. */
+/** Images that are there: the digest of each, by the name under which it was asked for first. */
 export async function contentNames(folder: string): Promise<[name: string, digest: string][]> {
   const entries = await fs.readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return []
@@ -129,17 +129,17 @@ export async function makeContent(folder: string, digest: string, options: MakeC
   await temporary.become(target, { replace: (await findContent(folder, digest)) === undefined })
 }
 
-/** Percent of the whole, over parts that are restored one after the other; told when the number is another. */
+/** Percent of the whole, over parts that are restored one after the other; reported when the number changes. */
 function progressOver(of: number, { signal, progress }: MakeContentOptions): (partBytes: number) => WorkOptions {
   let before = 0
-  let told = -1
+  let shown = -1
   return (partBytes) => {
     const from = before
     before += partBytes
     const onProgress: WorkOptions['onProgress'] = ({ bytes }) => {
       const percent = Math.min(100, Math.floor((100 * (from + bytes)) / of))
-      if (percent > told) progress(percent)
-      told = Math.max(told, percent)
+      if (percent > shown) progress(percent)
+      shown = Math.max(shown, percent)
     }
     return { signal, parallel: fetchesAtOnce, onProgress }
   }

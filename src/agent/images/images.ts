@@ -21,9 +21,9 @@ import type { PeerContent } from './peers.ts'
 import { openPulledImages } from './pulled-images.ts'
 import type { Recipe } from './recipes.ts'
 import type { AskLogin } from './registry-image.ts'
-import { createPulledWays, type Filling, type FillingOptions } from './registry-provider.ts'
+import { createRegistryProviders, type Filling, type FillingOptions } from './registry-provider.ts'
 import { openRoom, type Space } from './room.ts'
-import { type EnsureOptions, share, type Way } from './single-flight.ts'
+import { type EnsureOptions, type ImageProvider, share } from './single-flight.ts'
 
 export type DesiredImage = DesiredVm['image']
 interface DesiredIso {
@@ -124,7 +124,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     await fillContent(folder, content, { ...parts, isPassedOn: !reserved.keepsChunks, name, signal, progress })
   }
 
-  const byContent = (content: string, kind: 'image' | 'ISO', name: string): Way => {
+  const byContent = (content: string, kind: 'image' | 'ISO', name: string): ImageProvider => {
     const title = `${kind} "${name}"`
     return {
       key: content,
@@ -142,9 +142,9 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     }
   }
 
-  const pulledWays = createPulledWays({ folder, pulled, leases, room, askLogin, store, fill })
+  const registryProviders = createRegistryProviders({ folder, pulled, leases, room, askLogin, store, fill })
 
-  const byRecipe = (image: DesiredImage): Way => {
+  const byRecipe = (image: DesiredImage): ImageProvider => {
     const recipe = recipeOf(image, recipes)
     return {
       key: keyOf(image),
@@ -157,27 +157,27 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     }
   }
 
-  const wayTo = async (image: DesiredImage, options: EnsureOptions): Promise<Way> => {
+  const providerOf = async (image: DesiredImage, options: EnsureOptions): Promise<ImageProvider> => {
     const { name, content, reference } = image
     if (reference === undefined) return content === undefined ? byRecipe(image) : byContent(content, 'image', name)
-    const wanted = { reference, name, vm: options.vm }
-    const known = await pulledWays.known(wanted)
+    const desired = { reference, name, vm: options.vm }
+    const known = await registryProviders.known(desired)
     if (known) return known
-    await make(pulledWays.learning(wanted), options)
-    const learnt = await pulledWays.known(wanted)
+    await make(registryProviders.learning(desired), options)
+    const learnt = await registryProviders.known(desired)
     if (learnt) return learnt
     throw new Error(`the image "${name}" is not known after it was looked at; try again`)
   }
 
   /** Nobody takes it away from before the first look until it is used. */
-  const get = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
-    const release = await leases.take(way.key)
+  const get = async (provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> => {
+    const release = await leases.take(provider.key)
     if (options.held) options.held.defer(release)
     try {
-      const found = await find(way, options)
+      const found = await find(provider, options)
       if (options.held) {
         await markUsed(path.dirname(found.disk))
-        room.used(way.key)
+        room.used(provider.key)
       }
       return found
     } finally {
@@ -185,21 +185,21 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
     }
   }
 
-  const make = (way: Way, options: EnsureOptions): Promise<void> =>
-    share(folder, way, options).catch((error: unknown) => {
+  const make = (provider: ImageProvider, options: EnsureOptions): Promise<void> =>
+    share(folder, provider, options).catch((error: unknown) => {
       options.signal.throwIfAborted()
-      log.warn('an image or ISO could not be had', { name: way.title, problem: reasonOf(error) })
-      throw new Error(`the ${way.title} ${way.failure}: ${reasonOf(error)}${way.next}`, { cause: error })
+      log.warn('an image or ISO could not be had', { name: provider.title, problem: reasonOf(error) })
+      throw new Error(`the ${provider.title} ${provider.failure}: ${reasonOf(error)}${provider.next}`, { cause: error })
     })
 
-  const find = async (way: Way, options: EnsureOptions): Promise<BaseImage> => {
-    const there = await way.find()
+  const find = async (provider: ImageProvider, options: EnsureOptions): Promise<BaseImage> => {
+    const there = await provider.find()
     if (there) return there
-    await make(way, options)
+    await make(provider, options)
     await room.settle().catch((error: unknown) => log.warn('no room was made', { problem: reasonOf(error) }))
-    const made = await way.find()
+    const made = await provider.find()
     if (made) return made
-    throw new Error(`the ${way.title} is not there after it was made; try again`)
+    throw new Error(`the ${provider.title} is not there after it was made; try again`)
   }
 
   return {
@@ -230,7 +230,7 @@ export async function openImages(options: ImagesOptions): Promise<OpenedImages> 
       return { store: opened, source: fetchedContent({ store: opened, open: openBlob }) }
     },
     async ensure(image, options) {
-      const found = await get(await wayTo(image, options), options)
+      const found = await get(await providerOf(image, options), options)
       const known = image.reference ?? image.name
       const key = baseKeyOf(image, found)
       if (here.get(known) !== key) {

@@ -50,8 +50,8 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
     const secret = Object.hasOwn(secrets, epoch) ? secrets[epoch] : undefined
     const certificate = (socket as TLSSocket).getPeerX509Certificate()
     if (secret === undefined || nowMs() > trustedUntilMs || !namesNode(certificate?.subjectAltName, uid)) return false
-    const wanted = createHmac('sha256', Buffer.from(secret, 'base64')).update(`${epoch}.${uid}`).digest()
-    return key.length === wanted.length && timingSafeEqual(key, wanted)
+    const expected = createHmac('sha256', Buffer.from(secret, 'base64')).update(`${epoch}.${uid}`).digest()
+    return key.length === expected.length && timingSafeEqual(key, expected)
   }
   const server = https.createServer(
     {
@@ -101,7 +101,7 @@ export async function startPeerServer(options: PeerServerOptions): Promise<PeerS
         server.setSecureContext(peerTls(credentials))
         shown = credentials
       } catch (error) {
-        // Whoever told it goes on: the node has more to do than to serve others.
+        // Not thrown to the caller: the node has more to do than to serve others.
         log.error('other nodes cannot be served with the certificate that the server gave', {}, error)
       }
     },

@@ -11,7 +11,7 @@ export interface Recipe {
 
 export interface MakeOptions {
   readonly signal: AbortSignal
-  /** Told what happens, a line at a time. */
+  /** Gets what happens, a line at a time. */
   readonly progress: (line: string) => void
 }
 

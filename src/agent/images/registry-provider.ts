@@ -10,7 +10,7 @@ import type { Leases } from './leases.ts'
 import type { PulledImage, PulledImages } from './pulled-images.ts'
 import { type AskLogin, leftAfter, withRegistryImage } from './registry-image.ts'
 import type { Room } from './room.ts'
-import type { Way } from './single-flight.ts'
+import type { ImageProvider } from './single-flight.ts'
 
 export interface Filling {
   readonly title: string
@@ -28,7 +28,7 @@ export interface FillingOptions {
   waits?(reason: string): void
 }
 
-interface PulledWaysParts {
+interface RegistryProvidersParts {
   readonly folder: string
   readonly pulled: PulledImages
   readonly leases: Leases
@@ -39,7 +39,7 @@ interface PulledWaysParts {
   fill(content: string, filling: Filling, options: FillingOptions): Promise<void>
 }
 
-interface WantedPull {
+interface DesiredPull {
   readonly reference: string
   /** As people know it. */
   readonly name: string
@@ -47,10 +47,10 @@ interface WantedPull {
   readonly vm: string | undefined
 }
 
-interface PulledWays {
+interface RegistryProviders {
   /** Undefined: it has to be learnt first. */
-  known(wanted: WantedPull): Promise<Way | undefined>
-  learning(wanted: WantedPull): Way
+  known(desired: DesiredPull): Promise<ImageProvider | undefined>
+  learning(desired: DesiredPull): ImageProvider
 }
 
 const pulling = {
@@ -59,10 +59,10 @@ const pulling = {
   failure: 'could not be pulled',
 } as const
 
-export function createPulledWays(parts: PulledWaysParts): PulledWays {
+export function createRegistryProviders(parts: RegistryProvidersParts): RegistryProviders {
   const { folder, pulled, leases, room, askLogin: ask, store, fill } = parts
 
-  const way = ({ content, isUnpacked }: PulledImage, { reference, name, vm }: WantedPull): Way => ({
+  const provider = ({ content, isUnpacked }: PulledImage, { reference, name, vm }: DesiredPull): ImageProvider => ({
     ...pulling,
     key: content,
     title: `image "${name}"`,
@@ -70,13 +70,13 @@ export function createPulledWays(parts: PulledWaysParts): PulledWays {
     find: () => findContent(folder, content),
     make: ({ signal, progress }) => {
       const left = leftAfter(performance.now())
-      const told = { signal, progress: (percent: number) => progress(left(percent), percent) }
+      const reporting = { signal, progress: (percent: number) => progress(left(percent), percent) }
       const filling = { title: `image "${name}"`, name: reference }
-      if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, told)
+      if (isUnpacked) return fill(content, { ...filling, open: () => Promise.reject(unpackAgain()) }, reporting)
       return withRegistryImage({ reference, vm, ask, signal }, ({ ours }) => {
         if (ours?.imageDigest !== content) throw new Error('the registry has something else under its digest')
         const { read } = ours.content
-        return fill(content, { ...filling, read, open: async (digest, during) => ours.open(digest, during) }, told)
+        return fill(content, { ...filling, read, open: async (digest, during) => ours.open(digest, during) }, reporting)
       })
     },
   })
@@ -86,9 +86,9 @@ export function createPulledWays(parts: PulledWaysParts): PulledWays {
     !isUnpacked || (await findContent(folder, content)) !== undefined || isWhole(await store(), content)
 
   return {
-    async known(wanted) {
-      const image = await pulled.find(wanted.reference)
-      return image && (await isUsable(image)) ? way(image, wanted) : undefined
+    async known(desired) {
+      const image = await pulled.find(desired.reference)
+      return image && (await isUsable(image)) ? provider(image, desired) : undefined
     },
 
     learning: ({ reference, name, vm }) => ({

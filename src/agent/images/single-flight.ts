@@ -4,7 +4,7 @@ import type { BaseImage } from '../../drivers/driver.ts'
 export interface EnsureOptions {
   readonly signal: AbortSignal
   progress(phase: string, percent?: number): void
-  /** It stands still, and why; told by `progress` where this is left out. */
+  /** It stands still, and why; reported by `progress` where this is left out. */
   waits?(reason: string): void
   /** For whom: a registry is reached with the credentials for this VM (its uid). */
   readonly vm?: string
@@ -12,8 +12,8 @@ export interface EnsureOptions {
   readonly held?: AsyncDisposableStack
 }
 
-/** How something comes to be here. */
-export interface Way {
+/** Where a copy of an image or ISO comes from, and how it is made. */
+export interface ImageProvider {
   /** Of the copy. Equal ones are the same work. */
   readonly key: string
   /** For messages: `image "x"`. */
@@ -43,10 +43,10 @@ interface Making {
 /** By folder and what is made: agents of one process share a folder, and the work. */
 const makings = new Map<string, Making>()
 
-export async function share(folder: string, way: Way, options: EnsureOptions): Promise<void> {
-  options.progress(way.phase)
-  const place = `${folder}\n${way.key}`
-  const making = makings.get(place) ?? start(place, way)
+export async function share(folder: string, provider: ImageProvider, options: EnsureOptions): Promise<void> {
+  options.progress(provider.phase)
+  const place = `${folder}\n${provider.key}`
+  const making = makings.get(place) ?? start(place, provider)
   making.waiting.add(options)
   try {
     await unlessAborted(making.made, options.signal)
@@ -60,7 +60,7 @@ export async function share(folder: string, way: Way, options: EnsureOptions): P
   }
 }
 
-function start(place: string, { phase, said = (line) => `${phase}: ${line}`, make }: Way): Making {
+function start(place: string, { phase, said = (line) => `${phase}: ${line}`, make }: ImageProvider): Making {
   const cancel = new AbortController()
   const waiting = new Set<EnsureOptions>()
   const progress = (line?: string, percent?: number): void => {

@@ -1,4 +1,4 @@
-// Where servers of the cluster are: what this host was told at its start, and what a server has told it since. When one
+// Where servers of the cluster are: what this host was given at its start, and what a server has sent since. When one
 // does not answer, nodes go on in an order that is each node's own, so that not all of them come to the same server.
 import { createHash } from 'node:crypto'
 

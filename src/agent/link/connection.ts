@@ -1,4 +1,4 @@
-// The way to the server: one of several addresses, and a token that is renewed before it ends or when it is refused.
+// The connection to the server: one of several addresses, and a token that is renewed before it ends or when it is refused.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
 import type { Operation, ResponseOf } from '../../api/operation.ts'
@@ -28,11 +28,11 @@ export interface Connection {
     signal: AbortSignal,
   ): Promise<void>
   dial(path: string, signal: AbortSignal): Promise<Duplex>
-  /** Joins, when the node has not yet; gets it a new key, where that is wanted. Throws when it may not. */
+  /** Joins, when the node has not yet; gets it a new key, where that was asked for. Throws when it may not. */
   join(signal: AbortSignal): Promise<void>
   /** The address in use does not work: takes the next one. */
   turn(): void
-  /** A server has told of a record of this revision: whichever hears of it next is to know it. */
+  /** A server has sent a record of this revision: whichever server is called next must have it. */
   saw(revision: string | undefined): void
 }
 
@@ -155,9 +155,9 @@ export function createConnection(options: ConnectionOptions): Connection {
     turn() {
       current = addresses.after(current)
     },
-    saw(told) {
+    saw(seen) {
       // Servers that do not share a store say no revision, and wait for none.
-      if (revision.latest() !== undefined) revision.saw(told)
+      if (revision.latest() !== undefined) revision.saw(seen)
     },
   }
 }

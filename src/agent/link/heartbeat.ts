@@ -1,7 +1,7 @@
-// Tells the server how the node is: at once when asked to, and with every beat.
+// Reports to the server how the node is: at once when asked to, and with every beat.
 
 interface Heartbeat {
-  /** Something changed: tell it now. */
+  /** Something changed: report it now. */
   nudge(): void
   /** The server says how often. */
   every(seconds: number): void

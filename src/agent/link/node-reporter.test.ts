@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
-import { createNodeTeller } from './node-reporter.ts'
+import { createNodeReporter } from './node-reporter.ts'
 
 it('a whole report is sent when it is new, when it is asked for, and to servers that take nothing else', async () => {
   const calls: string[] = []
@@ -11,21 +11,21 @@ it('a whole report is sent when it is new, when it is asked for, and to servers 
     calls.push(id)
     return id === 'noteAgent' ? { wantsReport } : { name: 'n', namespace: 'svc-default' }
   }
-  const teller = createNodeTeller({ call: call as never })
+  const reporter = createNodeReporter({ call: call as never })
   const signal = new AbortController().signal
   const report = { diskFreeGb: 1 } as NodeReport
-  const told = async (body: NodeReport): Promise<string[]> => {
+  const callsOf = async (body: NodeReport): Promise<string[]> => {
     calls.length = 0
-    await teller.tell(body, signal)
+    await reporter.report(body, signal)
     return [...calls]
   }
-  assert.deepEqual(await told(report), ['reportNode'])
-  assert.deepEqual(await told(report), ['reportNode'])
-  teller.takesNotes = true
-  assert.deepEqual(await told(report), ['noteAgent'])
-  assert.deepEqual(await told({ ...report, diskFreeGb: 9 }), ['reportNode'])
+  assert.deepEqual(await callsOf(report), ['reportNode'])
+  assert.deepEqual(await callsOf(report), ['reportNode'])
+  reporter.takesNotes = true
+  assert.deepEqual(await callsOf(report), ['noteAgent'])
+  assert.deepEqual(await callsOf({ ...report, diskFreeGb: 9 }), ['reportNode'])
   wantsReport = true
-  assert.deepEqual(await told({ ...report, diskFreeGb: 9 }), ['noteAgent', 'reportNode'])
-  teller.forget()
-  assert.deepEqual(await told({ ...report, diskFreeGb: 9 }), ['reportNode'])
+  assert.deepEqual(await callsOf({ ...report, diskFreeGb: 9 }), ['noteAgent', 'reportNode'])
+  reporter.forget()
+  assert.deepEqual(await callsOf({ ...report, diskFreeGb: 9 }), ['reportNode'])
 })

@@ -1,15 +1,15 @@
-// How the node is, told to the server: all of it when it changed, when the server asks, and now and then; in between only
+// Reports how the node is to the server: all of it when it changed, when the server asks, and now and then; in between only
 // that it is as it was, which costs a server with a thousand nodes next to nothing.
 import { noteAgent, reportNode } from '../../api/nodes/agent.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
 import type { ResponseOf } from '../../api/operation.ts'
 import type { Connection } from './connection.ts'
 
-interface NodeTeller {
+interface NodeReporter {
   /** Whether the server at hand takes notes; older ones do not. */
   takesNotes: boolean
   /** Returns what the server answers to a whole report. */
-  tell(report: NodeReport, signal: AbortSignal): Promise<ResponseOf<typeof reportNode> | undefined>
+  report(report: NodeReport, signal: AbortSignal): Promise<ResponseOf<typeof reportNode> | undefined>
   /** Whatever was said before: all of it the next time. */
   forget(): void
 }
@@ -17,20 +17,20 @@ interface NodeTeller {
 /** Also what only time changes at the server reaches the node, and the other way round. */
 const wholeEveryMs = 60_000
 
-export function createNodeTeller(connection: Pick<Connection, 'call'>): NodeTeller {
-  let told: { readonly text: string; readonly atMs: number } | undefined
+export function createNodeReporter(connection: Pick<Connection, 'call'>): NodeReporter {
+  let reported: { readonly text: string; readonly atMs: number } | undefined
   return {
     takesNotes: false,
-    async tell(body, signal) {
+    async report(body, signal) {
       const text = JSON.stringify(body)
-      const isKnown = told?.text === text && performance.now() - told.atMs < wholeEveryMs
+      const isKnown = reported?.text === text && performance.now() - reported.atMs < wholeEveryMs
       if (this.takesNotes && isKnown && !(await connection.call(noteAgent, {}, signal)).wantsReport) return undefined
       const answer = await connection.call(reportNode, { body }, signal)
-      told = { text, atMs: performance.now() }
+      reported = { text, atMs: performance.now() }
       return answer
     },
     forget() {
-      told = undefined
+      reported = undefined
     },
   }
 }

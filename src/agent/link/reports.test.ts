@@ -37,13 +37,13 @@ function rig(answer: (batch: readonly VmReport[], call: number) => readonly stri
   return { reports, batches, unknown, sent }
 }
 
-describe('reports', () => {
-  it('go out at once; while one is under way the newest of each VM waits', async () => {
+describe('reports of VMs', () => {
+  it('reports of VMs go out at once; while one is under way the newest of each VM waits', async () => {
     const { reports, batches, sent } = rig(() => [])
-    reports.tell(report('a', { power: 'starting' }))
-    reports.tell(report('b'))
-    reports.tell(report('b', { power: 'stopped' }))
-    reports.tell(report('a'))
+    reports.send(report('a', { power: 'starting' }))
+    reports.send(report('b'))
+    reports.send(report('b', { power: 'stopped' }))
+    reports.send(report('a'))
     await sent(2)
     assert.deepEqual(
       batches.map((batch) => batch.map(({ uid, power }) => `${uid} ${power}`)),
@@ -52,11 +52,11 @@ describe('reports', () => {
     await reports.stop()
   })
 
-  it('are not sent twice, unless everything is asked for again', async () => {
+  it('reports of VMs are not sent twice, unless everything is asked for again', async () => {
     const { reports, batches, sent } = rig(() => [])
-    reports.tell(report('a'))
+    reports.send(report('a'))
     await sent(1)
-    reports.tell(report('a'))
+    reports.send(report('a'))
     await new Promise(setImmediate)
     assert.equal(batches.length, 1)
     reports.repeat()
@@ -64,27 +64,27 @@ describe('reports', () => {
     await reports.stop()
   })
 
-  it('of progress are left out when the outcome comes soon, and told when it does not', async () => {
+  it('reports of progress of VMs are left out when the outcome comes soon, and sent when it does not', async () => {
     const { reports, batches, sent } = rig(() => [])
     const operation = { kind: 'deploy', phase: 'starting' }
-    reports.tellProgress(report('a', { operation }))
-    reports.tell(report('a'))
+    reports.sendProgress(report('a', { operation }))
+    reports.send(report('a'))
     await sent(1)
     assert.equal(batches[0]?.[0]?.operation, undefined)
-    reports.tellProgress(report('a', { operation }))
+    reports.sendProgress(report('a', { operation }))
     await sent(2)
     assert.deepEqual(batches[1]?.[0]?.operation, operation)
     await reports.stop()
   })
 
-  it('come again when they were not taken, as they are by then', async () => {
+  it('reports of VMs come again when they were not taken, as they are by then', async () => {
     const { reports, batches, sent } = rig((_, call) => {
       if (call > 1) return []
       // While it is on its way, so that no pause is over before.
-      reports.tell(report('a', { power: 'stopped' }))
+      reports.send(report('a', { power: 'stopped' }))
       return new Error('lost')
     })
-    reports.tell(report('a'))
+    reports.send(report('a'))
     await sent(2)
     assert.deepEqual(
       batches[1]?.map(({ power }) => power),
@@ -93,20 +93,20 @@ describe('reports', () => {
     await reports.stop()
   })
 
-  it('that the server cannot read do not hold up the others', async () => {
+  it('reports of VMs that the server cannot read do not hold up the others', async () => {
     const isBad = (batch: readonly VmReport[]): boolean => batch.some(({ uid }) => uid === 'bad')
     const { reports, batches, sent } = rig((batch) => (isBad(batch) ? new ApiError('Invalid', 'no') : []))
-    reports.tell(report('first'))
-    for (const uid of ['a', 'bad', 'b']) reports.tell(report(uid))
+    reports.send(report('first'))
+    for (const uid of ['a', 'bad', 'b']) reports.send(report(uid))
     await sent(5)
     const taken = batches.filter((batch) => !isBad(batch)).flat()
     assert.deepEqual(taken.map(({ uid }) => uid).sort(), ['a', 'b', 'first'])
     await reports.stop()
   })
 
-  it('tell of VMs that the server does not know, and forget what was removed', async () => {
+  it('reports of VMs return VMs that the server does not know, and forget what was removed', async () => {
     const { reports, batches, unknown, sent } = rig(() => ['a'])
-    reports.tell(report('a', { power: 'removed' }))
+    reports.send(report('a', { power: 'removed' }))
     await sent(1)
     assert.deepEqual(unknown, ['a'])
     reports.repeat()

@@ -1,4 +1,4 @@
-// What VMs are, told to the server: the newest report of each, in batches, at once, again until it was taken.
+// Reports of VMs to the server: the newest report of each, in batches, at once, again until it was taken.
 import { ApiError } from '../../api/errors.ts'
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
@@ -6,9 +6,9 @@ import { backOff, type RetryPolicy, wait } from '../../rules/retry.ts'
 
 export interface Reports {
   /** A report equal to the last one is not sent again. */
-  tell(report: VmReport): void
+  send(report: VmReport): void
   /** Only how far something is: may be left out when the outcome comes soon, which spares the server half its writes. */
-  tellProgress(report: VmReport): void
+  sendProgress(report: VmReport): void
   /** Everything again: the server may have lost it. */
   repeat(): void
   /** Drops what is known of a VM that the server does not ask about. */
@@ -36,7 +36,7 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   let sending: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
 
-  const note = (report: VmReport): boolean => {
+  const queue = (report: VmReport): boolean => {
     const cutReport = cut(report)
     if (isSame(newest.get(report.uid), cutReport)) return due.has(report.uid)
     newest.set(report.uid, cutReport)
@@ -97,9 +97,9 @@ export function createReports({ send, unknown, log }: ReportsOptions): Reports {
   }
 
   return {
-    tell: (report) => void (note(report) && flush()),
-    tellProgress(report) {
-      if (note(report) && !sending) timer ??= setTimeout(flush, progressAfterMs)
+    send: (report) => void (queue(report) && flush()),
+    sendProgress(report) {
+      if (queue(report) && !sending) timer ??= setTimeout(flush, progressAfterMs)
     },
     repeat() {
       for (const uid of newest.keys()) due.add(uid)

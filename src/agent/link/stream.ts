@@ -22,7 +22,7 @@ export interface StreamOptions {
   readonly connection: Connection
   /** Before each opening: the server knows the node as it is now. */
   prepare(signal: AbortSignal): Promise<void>
-  /** What it throws about a HELLO is told as what is wrong with it, and ends the stream. */
+  /** What it throws about a HELLO is logged as the problem with it, and ends the stream. */
   received(message: AgentMessage): void
   /** The server does not know this node: so many times in a row. */
   refused(error: ApiError, times: number): void
@@ -81,12 +81,12 @@ export function openStream(options: StreamOptions): Stream {
   }
 
   /** Once per outage and kind, not once per try. */
-  const told = new Set<string>()
-  const tell = (address: string, error: unknown): void => {
+  const logged = new Set<string>()
+  const logOnce = (address: string, error: unknown): void => {
     const isTalking = error instanceof UnusableMessage || error instanceof LineTooLong
     const kind = isTalking ? 'message' : 'connection'
-    if (told.has(kind)) return
-    told.add(kind)
+    if (logged.has(kind)) return
+    logged.add(kind)
     const problem = messageOf(error)
     const next =
       error instanceof LineTooLong
@@ -105,8 +105,8 @@ export function openStream(options: StreamOptions): Stream {
       const openedAtMs = performance.now()
       try {
         await follow(signal, () => {
-          if (told.size > 0) log.info('connected to the server again', { address })
-          told.clear()
+          if (logged.size > 0) log.info('connected to the server again', { address })
+          logged.clear()
           isOpen = true
           refusals = 0
         })
@@ -121,7 +121,7 @@ export function openStream(options: StreamOptions): Stream {
         // One that lasted begins anew; one that ends again and again is tried less and less.
         if (performance.now() - openedAtMs > lastingMs) attempt = 1
         const delayMs = boundedDelay(error, Math.min(attempt, 12), retry, random)
-        tell(address, error)
+        logOnce(address, error)
         connection.turn()
         await wait(delayMs, stopping.signal).catch(() => undefined)
       }

@@ -1,4 +1,4 @@
-// Whose word holds for a VM. A server speaks for its data, which only go forward. One with other data, or with older
+// Which server has authority over a VM. A server speaks for its data, which only go forward. One with other data, or with older
 // ones out of a backup, does not know VMs that are in best health: that it does not list them means nothing.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 

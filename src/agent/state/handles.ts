@@ -1,5 +1,5 @@
 // What the agent keeps of each VM, in the VM's own folder: enough to find it again and to go on after a kill -9.
-// There is no journal: every step can be done again, so what is there and what is wanted say what is left to do.
+// There is no journal: every step can be done again, so the observed and the desired state say what is left to do.
 // Nothing secret is in here: metadata, user data and credentials come from the server and are not written. So VMs that
 // ended with their host start again once the server has answered, not before: nothing here would do for a start.
 import fs from 'node:fs/promises'
@@ -18,7 +18,7 @@ export interface VmRecord {
   readonly desired: StoredDesired
   /** Missing where the server did not say. */
   readonly origin?: Origin
-  /** No server lists it that could be believed: it runs on untouched until one wants it, or somebody has it removed. */
+  /** No server lists it that could be believed: it runs on untouched until one lists it, or somebody has it removed. */
   readonly isKept?: true
   /** The generation that was carried out, or that failed for good: then `problem` says why. */
   readonly fulfilled: number

@@ -5,50 +5,50 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, it } from 'node:test'
 import { silentLog } from '../../platform/log.ts'
-import { openStoreMemory, type StoreMemory } from './last-seen-store.ts'
+import { type LastSeenStore, openLastSeenStore } from './last-seen-store.ts'
 
 const first = { uid: 'first', since: '0' }
-const open = (): Promise<StoreMemory> => openStoreMemory('unused', 'memory', silentLog)
-const hear = (memory: StoreMemory, revision: string, eras: readonly { uid: string; since: string }[]) =>
-  memory.hear({ uid: 'data', revision, eras }, 'node', false)
+const open = (): Promise<LastSeenStore> => openLastSeenStore('unused', 'memory', silentLog)
+const hear = (lastSeen: LastSeenStore, revision: string, eras: readonly { uid: string; since: string }[]) =>
+  lastSeen.hear({ uid: 'data', revision, eras }, 'node', false)
 
-describe('what a node remembers of the data of its server', () => {
-  it('trusts a server that was started again', async () => {
-    const memory = await open()
-    assert.ok(hear(memory, '10', [first]).isNewest)
-    memory.heard({ store: 'data', node: 'node', revision: '20' })
+describe('last seen store', () => {
+  it('the last seen store trusts a server that was started again', async () => {
+    const lastSeen = await open()
+    assert.ok(hear(lastSeen, '10', [first]).isNewest)
+    lastSeen.heard({ store: 'data', node: 'node', revision: '20' })
     const next = { uid: 'second', since: '21' }
-    assert.deepEqual(pick(hear(memory, '30', [first, next])), [true, false])
-    assert.deepEqual(pick(hear(memory, '40', [first, next, { uid: 'third', since: '35' }])), [true, false])
+    assert.deepEqual(pick(hear(lastSeen, '30', [first, next])), [true, false])
+    assert.deepEqual(pick(hear(lastSeen, '40', [first, next, { uid: 'third', since: '35' }])), [true, false])
   })
 
-  it('notices a backup of the same era, though it has grown past what was seen', async () => {
-    const memory = await open()
-    hear(memory, '10', [first])
-    memory.heard({ store: 'data', node: 'node', revision: '20' })
-    assert.deepEqual(pick(hear(memory, '99', [first, { uid: 'second', since: '15' }])), [false, true])
+  it('the last seen store notices a backup of the same era, though it has grown past what was seen', async () => {
+    const lastSeen = await open()
+    hear(lastSeen, '10', [first])
+    lastSeen.heard({ store: 'data', node: 'node', revision: '20' })
+    assert.deepEqual(pick(hear(lastSeen, '99', [first, { uid: 'second', since: '15' }])), [false, true])
   })
 
-  it('notices a backup of an earlier era', async () => {
-    const memory = await open()
-    hear(memory, '30', [first, { uid: 'second', since: '21' }])
-    assert.deepEqual(pick(hear(memory, '99', [first, { uid: 'third', since: '12' }])), [false, true])
+  it('the last seen store notices a backup of an earlier era', async () => {
+    const lastSeen = await open()
+    hear(lastSeen, '30', [first, { uid: 'second', since: '21' }])
+    assert.deepEqual(pick(hear(lastSeen, '99', [first, { uid: 'third', since: '12' }])), [false, true])
   })
 
-  it('follows data that went back from then on', async () => {
-    const memory = await open()
-    hear(memory, '50', [first])
+  it('the last seen store follows data that went back from then on', async () => {
+    const lastSeen = await open()
+    hear(lastSeen, '50', [first])
     const restored = [first, { uid: 'second', since: '15' }]
-    assert.deepEqual(pick(hear(memory, '60', restored)), [false, true])
-    assert.deepEqual(pick(hear(memory, '70', [...restored, { uid: 'third', since: '65' }])), [true, false])
+    assert.deepEqual(pick(hear(lastSeen, '60', restored)), [false, true])
+    assert.deepEqual(pick(hear(lastSeen, '70', [...restored, { uid: 'third', since: '65' }])), [true, false])
   })
 
-  it('remembers over a restart', async () => {
-    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-memory-'))
-    const before = await openStoreMemory(folder, 'synced', silentLog)
+  it('the last seen store remembers over a restart', async () => {
+    const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-last-seen-'))
+    const before = await openLastSeenStore(folder, 'synced', silentLog)
     hear(before, '20', [first])
     await before.stop()
-    const after = await openStoreMemory(folder, 'synced', silentLog)
+    const after = await openLastSeenStore(folder, 'synced', silentLog)
     assert.deepEqual(pick(hear(after, '99', [first, { uid: 'second', since: '15' }])), [false, true])
     await after.stop()
     await fs.rm(folder, { recursive: true })

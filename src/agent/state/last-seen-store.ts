@@ -1,4 +1,4 @@
-// How far the data of the server were when this node last heard of them: kept on disk, because a server whose data went
+// How far the data of the server were when this node last saw them: kept on disk, because a server whose data went
 // back may be met by the next agent.
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -7,7 +7,7 @@ import type { Log } from '../../platform/log.ts'
 import { type Claim, compareRevisions, firstRevision, laterOf, type Origin } from './authority.ts'
 import type { Durability } from './handles.ts'
 
-export interface StoreMemory {
+export interface LastSeenStore {
   /** What a VM of this node has seen. */
   remember(origin: Origin): void
   /** A desired state that just came, in the era of the last HELLO. */
@@ -21,7 +21,7 @@ export interface StoreMemory {
 interface Place {
   readonly uid: string
   readonly revision: string
-  /** The newest era when it was heard. */
+  /** The newest era when it was seen. */
   readonly era?: string | undefined
 }
 
@@ -33,15 +33,15 @@ interface Content {
   readonly version: 1
   /** Of the last HELLO: one with less has gone back. */
   readonly latest?: Place
-  /** For each data that were heard of, the highest revision ever: with less nothing is removed. */
+  /** For each store that was seen, the highest revision ever: with less nothing is removed. */
   readonly highest: Readonly<Record<string, string>>
 }
 
 const fileName = 'store.json'
-/** Wishes have their revision in the record of their VM as well: this may be a little late. */
+/** Desired states have their revision in the record of their VM as well: this may be a little late. */
 const writeAfterMs = 1_000
 
-export async function openStoreMemory(folder: string, durability: Durability, log: Log): Promise<StoreMemory> {
+export async function openLastSeenStore(folder: string, durability: Durability, log: Log): Promise<LastSeenStore> {
   const file = path.join(folder, fileName)
   const known = durability === 'memory' ? undefined : parse(await readFileIfPresent(file), file, log)
   let latest = known?.latest

@@ -13,7 +13,7 @@ interface LogBounds {
 const chunkBytes = 64 * 1024
 /** Who asks for everything gets this much of the end. */
 const maxBytes = 16 * 1024 * 1024
-/** Not every file system tells of changes. */
+/** Not every file system sends events of changes. */
 const lookAgainMs = 2_000
 
 /** Ends at the end of the file, or with `follow` when the signal aborts. A file that is not there yet is empty. */

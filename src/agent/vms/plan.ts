@@ -1,4 +1,4 @@
-// What to do about a VM: a table of what is wanted × what is there. Pure: no I/O, no clock, no driver.
+// What to do about a VM: a table of desired × observed. Pure: no I/O, no clock, no driver.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
 import type { Kind, Step } from './steps.ts'
@@ -15,7 +15,7 @@ export interface Situation {
   readonly isDeployed: boolean
   /** The disk is older than the last revert that was asked for. */
   readonly needsRevert: boolean
-  /** The disk is smaller than wanted. */
+  /** The disk is smaller than desired. */
   readonly needsGrowth: boolean
   /** Something of it is to be frozen for an image. */
   readonly needsCapture: boolean
@@ -95,7 +95,7 @@ const isUp: Readonly<Record<Actual, boolean>> = {
   gone: false,
 }
 
-/** How it comes back to what is wanted once its disk was worked on with the VM down. */
+/** How it comes back to the desired state once its disk was worked on with the VM down. */
 const back: Readonly<Record<Desired, readonly Step[]>> = {
   running: ['start'],
   stopped: [],
@@ -105,7 +105,7 @@ const back: Readonly<Record<Desired, readonly Step[]>> = {
 
 export function planFor(situation: Situation): Plan {
   const { desired, actual, isFulfilled, isDeployed, needsRevert, needsGrowth } = situation
-  // Also before its end: who saved it and deleted it at once wants both. What runs no more is a failure of the capture.
+  // Also before its end: after a save and a deletion at once, both are done. What runs no more is a failure of the capture.
   if (situation.needsCapture && isDeployed) return capture
   if (desired === 'deleted') return fresh.deleted[actual]
   if (!isDeployed) return isFulfilled ? done : first[desired][actual]

@@ -1,4 +1,4 @@
-// What is known of one VM and belongs on disk: as it is, as it may be told, and whether it was written.
+// What is known of one VM and belongs on disk: as it is, as it may be reported, and whether it was written.
 import type { DesiredVm } from '../../api/nodes/agent.ts'
 import type { Handle } from '../../drivers/driver.ts'
 import { type Claim, originAfter, revisionOf } from '../state/authority.ts'
@@ -44,12 +44,12 @@ export class RecordKeeper {
     return this.#isUnwritten && this.#record !== undefined
   }
 
-  /** The generation that may be told while a newer one must be written first. */
+  /** The generation that may be reported while a newer one must be written first. */
   get tellable(): number | undefined {
     return this.#tellable
   }
 
-  /** Its server says what it wants. */
+  /** A desired state came from its server. */
   setDesired(desired: DesiredVm, claim: Claim): void {
     const before = this.#origin
     this.#origin = originAfter(before, claim, revisionOf(desired))

@@ -1,4 +1,4 @@
-// What is told about a VM: put together from what is there, what is on record, and what is under way.
+// The report about a VM: put together from what is there, what is on record, and what is under way.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import type { Observed } from '../../drivers/driver.ts'
 import type { StoredDesired, VmRecord } from '../state/handles.ts'

@@ -3,7 +3,7 @@
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Claim, firstRevision, revisionOf, whyKept } from '../state/authority.ts'
-import type { StoreMemory } from '../state/last-seen-store.ts'
+import type { LastSeenStore } from '../state/last-seen-store.ts'
 import { portsOf } from './spec.ts'
 import { type VmContext, VmWorker } from './vm.ts'
 
@@ -24,7 +24,7 @@ interface Roster {
 
 interface RosterOptions {
   readonly context: Omit<VmContext, 'ended'>
-  readonly memory: StoreMemory
+  readonly lastSeen: LastSeenStore
   /** What the cluster calls this node now. */
   nodeUid(): string
   /** VMs that are not in the first HELLO go, whatever speaks against it. */
@@ -32,7 +32,7 @@ interface RosterOptions {
   readonly log: Log
 }
 
-export function createRoster({ context, memory, nodeUid, removeUnknown, log }: RosterOptions): Roster {
+export function createRoster({ context, lastSeen, nodeUid, removeUnknown, log }: RosterOptions): Roster {
   const workers = new Map<string, VmWorker>()
   const full: VmContext = { ...context, ended: (uid) => workers.delete(uid) }
   // Once: an option that was left in a unit file must not make every restored backup a loss.
@@ -45,7 +45,7 @@ export function createRoster({ context, memory, nodeUid, removeUnknown, log }: R
       workers.set(vm.uid, worker)
       worker.setDesired(vm, claim)
       const { store, node } = claim
-      if (store !== undefined) memory.heard({ store, node, revision: revisionOf(vm) ?? firstRevision })
+      if (store !== undefined) lastSeen.heard({ store, node, revision: revisionOf(vm) ?? firstRevision })
     } catch (error) {
       log.error('the server wants a VM that cannot be', { name: vm.name, namespace: vm.namespace }, error)
     }
@@ -71,7 +71,7 @@ export function createRoster({ context, memory, nodeUid, removeUnknown, log }: R
       for (const { uid, record } of found) {
         const worker = new VmWorker(full, uid, record)
         workers.set(uid, worker)
-        if (typeof record === 'object' && record.origin) memory.remember(record.origin)
+        if (typeof record === 'object' && record.origin) lastSeen.remember(record.origin)
         worker.wake()
       }
       return found.length
@@ -80,7 +80,7 @@ export function createRoster({ context, memory, nodeUid, removeUnknown, log }: R
       if (!Array.isArray(vms)) throw new TypeError('it has none')
       const listed = new Set([...vms.map(({ uid }) => uid), ...(spared ?? [])])
       const newer = new Set(vms.filter((vm) => workers.get(vm.uid)?.isAheadOf(vm, store?.uid)))
-      const claim = memory.hear(spared && store, nodeUid(), newer.size > 0)
+      const claim = lastSeen.hear(spared && store, nodeUid(), newer.size > 0)
       current = { ...claim, isAnew: false }
       for (const [uid, worker] of workers) if (!listed.has(uid)) passOver(uid, worker, claim)
       mustRemove = false
@@ -89,13 +89,13 @@ export function createRoster({ context, memory, nodeUid, removeUnknown, log }: R
     setDesired: (vm) => give(vm, current),
     get: (uid) => workers.get(uid),
     ports() {
-      // Of those that the server does not know it must hear like of any other program's.
+      // Ports of VMs that the server does not know are reported as busy, like those of any other program.
       const known = [...workers.values()].filter(({ isSilent }) => !isSilent)
       return new Set(known.flatMap(({ desired }) => (desired ? portsOf(desired) : [])))
     },
     async stop() {
       await Promise.all([...workers.values()].map((worker) => worker.stop()))
-      await memory.stop()
+      await lastSeen.stop()
     },
   }
 }

@@ -1,4 +1,4 @@
-// From what the server wants to what a driver is told.
+// From the desired state of a VM to the spec that a driver gets.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'

@@ -71,7 +71,7 @@ export class VmWorker {
     return { origin: this.#isHalfMade ? 'half-made' : this.#keeper.origin, isKept: this.#keeper.isKept }
   }
 
-  /** Nothing is told of it: the server does not know it. */
+  /** Nothing is reported of it: the server does not know it. */
   get isSilent(): boolean {
     return this.#keeper.isKept || this.#isDiscarded
   }
@@ -94,7 +94,7 @@ export class VmWorker {
     if (!isAnew && this.#desired && desired.generation < this.#desired.generation) return
     if (isAnew) {
       this.#isAnew = true
-      // What was told of it counted otherwise.
+      // What was reported of it counted other generations.
       this.#context.reports.forget(this.handle.uid)
     }
     // They are sent once, and a newer generation may come before they were used.
@@ -103,7 +103,7 @@ export class VmWorker {
     this.#keeper.setDesired(desired, claim)
     const captures = desired.captures?.map(({ id }) => id) ?? []
     this.#context.tools.captures.setDesired(this.handle, captures)
-    // What is being frozen is wanted still.
+    // What is being frozen is still desired.
     if (desired.power === 'deleted' && captures.length === 0) this.#current.abort()
     this.wake()
   }
@@ -169,7 +169,7 @@ export class VmWorker {
       { name: this.desired?.name, attempt: this.#failures },
       error,
     )
-    if (this.#failures === 1) this.#tell({ problem: reasonOf(error) })
+    if (this.#failures === 1) this.#sendReport({ problem: reasonOf(error) })
     this.#pausing = new AbortController()
     const signal = AbortSignal.any([this.#stopping.signal, this.#pausing.signal])
     await wait(backOff(Math.min(this.#failures, 10), again, Math.random), signal).catch(() => undefined)
@@ -190,13 +190,13 @@ export class VmWorker {
       this.#keeper.rebase(desired)
     }
     this.#observed = await this.#look()
-    if (!desired) return this.#tell()
-    if (this.#held?.generation === desired.generation && desired.power !== 'deleted') return this.#tell()
+    if (!desired) return this.#sendReport()
+    if (this.#held?.generation === desired.generation && desired.power !== 'deleted') return this.#sendReport()
     this.#held = undefined
     const { captures } = this.#context.tools
     const needsCapture = captures.pending(desired).length > 0
     if (desired.power === 'deleted' && !needsCapture && captures.isBusy(this.handle.uid))
-      return this.#tell({ operation: { kind: 'delete', phase: 'waiting until it is saved' } })
+      return this.#sendReport({ operation: { kind: 'delete', phase: 'waiting until it is saved' } })
     const record = this.#keeper.for(desired)
     const plan = planFor({
       desired: desired.power,
@@ -216,7 +216,7 @@ export class VmWorker {
   async #catchUp(): Promise<void> {
     if (this.#isEnded || !this.#keeper.isUnwritten) return
     await this.#keeper.write()
-    this.#tell()
+    this.#sendReport()
   }
 
   async #look(): Promise<Observed> {
@@ -245,7 +245,7 @@ export class VmWorker {
         const operation = { kind: work.kind, phase, ...(percent !== undefined && { percent }) }
         const power = comesUp && this.#observed.state !== 'running' ? ({ power: 'starting' } as const) : {}
         if (!this.isSilent && work.kind !== 'delete')
-          this.#context.reports.tellProgress(this.#report({ operation, ...power }))
+          this.#context.reports.sendProgress(this.#report({ operation, ...power }))
       },
       became: (state) => {
         this.#observed = { state }
@@ -275,7 +275,7 @@ export class VmWorker {
     if (isPortTaken(outcome.error)) {
       this.#held = { generation: desired.generation, ports: (outcome.error as PortTaken).ports }
       this.#context.nodeChanged()
-      return this.#tell()
+      return this.#sendReport()
     }
     const { log, node } = this.#context
     const { name, namespace, architecture } = desired
@@ -285,7 +285,7 @@ export class VmWorker {
     await this.#settle(desired, { problem })
   }
 
-  /** Whatever came of it is the image's to tell. Before its end, the VM waits until that is there. */
+  /** The image reports whatever came of it. Before its end, the VM waits until that is there. */
   async #captured(desired: DesiredVm, warning = this.#keeper.record?.warning): Promise<void> {
     this.#observed = await this.#look()
     if (desired.power === 'deleted') return this.wake()
@@ -302,14 +302,14 @@ export class VmWorker {
     this.#unfollow?.()
     this.#isEnded = true
     if (this.#isDiscarded) this.#context.reports.forget(this.handle.uid)
-    else this.#tell({ power: 'removed', generation: this.#desired?.generation ?? 0 })
+    else this.#sendReport({ power: 'removed', generation: this.#desired?.generation ?? 0 })
     this.#context.ended(this.handle.uid)
   }
 
   async #rest(desired: DesiredVm, { as }: Rest): Promise<void> {
     const problem = { done: undefined, lost: lostProblem(this.#context.node), 'not-running': notRunningProblem }[as]
     const isFulfilled = (this.#keeper.record?.fulfilled ?? 0) >= desired.generation
-    if (isFulfilled && (as !== 'lost' || this.#keeper.record?.problem === problem)) return this.#tell()
+    if (isFulfilled && (as !== 'lost' || this.#keeper.record?.problem === problem)) return this.#sendReport()
     const isCut = this.#keeper.record?.isGrowing && as === 'done'
     await this.#settle(desired, {
       problem,
@@ -323,9 +323,9 @@ export class VmWorker {
    */
   async #settle(desired: DesiredVm, texts: Texts, mustWriteFirst = texts.problem !== undefined): Promise<void> {
     this.#keeper.settle(desired, texts, mustWriteFirst)
-    if (!mustWriteFirst) this.#tell()
+    if (!mustWriteFirst) this.#sendReport()
     await this.#keeper.write()
-    this.#tell()
+    this.#sendReport()
   }
 
   #report(extra: Partial<VmReport>): VmReport {
@@ -335,8 +335,8 @@ export class VmWorker {
     return reportOf(known, { ...(tellable !== undefined && { generation: tellable }), ...extra })
   }
 
-  #tell(extra: Partial<VmReport> = {}): void {
-    if (this.desired && !this.isSilent) this.#context.reports.tell(this.#report(extra))
+  #sendReport(extra: Partial<VmReport> = {}): void {
+    if (this.desired && !this.isSilent) this.#context.reports.send(this.#report(extra))
   }
 }
 

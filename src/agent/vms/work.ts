@@ -67,7 +67,7 @@ export async function carryOut({ kind, steps }: Work, task: Task): Promise<Outco
     failpoint(failPointOf(kind, 'done'))
     return { as: 'done', warning: bench.warning }
   } catch (error) {
-    // Somebody wants something else meanwhile, or the agent stops: what comes next looks at what is there.
+    // The desired state changed meanwhile, or the agent stops: what comes next looks at what is there.
     if (task.signal.aborted || isPortTaken(error)) return { as: 'failed', error, leftovers: [] }
     return { as: 'failed', error, leftovers: await undo.run() }
   }
@@ -165,7 +165,7 @@ export async function removeAll({ driver, handles, captures }: Tools, handle: Ha
 /** Where it goes down for work on its disk, it comes up again when that fails. */
 async function takeDown({ tools, handle, spec, undo, signal }: Bench, graceSeconds: number): Promise<void> {
   if (spec) undo.push(async () => void (await tools.driver.start(handle, spec, AbortSignal.timeout(60_000))))
-  // Who wants it deleted does not wait for what it may have to save, and neither does an agent that stops.
+  // A deletion does not wait for what it may have to save, and neither does an agent that stops.
   await tools.driver.stop(handle, { graceSeconds, signal })
 }
 

@@ -1,4 +1,4 @@
-// Where a guest is: asked of tart when somebody wants to reach it, by all who wait at once, and remembered for some seconds:
+// Where a guest is: asked of tart when somebody connects to it, by all who wait at once, and remembered for some seconds:
 // an address that a guest has given back may soon be another's. And where tart serves its screen, which a restarted agent reads from the record of the run.
 import type { Guest } from './forwarder.ts'
 import { printedVnc, readRun } from './run.ts'

@@ -42,7 +42,7 @@ export class AppleDriver implements Driver {
       for (const [folder, vm] of this.#vms) {
         await trimLog(path.join(folder, runFiles.log), programLimit)
         // A VM that is about to be stopped may keep it waiting: it is not waited for.
-        void vm.lookAfter().catch(() => undefined)
+        void vm.poll().catch(() => undefined)
       }
       return await this.#probe.ask(signal)
     } catch (error) {

@@ -1,4 +1,4 @@
-// The end of a VM's process, and its standing still: asked first, then told by tart, then by a signal that nobody survives.
+// The end of a VM's process, and its standing still: asked first, then by `tart stop`, then by a signal that nobody survives.
 import { failpoint } from '../../platform/failpoint.ts'
 import { kill, type ProcessId, waitForEnd } from '../../platform/processes.ts'
 import type { StopOptions } from '../driver.ts'
@@ -22,7 +22,7 @@ const captureGraceSeconds = 60
 
 /** The guest is asked to shut down; `tart stop` is like pulling the plug. */
 export async function endProcess(tart: Tart, folder: string, { run, process }: Living, options: StopOptions) {
-  // A full disk is a reason to stop a VM: without the note, its end would only be called a failure, were we cut off.
+  // A full disk is a reason to stop a VM: without the record, its end would only be called a failure, were we cut off.
   await writeRun(folder, { ...run, process, isEnding: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
   })
@@ -38,7 +38,7 @@ export async function endProcess(tart: Tart, folder: string, { run, process }: L
     throw new Error(`process ${process.pid} of this VM does not end, not even by SIGKILL: is the host's disk stuck?`)
 }
 
-/** SIGUSR2 is its power button, at which Linux shuts down and macOS asks who sits there: so macOS is told from inside. */
+/** SIGUSR2 is its power button, at which Linux shuts down and macOS asks who sits there: so macOS is shut down from inside. */
 async function askToEnd(tart: Tart, folder: string, { run, process }: Living, signal?: AbortSignal): Promise<void> {
   const isMac = isSuspendable(await readConfig(folder, run))
   const words = ['exec', run.name, 'sudo', '-n', 'shutdown', '-h', 'now']

@@ -9,7 +9,7 @@ import { type Closable, openUdp } from './udp.ts'
 export interface Guest {
   /** Undefined while it has no address. */
   address(): Promise<string | undefined>
-  /** What was told did not lead anywhere. */
+  /** The last known address did not lead anywhere. */
   isElsewhere(): void
   /** Where its screen is served, with its password. */
   screen(): Promise<string | undefined>
@@ -18,7 +18,7 @@ export interface Guest {
 interface Forwarder {
   /** Throws PortTaken with every port that somebody else has; what is open of other doors is closed. */
   open(doors: Doors): Promise<void>
-  /** All that was wanted is open. */
+  /** All that was asked for is open. */
   readonly isOpen: boolean
   close(): Promise<void>
 }
@@ -45,19 +45,19 @@ export function createForwarder(guest: Guest): Forwarder {
       if (opened?.key === key) return
       await close()
       requireDistinct(doors)
-      const wanted: [number, Promise<Closable>][] = doors.forwards.map(({ protocol, hostPort, guestPort }) => [
+      const openings: [number, Promise<Closable>][] = doors.forwards.map(({ protocol, hostPort, guestPort }) => [
         hostPort,
         protocol === 'tcp'
           ? openTcp(doors.ip, hostPort, (client) => toGuest(client, guest, guestPort))
           : openUdp({ ip: doors.ip, port: hostPort, guestPort, address: () => guest.address() }),
       ])
       if (doors.screen !== undefined)
-        wanted.push([doors.screen, openTcp(doors.ip, doors.screen, (client) => toScreen(client, guest))])
-      const settled = await Promise.allSettled(wanted.map(([, opening]) => opening))
+        openings.push([doors.screen, openTcp(doors.ip, doors.screen, (client) => toScreen(client, guest))])
+      const settled = await Promise.allSettled(openings.map(([, opening]) => opening))
       const ports = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []))
       const failures = settled.flatMap((one, index) =>
         one.status === 'rejected'
-          ? [{ port: wanted[index]?.[0] ?? 0, error: one.reason as NodeJS.ErrnoException }]
+          ? [{ port: openings[index]?.[0] ?? 0, error: one.reason as NodeJS.ErrnoException }]
           : [],
       )
       if (failures.length === 0) {
@@ -118,8 +118,8 @@ async function toGuest(client: net.Socket, guest: Guest, port: number): Promise<
 }
 
 async function toScreen(client: net.Socket, guest: Guest): Promise<void> {
-  const told = await guest.screen()
-  const place = told === undefined ? undefined : URL.parse(told)
+  const url = await guest.screen()
+  const place = url === undefined ? undefined : URL.parse(url)
   if (!place) throw new Error('the VM has no screen yet')
   const far = await connect(place.hostname, Number(place.port) || 5_900)
   const timer = setTimeout(() => far.destroy(), handshakeMs)

@@ -1,4 +1,4 @@
-// From what is asked for to a `tart run` that is up: its options, and how it is told that it runs.
+// From what is asked for to a `tart run` that is up: its options, and how to see that it runs.
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
 import type { Started, VmSpec } from '../driver.ts'
@@ -80,7 +80,7 @@ export async function bringUp(tart: Tart, folder: string, run: Run, options: Bri
   }
 }
 
-async function launch(tart: Tart, folder: string, run: Run, { signal, ended: tell }: BringUp): Promise<void> {
+async function launch(tart: Tart, folder: string, run: Run, { signal, ended: notify }: BringUp): Promise<void> {
   signal.throwIfAborted()
   await writeRun(folder, run)
   failpoint('apple-noted')
@@ -88,7 +88,7 @@ async function launch(tart: Tart, folder: string, run: Run, { signal, ended: tel
   const { ended } = await spawnTart(folder, tart, run)
   void ended.then(() => {
     isOver = true
-    tell()
+    notify()
   })
   failpoint('apple-spawned')
   const vnc = await untilUp(tart, folder, run, AbortSignal.any([signal, AbortSignal.timeout(contactMs)]), () => isOver)

@@ -1,4 +1,4 @@
-// The files of a VM as tart wants them: `config.json`, `disk.img` and `nvram.bin` in a folder, laid out from the node's copy
+// The files of a VM as tart expects them: `config.json`, `disk.img` and `nvram.bin` in a folder, laid out from the node's copy
 // of an image. A new disk is a new folder under a new name; the one moment in which it is the VM's is when `apple.json`
 // names it.
 import { createHash, randomBytes } from 'node:crypto'
@@ -106,7 +106,7 @@ export async function replaceMachine(folder: string, vm: VmSpec, tart: Tart): Pr
   await removeOthers(folder, name)
 }
 
-/** By the folder, so that a process can be told by its arguments; and never the same twice. */
+/** By the folder, so that a process can be recognised by its arguments; and never the same twice. */
 const newName = (folder: string): string => `${namePrefix(folder)}-${randomBytes(4).toString('hex')}`
 
 export const namePrefix = (folder: string): string =>

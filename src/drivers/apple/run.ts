@@ -1,4 +1,4 @@
-// One run of `tart run`, as its VM's folder tells it: `run.json` (written before the process starts, completed after),
+// One run of `tart run`, as recorded in its VM's folder: `run.json` (written before the process starts, completed after),
 // `pid` and `exit` (by its supervisor), `tart.log`. It is all that a restarted agent needs to find the process again, to
 // open its ports, and to start it once more.
 import fs from 'node:fs/promises'
@@ -32,13 +32,13 @@ export interface Run {
   readonly process?: ProcessId
   /** Where tart serves its screen, with the password: `vnc://:PASSWORD@127.0.0.1:PORT`. */
   readonly vnc?: string
-  /** It was told to end: that it has ended is no failure. */
+  /** svc3 ends it: that it has ended is no failure. */
   readonly isEnding?: true
   /** No process is to be looked for: it is suspended. */
   readonly isSuspended?: true
-  /** It was told to be still for a capture only: whoever finds it so starts it again. */
+  /** It is paused for a capture only: whoever finds it so starts it again. */
   readonly isCaptured?: true
-  /** Why it ended without being told. */
+  /** Why it ended by itself. */
   readonly problem?: string
 }
 

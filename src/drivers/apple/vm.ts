@@ -1,4 +1,4 @@
-// One VM of tart on this host: its process found or started, its ports held open, its changes told. What is true is on the
+// One VM of tart on this host: its process found or started, its ports held open, its listeners notified. What is true is on the
 // disk and in the process; an object of this class can be dropped and made anew at any time.
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
@@ -85,8 +85,8 @@ export class AppleVm {
     return this.#alone(() => this.#settle())
   }
 
-  /** What no event tells, looked for every half minute: ports that could not be opened again. */
-  async lookAfter(): Promise<void> {
+  /** What no event reports, polled every half minute: ports that could not be opened again. */
+  async poll(): Promise<void> {
     const found = await this.#found()
     if (found && !found.run.isEnding) await this.#alone(() => this.#settle())
   }
@@ -120,13 +120,13 @@ export class AppleVm {
         throw error
       }
     })
-    this.#watch.tell()
+    this.#watch.notify()
     return started
   }
 
   async stop(options: StopOptions): Promise<void> {
     await this.#alone(() => this.#end(options))
-    this.#watch.tell()
+    this.#watch.notify()
   }
 
   async destroy(): Promise<void> {
@@ -134,7 +134,7 @@ export class AppleVm {
       await this.#end({ graceSeconds: 0 })
       await fs.rm(this.#folder, { recursive: true, force: true })
     })
-    this.#watch.tell()
+    this.#watch.notify()
   }
 
   /** Work on the disk of a VM that does not run. One that is suspended has it in use. */
@@ -163,7 +163,7 @@ export class AppleVm {
       await writeRun(this.#folder, { ...still, problem })
       throw new Error(problem)
     })
-    this.#watch.tell()
+    this.#watch.notify()
   }
 
   async resume(): Promise<void> {
@@ -175,7 +175,7 @@ export class AppleVm {
       await this.#forwarder.open(run.doors)
       await this.#launch(run, AbortSignal.timeout(resumeMs))
     })
-    this.#watch.tell()
+    this.#watch.notify()
   }
 
   /** The files as they are while the VM stands still for a moment: macOS is suspended for it, other guests are restarted. */
@@ -190,7 +190,7 @@ export class AppleVm {
       const clone = found ? await this.#whileStill(found, signal) : await cloneMachine(this.#folder, signal)
       return recordCapture(this.#folder, { id, clone, note: withMemory ? noMemory : undefined })
     })
-    this.#watch.tell()
+    this.#watch.notify()
     return capture
   }
 
@@ -237,7 +237,7 @@ export class AppleVm {
     try {
       const started = await bringUp(this.#tart, this.#folder, run, {
         signal,
-        ended: () => this.#watch.tell(),
+        ended: () => this.#watch.notify(),
         giveUp: () => this.#giveUp(run),
       })
       await this.#allowance.hold(this.#folder, (await readRun(this.#folder)) ?? run)
@@ -272,7 +272,7 @@ export class AppleVm {
     await this.#forwarder.close()
   }
 
-  /** Looks, alone, and notes what the end of a process means. */
+  /** Looks, alone, and records what the end of a process means. */
   async #settle(): Promise<Observed> {
     const machine = await readMachine(this.#folder)
     if (!machine) return { state: 'absent' }

@@ -1,4 +1,4 @@
-// Tells that a VM may have changed. There is no event for the end of a process that is not our child: the file that its
+// Notifies that a VM may have changed. There is no event for the end of a process that is not our child: the file that its
 // supervisor writes is one, and every two seconds somebody looks whether the process lives.
 import { type FSWatcher, watch } from 'node:fs'
 import { isAlive, type ProcessId } from '../../platform/processes.ts'
@@ -29,7 +29,7 @@ export class Watch {
     }
   }
 
-  tell(): void {
+  notify(): void {
     this.#last = undefined
     for (const changed of this.#listeners) changed()
   }
@@ -44,7 +44,7 @@ export class Watch {
     void this.#look()
     try {
       this.#files ??= watch(this.#folder, { persistent: false }, (_, name) => {
-        if (name === runFiles.exit) this.tell()
+        if (name === runFiles.exit) this.notify()
       }).on('error', () => undefined)
     } catch {
       // Without it, the end of a process is seen a little later.
@@ -64,7 +64,7 @@ export class Watch {
     this.#isLooking = true
     try {
       const last = this.#last
-      if (last && !(await isAlive(last))) this.tell()
+      if (last && !(await isAlive(last))) this.notify()
       this.#last = await this.#find()
     } catch {
       // The next look is soon.

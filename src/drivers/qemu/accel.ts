@@ -7,7 +7,7 @@ export type Accelerator = 'kvm' | 'hvf' | 'tcg'
 const hostArchitectures: Readonly<Partial<Record<NodeJS.Architecture, Architecture>>> = { x64: 'amd64', arm64: 'arm64' }
 export const hostArchitecture: Architecture | undefined = hostArchitectures[process.arch]
 
-/** `forced` is the operator's word; without it, what this host can do. */
+/** `forced` is the operator's setting; without it, what this host can do. */
 export async function acceleratorFor(guest: Architecture, forced?: Accelerator): Promise<Accelerator> {
   if (guest !== hostArchitecture) return 'tcg'
   if (forced) return forced

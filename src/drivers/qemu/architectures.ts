@@ -9,7 +9,7 @@ interface ArchitectureSettings {
   /** `cores` because an arm64 interrupt controller of version 2 knows eight. */
   machine(cores: number): string
   readonly emulatedCpu: string
-  /** What `-accel tcg` is told. */
+  /** Options of `-accel tcg`. */
   readonly emulation: string
   /** What `display` shows on; `usb-kbd` where there is no keyboard otherwise. */
   screenDevice(width: number, height: number): string

@@ -24,7 +24,7 @@ export interface Surroundings {
   readonly network: NetworkKind
   /** A folder with a short path, for sockets. */
   readonly runtime: string
-  /** The disk with all that it stands on, as -blockdev wants it. */
+  /** The disk with all that it stands on, as -blockdev takes it. */
   readonly diskNode: Readonly<Record<string, unknown>>
   /** Where the disk boots by UEFI. */
   readonly uefiCode?: string

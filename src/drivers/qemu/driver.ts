@@ -50,9 +50,9 @@ export class QemuDriver implements Driver {
       await this.#sweep.catch(() => undefined)
       await this.#trimLogs()
       // A VM that is about to be stopped may keep it waiting: it is not waited for.
-      for (const vm of this.#vms.values()) void vm.lookAfter().catch(() => undefined)
+      for (const vm of this.#vms.values()) void vm.poll().catch(() => undefined)
       const problem = this.#network === 'sealed' ? await this.#whyNotSealed() : undefined
-      const question = { wanted: architectures, forced: accelerator, network: this.#network, problem }
+      const question = { desired: architectures, forced: accelerator, network: this.#network, problem }
       const found = await this.#probe.ask(question, signal)
       const amd64 = await macosProblem(macos)
       return { ...found, noMacos: { arm64: appleSiliconOnly, ...(amd64 !== undefined && { amd64 }) } }

@@ -17,7 +17,7 @@ export async function endRun(
   grace: Grace = { graceSeconds: 0 },
 ): Promise<void> {
   const ending: Run = { ...run, bootId: await hostBootId(), process, isEnding: true }
-  // A full disk is a reason to stop a VM: without the note, its end would only be called a failure, were we cut off.
+  // A full disk is a reason to stop a VM: without the record, its end would only be called a failure, were we cut off.
   await writeRun(folder, ending).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOSPC' && error.code !== 'EDQUOT') throw error
   })

@@ -50,7 +50,7 @@ export function macosScreen(screen: VmSpec['screen']): readonly string[] {
   return [`VGA,edid=on,xres=${width},yres=${height},vgamem_mb=${megabytes}`, 'qemu-xhci', 'usb-kbd', 'usb-tablet']
 }
 
-/** What a Mac's firmware would tell of itself; OpenCore may tell something else later. */
+/** What a Mac's firmware would report of itself; OpenCore may report something else later. */
 export const macosSerial = (serial: string): readonly string[] => [
   ...['-smbios', `type=1,manufacturer=Apple Inc.,serial=${serial}`],
   ...['-smbios', `type=2,manufacturer=Apple Inc.,serial=${serial}`],
@@ -70,7 +70,7 @@ export function macosBootDisk({ openCore }: MacosSettings): Readonly<Record<stri
 }
 
 const keyForm = /^[ !#-~]{64}$/
-/** What is wrong with a key, without telling it. */
+/** What is wrong with a key, without the key itself. */
 export const smcKeyProblem = (key: string): string | undefined =>
   keyForm.test(key) ? undefined : `it has to be 64 printable characters without '"', and has ${key.length}`
 

@@ -6,8 +6,8 @@ import path from 'node:path'
 import { describe, it } from 'node:test'
 import { QemuProbe } from './probe.ts'
 
-describe('the probe of QEMU', () => {
-  it('asks for a version once, and again after an update', async () => {
+describe('probe of QEMU', () => {
+  it('the probe of QEMU asks for a version once, and again after an update', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-probe-'))
     const runs = path.join(folder, 'runs')
     const install = async (version: string) => {
@@ -20,7 +20,7 @@ describe('the probe of QEMU', () => {
     }
     const probe = new QemuProbe(folder)
     const ask = (problem?: string) =>
-      probe.ask({ wanted: ['amd64'], forced: 'tcg', network: 'sealed', problem }, AbortSignal.timeout(120_000))
+      probe.ask({ desired: ['amd64'], forced: 'tcg', network: 'sealed', problem }, AbortSignal.timeout(120_000))
     const count = async () => (await fs.readFile(runs, 'utf8')).trim().split('\n').length
     assert.match((await ask()).problem ?? '', /apt-get install/)
     await install('7.2.1')

@@ -12,7 +12,7 @@ interface Found {
 }
 
 interface Question {
-  readonly wanted: readonly Architecture[]
+  readonly desired: readonly Architecture[]
   readonly forced: Accelerator | undefined
   readonly network: NetworkKind
   /** Why guests cannot have that network. */
@@ -28,16 +28,16 @@ export class QemuProbe {
     this.#searchPath = searchPath
   }
 
-  async ask({ wanted, forced, network, problem }: Question, signal: AbortSignal): Promise<Probe> {
+  async ask({ desired, forced, network, problem }: Question, signal: AbortSignal): Promise<Probe> {
     const [image, ...programs] = await Promise.all([
       this.#versionOf('qemu-img', signal),
-      ...wanted.map(async (architecture): Promise<Found | undefined> => {
+      ...desired.map(async (architecture): Promise<Found | undefined> => {
         const version = await this.#versionOf(architectures[architecture].program, signal)
         return version === undefined ? undefined : { architecture, version }
       }),
     ])
     const found = programs.filter((one) => one !== undefined)
-    const missing = wanted.filter((architecture) => !found.some((one) => one.architecture === architecture))
+    const missing = desired.filter((architecture) => !found.some((one) => one.architecture === architecture))
     const packages = [
       ...missing.map((architecture) => architectures[architecture].debianPackage),
       ...(image === undefined ? ['qemu-utils'] : []),

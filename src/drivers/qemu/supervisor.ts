@@ -1,4 +1,4 @@
-// What stays beside a QEMU and tells how it ended; and how both are found again, by a restarted agent, too.
+// What stays beside a QEMU and records how it ended; and how both are found again, by a restarted agent, too.
 import path from 'node:path'
 import { childEnvironment, lastLines } from '../../platform/exec.ts'
 import type { ProcessId } from '../../platform/processes.ts'

@@ -1,4 +1,4 @@
-// One VM on this host: its process found or started, its control socket held open, its changes told. What is true is on
+// One VM on this host: its process found or started, its control socket held open, its listeners notified. What is true is on
 // the disk and in the process; an object of this class can be dropped and made anew at any time.
 import fs from 'node:fs/promises'
 import { failpoint } from '../../platform/failpoint.ts'
@@ -7,7 +7,7 @@ import { type Capture, type Observed, PortTaken, type Started, type VmSpec } fro
 import { exclusively } from '../exclusive.ts'
 import { type CaptureOptions, type Living, requestOf, settleCapture, takeCapture } from './captures/capture.ts'
 import { untilLoaded } from './captures/memory.ts'
-import { Control, canBeFed, type Grace, setRunning, starved, statusOf } from './control/control.ts'
+import { Control, type Grace, hasSpaceAgain, outOfSpace, setRunning, statusOf } from './control/control.ts'
 import { makeRuntime, type Run, readRun, removeRuntime, writeRun } from './control/run.ts'
 import { releaseCapture, shownCapture } from './disks/captures.ts'
 import { markUsed, readChain, settleChain } from './disks/chain.ts'
@@ -18,7 +18,7 @@ import { coldNote, type Launch, planLaunch, type VmOptions } from './launch.ts'
 import { removeSmc, writeSmc } from './macos.ts'
 import { removeMetadata, writeMetadata } from './network/metadata.ts'
 import { portTaken, requireFreePorts } from './network/ports.ts'
-import { endUplink, hasWayOut, startUplink } from './network/uplink.ts'
+import { endUplink, hasUplink, startUplink } from './network/uplink.ts'
 import { describeEnd, findProcess, isOfThisBoot, lastOfLog, spawnQemu, waitForSupervisor } from './supervisor.ts'
 
 const contactMs = 30_000
@@ -31,14 +31,14 @@ export class QemuVm {
   readonly #folder: string
   readonly #listeners = new Set<() => void>()
   readonly #control = new Control({
-    changed: () => this.#tell(),
+    changed: () => this.#notify(),
     // Nobody else would end it.
     poweredOff: () => void this.inspect().catch(() => undefined),
     lost: () => void this.#lost().catch(() => undefined),
   })
 
   readonly #merge: RunningMerge
-  #isLookedAfter = false
+  #isPolling = false
 
   constructor(folder: string) {
     this.#folder = folder
@@ -52,7 +52,7 @@ export class QemuVm {
 
   follow(changed: () => void): () => void {
     this.#listeners.add(changed)
-    // A VM that already runs is heard of only through its control socket.
+    // Events of a VM that already runs come only through its control socket.
     this.#found()
       .then((found) => found && this.#control.connect(found.run.runtime))
       .catch(() => undefined)
@@ -72,7 +72,7 @@ export class QemuVm {
     const isNow = await isOfThisBoot(run)
     const process = isNow && run.process && (await findProcess(this.#folder, run))
     if (process && run.isEnding) return { state: 'running' }
-    if (process && !run.isResuming && !(await readChain(this.#folder))?.next && (await hasWayOut(run))) {
+    if (process && !run.isResuming && !(await readChain(this.#folder))?.next && (await hasUplink(run))) {
       const observed = await this.#observe(run, process)
       if (observed && observed.state !== 'stopped') return observed
     }
@@ -87,31 +87,31 @@ export class QemuVm {
       await clearRun(this.#folder)
       return this.#launchAnyhow(vm, options, signal)
     })
-    this.#tell()
+    this.#notify()
     return started
   }
 
-  /** What no event tells, looked for every half minute: a way out that died, room for a VM that waits for it. */
-  async lookAfter(): Promise<void> {
-    if (this.#isLookedAfter) return
-    this.#isLookedAfter = true
+  /** What no event reports, polled every half minute: an uplink that died, space for a VM that waits for it. */
+  async poll(): Promise<void> {
+    if (this.#isPolling) return
+    this.#isPolling = true
     try {
       const found = await this.#found()
       if (!found || found.run.isEnding) return
-      if (!(await hasWayOut(found.run))) this.#tell()
-      await this.#feed(found.run)
+      if (!(await hasUplink(found.run))) this.#notify()
+      await this.#resumeAfterNoSpace(found.run)
     } finally {
-      this.#isLookedAfter = false
+      this.#isPolling = false
     }
   }
 
-  async #feed(run: Run): Promise<void> {
+  async #resumeAfterNoSpace(run: Run): Promise<void> {
     const qmp = await this.#control.connect(run.runtime)
-    if (!(await canBeFed(qmp, this.#folder))) return
+    if (!(await hasSpaceAgain(qmp, this.#folder))) return
     await exclusively(this.#folder, async () => {
-      if ((await statusOf(qmp)) === starved) await qmp.execute('cont')
+      if ((await statusOf(qmp)) === outOfSpace) await qmp.execute('cont')
     })
-    this.#tell()
+    this.#notify()
   }
 
   async stop(grace: Grace): Promise<void> {
@@ -121,7 +121,7 @@ export class QemuVm {
       if (found) await endRun(this.#folder, this.#control, found.run, found.process, grace)
       await clearRun(this.#folder)
     })
-    this.#tell()
+    this.#notify()
   }
 
   async destroy(): Promise<void> {
@@ -132,7 +132,7 @@ export class QemuVm {
       await clearRun(this.#folder)
       await fs.rm(this.#folder, { recursive: true, force: true })
     })
-    this.#tell()
+    this.#notify()
   }
 
   create(vm: VmSpec): Promise<void> {
@@ -153,7 +153,7 @@ export class QemuVm {
       if (!found) throw new Error(`the VM does not run: it cannot be ${isRunning ? 'resumed' : 'suspended'}`)
       await setRunning(await this.#control.connect(found.run.runtime), isRunning)
     })
-    this.#tell()
+    this.#notify()
   }
 
   /** The disk as it is now, and the memory where it can be had. What is not running is disk alone. */
@@ -227,7 +227,7 @@ export class QemuVm {
     }
   }
 
-  /** The last steps of a start, also of one that was cut off: the way out, and the note that all is up. */
+  /** The last steps of a start, also of one that was cut off: the uplink, and the record that all is up. */
   async #complete(run: Run, signal: AbortSignal): Promise<void> {
     const found = await findProcess(this.#folder, run)
     if (!found) throw new Error('QEMU ended right after its start')
@@ -242,7 +242,7 @@ export class QemuVm {
 
   /** Does what a living process lacks. False: its start cannot be completed, it is to be ended. */
   async #mend(run: Run): Promise<boolean> {
-    if (run.process && (await hasWayOut(run))) return true
+    if (run.process && (await hasUplink(run))) return true
     return this.#complete(run, AbortSignal.timeout(mendMs)).then(
       () => true,
       // One that was up runs on, if cut off: the next look tries again.
@@ -273,7 +273,7 @@ export class QemuVm {
     return false
   }
 
-  /** Looks once more, alone, and notes what the end of a process means. */
+  /** Looks once more, alone, and records what the end of a process means. */
   async #settle(): Promise<Observed> {
     const run = await readRun(this.#folder)
     if (!run) return { state: (await hasDisk(this.#folder)) ? 'stopped' : 'absent' }
@@ -331,16 +331,16 @@ export class QemuVm {
   async #lost(): Promise<void> {
     const dying = await this.#found()
     if (dying) await waitForEnd(dying.process, quitMs)
-    this.#tell()
+    this.#notify()
   }
 
-  /** Most often because we ended it: then there is nothing to tell. */
+  /** Most often because we ended it: then there is nothing to notify of. */
   async #lostWayOut(): Promise<void> {
     const found = await this.#found()
-    if (found && !found.run.isEnding) this.#tell()
+    if (found && !found.run.isEnding) this.#notify()
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const changed of this.#listeners) changed()
   }
 }

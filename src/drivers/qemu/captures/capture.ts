@@ -1,4 +1,4 @@
-// Freezes what a VM is in one moment. The order makes it safe: an empty layer is made and written down before QEMU is told
+// Freezes what a VM is in one moment. The order makes it safe: an empty layer is made and written down before QEMU is asked
 // to go on with it, and the capture is written down last. Cut off anywhere, QEMU knows where it stands.
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -65,14 +65,14 @@ export function requestOf(vm: VmSpec, { id, withMemory }: CaptureOptions, run: R
 export async function takeCapture(
   folder: string,
   living: Living | undefined,
-  wanted: CaptureRequest,
+  requested: CaptureRequest,
   signal: AbortSignal,
 ): Promise<CaptureRecord> {
-  const known = await readCapture(folder, wanted.id)
+  const known = await readCapture(folder, requested.id)
   if (known) return known
   await makeCaptureFolder(folder)
   await removeStrays(folder)
-  const request = living ? await flushed(living, wanted, signal) : wanted
+  const request = living ? await flushed(living, requested, signal) : requested
   failpoint('capture-flushed')
   signal.throwIfAborted()
   try {
@@ -110,7 +110,7 @@ function explained(error: unknown): unknown {
   )
 }
 
-/** The layer that will be the active one, empty, and a note of it. */
+/** The layer that will be the active one, empty, and the record of it. */
 async function prepare(folder: string, living: Living | undefined): Promise<{ chain: Chain; next: Layer }> {
   const chain = await requireChain(folder)
   const active = activeOf(chain)

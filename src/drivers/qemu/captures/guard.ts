@@ -11,11 +11,11 @@ import { qmpSocket } from '../control/sockets.ts'
  */
 const script = `
 const net = require('node:net')
-let told = ''
-process.stdin.setEncoding('utf8').on('data', (text) => { told += text; if (told.includes('\\ndone')) process.exit(0) })
+let input = ''
+process.stdin.setEncoding('utf8').on('data', (text) => { input += text; if (input.includes('\\ndone')) process.exit(0) })
 process.stdin.on('end', () => {
   setTimeout(() => process.exit(1), 20000)
-  const socket = net.connect(told.split('\\n')[0])
+  const socket = net.connect(input.split('\\n')[0])
   socket.on('error', () => process.exit(1))
   const say = (execute) => socket.write(JSON.stringify({ execute, id: execute }) + '\\n')
   const next = {

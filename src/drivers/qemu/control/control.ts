@@ -5,22 +5,22 @@ import type { Observed } from '../../driver.ts'
 import { connectQmp, type Qmp, QmpGarbled } from './qmp.ts'
 import { qmpSocket } from './sockets.ts'
 
-/** QEMU's word for a VM that waits for the host to have room for what it writes. */
-export const starved = 'io-error'
+/** QEMU's status of a VM that waits for the host to have space for what it writes. */
+export const outOfSpace = 'io-error'
 
 /** What QEMU's own words for a state mean for us. Not listed: it runs (such as `prelaunch` for a moment). */
 const observedOf: Readonly<Record<string, Observed>> = {
   paused: { state: 'suspended' },
   suspended: { state: 'suspended' },
   shutdown: { state: 'stopped' },
-  [starved]: {
+  [outOfSpace]: {
     state: 'failed',
     problem: "the host's disk is full, and the VM is paused; it goes on soon after there is room again",
   },
   'internal-error': { state: 'failed', problem: 'QEMU stopped the VM after an internal error' },
   'guest-panicked': { state: 'failed', problem: 'the guest has panicked' },
 }
-const telling = new Set(['STOP', 'RESUME', 'SHUTDOWN'])
+const stateEvents = new Set(['STOP', 'RESUME', 'SHUTDOWN'])
 const greetingMs = 2_000
 
 interface Hearing {
@@ -50,7 +50,7 @@ export class Control {
     }
     connecting.then((qmp) => {
       qmp.listen(({ event }) => {
-        if (telling.has(event)) this.#hearing.changed()
+        if (stateEvents.has(event)) this.#hearing.changed()
         if (event === 'SHUTDOWN') this.#hearing.poweredOff()
       })
       qmp.closed.then(() => forget() && this.#hearing.lost())
@@ -87,7 +87,7 @@ export class Control {
     }
   }
 
-  /** Lets go; nothing is heard afterwards. */
+  /** Disconnects; no events come afterwards. */
   close(): void {
     this.#connecting?.then((qmp) => qmp.close()).catch(() => undefined)
     this.#connecting = undefined
@@ -105,11 +105,11 @@ export async function setRunning(qmp: Qmp, isRunning: boolean): Promise<void> {
   if (status !== (isRunning ? 'running' : 'paused')) throw new Error(`QEMU says that the VM is ${status}`)
 }
 
-/** So much room makes it worth while to let a VM go on whose disk could not be written. */
+/** So much space makes it worth while to let a VM go on whose disk could not be written. */
 const roomBytes = 64 * 1_048_576
 
-export async function canBeFed(qmp: Qmp, folder: string): Promise<boolean> {
-  if ((await statusOf(qmp)) !== starved) return false
+export async function hasSpaceAgain(qmp: Qmp, folder: string): Promise<boolean> {
+  if ((await statusOf(qmp)) !== outOfSpace) return false
   const { bavail, bsize } = await fs.statfs(folder)
   return bavail * bsize > roomBytes
 }

@@ -5,7 +5,7 @@ import type { Qmp } from './qmp.ts'
 import { agentDevice, agentSocket } from './sockets.ts'
 
 /**
- * `unheard`: nobody in the guest answers, as in most. `stuck`: it was told to freeze its file systems and has not said since
+ * `unheard`: nobody in the guest answers, as in most. `stuck`: it was asked to freeze its file systems and has not said since
  * that they are thawed; memory of such a guest is not worth having.
  */
 type Flushed = 'flushed' | 'unheard' | 'stuck'
@@ -82,7 +82,7 @@ class GuestAgent implements Disposable {
   async synchronize(limitMs: number): Promise<boolean> {
     const id = Math.floor(Math.random() * 2 ** 31)
     const question = JSON.stringify({ execute: 'guest-sync-delimited', arguments: { id } })
-    // The first byte is no JSON: a guest agent forgets what it was told by halves.
+    // The first byte is no JSON: at it a guest agent drops half a command.
     this.#socket.write(Buffer.from(`\xff${question}\n`, 'latin1'))
     const untilMs = performance.now() + limitMs
     for (;;) {

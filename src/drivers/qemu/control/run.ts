@@ -1,4 +1,4 @@
-// One run of a QEMU process, as its VM's folder tells it: `qemu.json` (written before the process starts, completed
+// One run of a QEMU process, as recorded in its VM's folder: `qemu.json` (written before the process starts, completed
 // after), `pid` and `exit` (by its supervisor), `qemu.log`. It is all that a restarted agent needs to find the process.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -22,9 +22,9 @@ export interface Run {
   readonly isResuming?: true
   /** Known when everything is up; without it, whoever started the process died before. */
   readonly process?: ProcessId
-  /** It was told to end: that it has ended is no failure. */
+  /** svc3 ends it: that it has ended is no failure. */
   readonly isEnding?: true
-  /** Why it ended without being told. */
+  /** Why it ended by itself. */
   readonly problem?: string
 }
 

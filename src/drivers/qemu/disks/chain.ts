@@ -107,7 +107,7 @@ export const baseNode = ({ disk, format }: Pick<Base, 'disk' | 'format'>): Block
   ...(format === 'qcow2' && { backing: null }),
 })
 
-/** How QEMU is told about the disk that it starts with, and about layers that come later. */
+/** Node names in QEMU: of the disk that it starts with, and of layers that come later. */
 export const firstNode = 'disk'
 export const nodeOf = ({ id }: Layer): string => `layer-${id.slice(0, 24)}`
 

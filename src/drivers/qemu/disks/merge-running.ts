@@ -23,7 +23,7 @@ import { makeMerged, mostFrozen, tooMany } from './merge.ts'
 /** So many layers are too many to go on without waiting. */
 const mostLayers = 4 * mostFrozen
 
-/** Runs `work` when nobody else works on the VM. Undefined: it does not run, or nobody wants it any more. */
+/** Runs `work` when nobody else works on the VM. Undefined: it does not run, or it was called off. */
 type Alone = <T>(work: (qmp: Qmp) => Promise<T>, signal: AbortSignal) => Promise<T | undefined>
 
 export class RunningMerge {

@@ -1,4 +1,4 @@
-// What a VM has of its own, the same at every start. A guest that goes on from another's memory is told by these.
+// What a VM has of its own, the same at every start. A guest that goes on from another's memory gets these.
 import { createHash } from 'node:crypto'
 import type { VmSpec } from '../../driver.ts'
 

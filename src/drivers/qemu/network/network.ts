@@ -1,5 +1,5 @@
 // How a guest reaches the world and is reached. `sealed` (Linux): QEMU and its user network live in a network namespace
-// of their own, whose only way out is an uplink that refuses the host's loopback. `user`: the same without the namespace;
+// of their own, whose only connection is an uplink that refuses the host's loopback. `user`: the same without the namespace;
 // there a guest can reach what listens on the host's loopback.
 import path from 'node:path'
 import type { Forward, VmSpec } from '../../driver.ts'

@@ -1,5 +1,5 @@
 // Whether guests can be sealed off this host: tried, because it needs programs, namespaces and /dev/net/tun. Where it
-// cannot be done, that is said; guests are never let onto the host's loopback without somebody's word.
+// cannot be done, that is said; guests are never let onto the host's loopback unless an operator allows it.
 import { spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -42,7 +42,7 @@ export async function whyNot(attempt: (signal: AbortSignal) => Promise<void>, li
   }
 }
 
-/** An empty jail with a way out, as a VM has them. Throws with the reason. */
+/** An empty jail with an uplink, as a VM has them. Throws with the reason. */
 async function trySealing(signal: AbortSignal): Promise<void> {
   const runtime = await fs.mkdtemp(path.join('/tmp', tryPrefix))
   try {

@@ -1,4 +1,4 @@
-// The way out of a sealed VM: slirp4netns, a process on the host's side that carries what the namespace sends, but not to
+// The uplink of a sealed VM: slirp4netns, a process on the host's side that carries what the namespace sends, but not to
 // the host's loopback, and opens the VM's ports on the node's address. It ends when its QEMU does, agent or no agent.
 import { spawn } from 'node:child_process'
 import { closeSync, constants, openSync, writeFileSync } from 'node:fs'
@@ -74,9 +74,9 @@ export async function startUplink(
     ready.destroy()
   }
   const upMs = performance.now()
-  const tell = () => (performance.now() - upMs < restMs ? setTimeout(ended, restMs).unref() : ended())
-  if (child.exitCode === null && child.signalCode === null) child.once('exit', tell)
-  else tell()
+  const notify = () => (performance.now() - upMs < restMs ? setTimeout(ended, restMs).unref() : ended())
+  if (child.exitCode === null && child.signalCode === null) child.once('exit', notify)
+  else notify()
 }
 
 /** Afterwards the VM's ports are free. */
@@ -90,7 +90,7 @@ export async function endUplink(runtime: string): Promise<void> {
 async function findUplink(runtime: string): Promise<ProcessId | undefined> {
   const { api, pid: pidFile } = networkPlaces(runtime)
   const noted = Number(await readFileIfPresent(pidFile))
-  // Without a note but with a socket: whoever started it died in between.
+  // Without a pid file but with a socket: whoever started it died in between.
   const isUnknown = !(noted > 0) && (await fs.access(api).then(() => true, () => false)) // biome-ignore format: one thought
   for (const pid of isUnknown ? await findByArgument(api) : [noted]) {
     const startTime = await startTimeOf(pid)
@@ -100,7 +100,7 @@ async function findUplink(runtime: string): Promise<ProcessId | undefined> {
 }
 
 /** Where nobody has to carry what a VM sends, there is one in any case. */
-export const hasWayOut = async ({ doors, runtime }: { doors: Doors; runtime: string }): Promise<boolean> =>
+export const hasUplink = async ({ doors, runtime }: { doors: Doors; runtime: string }): Promise<boolean> =>
   doors.kind !== 'sealed' || (await findUplink(runtime)) !== undefined
 
 /** Entering before the process has left the host's namespace would change the host's own network. */
