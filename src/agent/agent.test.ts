@@ -9,7 +9,7 @@ import type { World } from '../../test/support/stand-ins/scripted-driver.ts'
 import { eventually } from '../../test/support/tools/eventually.ts'
 import { PortTaken } from '../drivers/driver.ts'
 
-describe('the agent', () => {
+describe('agent', () => {
   let rig: AgentRig
   let server: AgentServer
   let world: World
@@ -27,7 +27,7 @@ describe('the agent', () => {
   })
   afterEach(() => rig[Symbol.asyncDispose]())
 
-  it('joins once, with a key of its own that nobody else can read', async () => {
+  it('the agent joins once, with a key of its own that nobody else can read', async () => {
     assert.deepEqual(server.joins, ['node-1'])
     const file = path.join(rig.folder, 'node', 'node.json')
     assert.equal((await fs.stat(file)).mode & 0o777, 0o600)
@@ -35,7 +35,7 @@ describe('the agent', () => {
     assert.deepEqual(server.joins, ['node-1'])
   })
 
-  it('reports the node before it opens the stream', async () => {
+  it('the agent reports the node before it opens the stream', async () => {
     const [join, token, node, stream] = server.requests
     assert.deepEqual([join, token, node, stream], ['POST /join', 'POST /token', 'POST /node', 'GET /stream'])
     const report = server.nodes[0]
@@ -45,7 +45,7 @@ describe('the agent', () => {
     assert.ok(report.cpu >= 1 && report.memoryMiB > 100 && report.diskFreeGb >= 0)
   })
 
-  it('deploys, and keeps no secret', async () => {
+  it('the agent deploys, and keeps no secret', async () => {
     const report = await deploy('a')
     assert.deepEqual(report, {
       uid: 'a',
@@ -63,7 +63,7 @@ describe('the agent', () => {
     assert.equal(JSON.parse(text).fulfilled, 1)
   })
 
-  it('stops, starts, suspends, resumes', async () => {
+  it('the agent stops, starts, suspends, resumes', async () => {
     await deploy('a')
     for (const power of ['stopped', 'running', 'suspended', 'running'] as const) {
       const report = await server.fulfilled(server.want({ uid: 'a', power }))
@@ -73,7 +73,7 @@ describe('the agent', () => {
     assert.deepEqual(world.calls.slice(2), ['stop a', 'start a', 'suspend a', 'resume a'])
   })
 
-  it('reverts the disk once', async () => {
+  it('the agent reverts the disk once', async () => {
     await deploy('a')
     assert.equal((await server.fulfilled(server.want({ uid: 'a', diskGeneration: 2 }))).power, 'running')
     assert.equal(world.vms.get('a')?.disk, 2)
@@ -82,7 +82,7 @@ describe('the agent', () => {
     assert.equal(world.count('revert a'), 1)
   })
 
-  it('resizes, and brings the VM back with its old disk when that fails', async () => {
+  it('the agent resizes, and brings the VM back with its old disk when that fails', async () => {
     await deploy('a')
     const grown = await server.fulfilled(server.want({ uid: 'a', diskGb: 20 }))
     assert.deepEqual([grown.power, grown.diskGb, grown.problem], ['running', 20, undefined])
@@ -95,7 +95,7 @@ describe('the agent', () => {
     assert.equal(world.vms.get('a')?.observed.state, 'running')
   })
 
-  it('leaves nothing of a deployment that fails, and does not try it again by itself', async () => {
+  it('the agent leaves nothing of a deployment that fails, and does not try it again by itself', async () => {
     world.failNext('start', new Error('qemu is ill'))
     const report = await server.fulfilled(server.want({ uid: 'a' }))
     assert.equal(report.power, 'failed')
@@ -109,14 +109,14 @@ describe('the agent', () => {
     assert.equal((await server.fulfilled(server.want({ uid: 'a' }))).power, 'running')
   })
 
-  it('says with a report how far the server was that it obeys, for whichever server takes it', async () => {
+  it('the agent says with a report how far the server was that it obeys, for whichever server takes it', async () => {
     await deploy('a')
     const desired = server.want({ uid: 'a', power: 'stopped' })
     await server.fulfilled(desired)
     assert.equal(server.revisions.at(-1), Number(desired.revision))
   })
 
-  it('asks for other ports when they are taken, and goes on with those', async () => {
+  it('the agent asks for other ports when they are taken, and goes on with those', async () => {
     world.failNext('start', new PortTaken([42_022]))
     const desired = server.want({ uid: 'a' })
     const report = await server.until('a', ({ portsTaken }) => portsTaken !== undefined)
@@ -127,7 +127,7 @@ describe('the agent', () => {
     assert.ok(again.generation > desired.generation)
   })
 
-  it('ends a start under way when the VM is to be deleted', async () => {
+  it('the agent ends a start under way when the VM is to be deleted', async () => {
     const { reached } = world.block('start')
     server.want({ uid: 'a' })
     await reached
@@ -137,7 +137,7 @@ describe('the agent', () => {
     await assert.rejects(fs.stat(rig.vmFolder('a')))
   })
 
-  it('does only the newest of several generations', async () => {
+  it('the agent does only the newest of several generations', async () => {
     await deploy('a')
     const { reached, release } = world.block('stop')
     server.want({ uid: 'a', power: 'stopped' })
@@ -150,7 +150,7 @@ describe('the agent', () => {
     assert.ok(world.count('start a') <= 2)
   })
 
-  it('tries a removal again until nothing is left', async () => {
+  it('the agent tries a removal again until nothing is left', async () => {
     await deploy('a')
     world.failNext('destroy', new Error('busy'))
     const desired = server.want({ uid: 'a', power: 'deleted' })
@@ -160,7 +160,7 @@ describe('the agent', () => {
     assert.equal(world.vms.size, 0)
   })
 
-  it('tells what VMs do by themselves, and leaves them so', async () => {
+  it('the agent reports what VMs do by themselves, and leaves them so', async () => {
     await deploy('a')
     world.becomes('a', { state: 'stopped' })
     await server.until('a', ({ power }) => power === 'stopped')
@@ -171,7 +171,7 @@ describe('the agent', () => {
     assert.equal(world.count('start a'), 2)
   })
 
-  it('starts again what ended with the host, and says so', async () => {
+  it('the agent starts again what ended with the host, and says so', async () => {
     await deploy('a')
     await rig.stop()
     world.becomes('a', { state: 'gone' })
@@ -181,7 +181,7 @@ describe('the agent', () => {
     assert.equal(world.count('create a'), 1)
   })
 
-  it('says that a disk is lost rather than making a new one', async () => {
+  it('the agent says that a disk is lost rather than making a new one', async () => {
     await deploy('a')
     world.vms.delete('a')
     const report = await server.fulfilled(server.want({ uid: 'a' }))
@@ -190,7 +190,7 @@ describe('the agent', () => {
     assert.equal(world.count('create a'), 1)
   })
 
-  it('takes over VMs of an earlier agent without touching them', async () => {
+  it('the agent takes over VMs of an earlier agent without touching them', async () => {
     await deploy('a')
     await rig.stop()
     const before = world.calls.length
@@ -203,7 +203,7 @@ describe('the agent', () => {
     await server.until('a', ({ power }) => power === 'stopped')
   })
 
-  it('removes what the server does not know, and only after it has said so', async () => {
+  it('the agent removes what the server does not know, and only after it has said so', async () => {
     await deploy('a')
     await deploy('b')
     await rig.stop()
@@ -217,7 +217,7 @@ describe('the agent', () => {
     assert.deepEqual([...world.vms.keys()], ['b'])
   })
 
-  it('takes it for a hint when the server says that a VM should not be here, and believes the next list', async () => {
+  it('the agent takes it for a hint when the server says that a VM should not be here, and believes the next list', async () => {
     await deploy('a')
     await deploy('b')
     for (const uid of ['a', 'b']) server.unknown.add(uid)
@@ -228,7 +228,7 @@ describe('the agent', () => {
     assert.equal(server.streamsOpened, 2)
   })
 
-  it('comes back after the server was away, and reports everything again', async () => {
+  it('the agent comes back after the server was away, and reports everything again', async () => {
     await deploy('a')
     server.goAway()
     world.becomes('a', { state: 'failed', problem: 'meanwhile' })
@@ -240,7 +240,7 @@ describe('the agent', () => {
     assert.equal(report.problem, 'meanwhile')
   })
 
-  it('repeats a report until the server takes it', async () => {
+  it('the agent repeats a report until the server takes it', async () => {
     await deploy('a')
     server.refuseReports = true
     world.becomes('a', { state: 'stopped' })
@@ -249,7 +249,7 @@ describe('the agent', () => {
     await server.until('a', ({ power }) => power === 'stopped')
   })
 
-  it('gets a new token when the server does not take the old one', async () => {
+  it('the agent gets a new token when the server does not take the old one', async () => {
     await deploy('a')
     server.forgetTokens()
     world.becomes('a', { state: 'stopped' })
@@ -257,13 +257,13 @@ describe('the agent', () => {
     assert.equal(server.tokensIssued, 2)
   })
 
-  it('goes on by its key where the server knows no way to another one', async () => {
+  it('the agent goes on by its key where the server cannot replace it', async () => {
     await rig.restart({ renewKey: true })
     assert.ok(server.requests.includes('POST /key'))
     assert.deepEqual(server.joins, ['node-1'])
   })
 
-  it('joins again when it was removed and may', async () => {
+  it('the agent joins again when it was removed and may join', async () => {
     server.forgetNode('node-1')
     const stream = server.stream()
     server.dropStreams()
@@ -271,14 +271,14 @@ describe('the agent', () => {
     assert.deepEqual(server.joins, ['node-1', 'node-1'])
   })
 
-  it('gives up when it was removed and may not join', async () => {
+  it('the agent gives up when it was removed and may not join', async () => {
     await rig.stop()
     server.forgetNode('node-1')
     const agent = await rig.launch({ joinToken: undefined })
     assert.match((await agent.failed).message, /is not known/)
   })
 
-  it('does not start when the cluster does not take it', async () => {
+  it('the agent does not start when the cluster does not take it', async () => {
     await rig.stop()
     const folder = path.join(rig.folder, 'other')
     await assert.rejects(rig.launch({ folder, joinToken: async () => 'wrong' }), /join token is not good/)
@@ -286,13 +286,13 @@ describe('the agent', () => {
     await assert.rejects(rig.launch({ name: 'another' }), /belongs to the node "node-1"/)
   })
 
-  it('tries the next address when one does not answer', async () => {
+  it('the agent tries the next address when one does not answer', async () => {
     await rig.stop()
     const agent = await rig.launch({ apiUrls: ['http://127.0.0.1:1', server.apiUrl] })
     await agent.ready
   })
 
-  it('warns about a file system that nobody grew because the agent died', async () => {
+  it('the agent warns about a file system that nobody grew because the agent died', async () => {
     await deploy('a')
     const { reached } = world.block('start')
     const growth = { user: 'admin', password: 'password-canary' }
@@ -308,7 +308,7 @@ describe('the agent', () => {
     assert.match(report.warning ?? '', /the disk has grown, but its partition and file system have not/)
   })
 
-  it('goes on with a deployment that an agent did not finish', async () => {
+  it('the agent goes on with a deployment that an agent did not finish', async () => {
     const { reached } = world.block('start')
     const desired = server.want({ uid: 'a' })
     await reached
@@ -319,7 +319,7 @@ describe('the agent', () => {
     assert.equal(world.vms.get('a')?.disk, 1)
   })
 
-  it('takes over a VM whose record cannot be read, and does not touch its disk', async () => {
+  it('the agent takes over a VM whose record cannot be read, and does not touch its disk', async () => {
     await deploy('a')
     await rig.stop()
     await fs.writeFile(path.join(rig.vmFolder('a'), 'svc3.json'), '{')
@@ -331,7 +331,7 @@ describe('the agent', () => {
     assert.equal(world.calls.length, before)
   })
 
-  it('has its folder for itself', async () => {
+  it('the agent has its folder for itself', async () => {
     await assert.rejects(rig.launch(), /held by process/)
   })
 })

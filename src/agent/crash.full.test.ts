@@ -1,5 +1,5 @@
 // The agent is killed at every point of every kind of work, as a process, and the next one finishes what was begun: the
-// VM is as it was wanted, a removal leaves nothing, and nothing is done that was not wanted.
+// VM is as desired, a removal leaves nothing, and nothing is done that was not desired.
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -17,7 +17,7 @@ import { failPoints, type Kind } from './vms/steps.ts'
 
 const program = path.resolve(import.meta.dirname, '../../test/support/processes/agent-process.ts')
 
-/** Wishes that lead to each kind of work: those before it are fulfilled first. */
+/** Desired states that lead to each kind of work: those before it are fulfilled first. */
 const changes: Readonly<Record<Kind, readonly Partial<DesiredVm>[]>> = {
   deploy: [{}],
   start: [{}, { power: 'stopped' }, { power: 'running' }],
@@ -40,7 +40,7 @@ const warned = ['agent.resize.partition', 'agent.capture.capture']
 /** Steps that need a VM whose disk somebody took away: only a revert may make a new one. */
 const withoutDisk = new Set(['agent.revert.create'])
 
-describe('an agent that is killed', { concurrency: 4 }, () => {
+describe('agent that is killed', { concurrency: 4 }, () => {
   let root: string
   const children = new Set<ChildProcess>()
   before(async () => {
@@ -52,7 +52,7 @@ describe('an agent that is killed', { concurrency: 4 }, () => {
   })
 
   for (const [index, point] of failPoints.entries()) {
-    it(`at ${point}`, async () => {
+    it(`an agent that is killed at ${point} goes on with its work`, async () => {
       await using server = await AgentServer.start()
       const folder = path.join(root, point)
       const before = [...(rare[point] ?? changes[point.split('.')[1] as Kind])]

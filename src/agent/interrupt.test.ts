@@ -23,12 +23,12 @@ function stubborn(world: World): { readonly driver: Driver; readonly asked: Prom
   return { driver: { ...driver, stop }, asked: asked.promise }
 }
 
-describe('a guest that does not shut down', () => {
+describe('guest that does not shut down', () => {
   for (const [what, change] of [
     ['a stop', { power: 'stopped' }],
     ['a resize', { diskGb: 20 }],
   ] as const)
-    it(`does not keep its VM from being deleted during ${what}`, async () => {
+    it(`a guest that does not shut down does not keep its VM from being deleted during ${what}`, async () => {
       await using rig = await AgentRig.make()
       const { driver, asked } = stubborn(rig.world)
       await (await rig.launch({ driver })).ready
@@ -40,7 +40,7 @@ describe('a guest that does not shut down', () => {
       assert.deepEqual([rig.world.vms.size, rig.world.count('grow a'), rig.world.count('start a')], [0, 0, 1])
     })
 
-  it('does not keep the agent from stopping', async () => {
+  it('a guest that does not shut down does not keep the agent from stopping', async () => {
     await using rig = await AgentRig.make()
     const { driver, asked } = stubborn(rig.world)
     await (await rig.launch({ driver })).ready

@@ -10,7 +10,7 @@ import { type LogLine, readableLog } from '../../test/support/tools/agent-log.ts
 import { eventually } from '../../test/support/tools/eventually.ts'
 import type { AgentOptions } from './agent.ts'
 
-describe('an agent whose server', () => {
+describe('restored server', () => {
   let rig: AgentRig
   let server: AgentServer
   let world: World
@@ -41,7 +41,7 @@ describe('an agent whose server', () => {
     assert.deepEqual([world.vms.get(uid)?.observed.state, world.count(`destroy ${uid}`)], ['running', 0])
   }
 
-  it('was restored from a backup keeps what is newer than that, for good, until somebody has it removed', async () => {
+  it('an agent whose server was restored from a backup keeps what is newer than that, for good, until somebody has it removed', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await rig.deploy('b')
@@ -65,7 +65,7 @@ describe('an agent whose server', () => {
     await isKept('a', /older/)
   })
 
-  it('was restored and went on while the agent was away', async () => {
+  it('an agent whose server was restored and went on while the agent was away keeps what is newer', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await server.fulfilled(server.want({ uid: 'a', power: 'stopped' }))
@@ -76,7 +76,7 @@ describe('an agent whose server', () => {
     await isKept('b', /older than what this node has seen/)
   })
 
-  it('has lost its data and takes the node in again keeps all of it, and has it back with the data', async () => {
+  it('an agent whose server has lost its data and takes the node in again keeps all of it, and has it back with the data', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     server.forgetNode('node-1')
@@ -91,7 +91,7 @@ describe('an agent whose server', () => {
     assert.deepEqual(world.calls, before)
   })
 
-  it('took the node in anew keeps what the former one had', async () => {
+  it('an agent whose server took the node in anew keeps what the former one had', async () => {
     await rig.deploy('a')
     server.desired.delete('a')
     server.forgetNode('node-1')
@@ -100,7 +100,7 @@ describe('an agent whose server', () => {
     assert.ok(lines.some(({ message }) => message.includes('made this host a new node')))
   })
 
-  it('does not say which data it has: what is not listed stays, and what is listed is followed', async () => {
+  it('an agent whose server does not say which data it has keeps what is not listed, and follows what is listed', async () => {
     await rig.deploy('a')
     await rig.deploy('b')
     server.isOldFashioned = true
@@ -110,7 +110,7 @@ describe('an agent whose server', () => {
     assert.equal((await server.fulfilled(server.want({ uid: 'b', power: 'stopped' }))).power, 'stopped')
   })
 
-  it('says so is believed about a deletion, also after an agent was killed before all was written', async () => {
+  it('an agent believes its server about a deletion, also after an agent was killed before all was written', async () => {
     await rig.deploy('a')
     await rig.deploy('b')
     await rig.stop()
@@ -126,7 +126,7 @@ describe('an agent whose server', () => {
     await isKept('b', /older than what this node has seen/)
   })
 
-  it('wants older things again gets them', async () => {
+  it('an agent follows a restored server whose desired state is older', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     for (const power of ['stopped', 'running', 'stopped'] as const)
@@ -146,7 +146,7 @@ describe('an agent whose server', () => {
     assert.equal((await server.until('a', ({ power }) => power === 'running')).generation, 1)
   })
 
-  it('asks for a revert that it has forgotten gets a new one', async () => {
+  it('an agent whose server asks for a revert that it has forgotten does a new one', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await server.fulfilled(server.want({ uid: 'a', diskGeneration: 2 }))
@@ -157,7 +157,7 @@ describe('an agent whose server', () => {
     assert.equal(world.count('revert a'), 2)
   })
 
-  it('thinks that a VM was never up does not cost its disk when it cannot be started', async () => {
+  it('an agent keeps the disk of a VM that cannot be started, though its server thinks that it was never up', async () => {
     await rig.deploy('a')
     const backup = server.backUp()
     await server.fulfilled(server.want({ uid: 'a', power: 'stopped' }))

@@ -26,8 +26,8 @@ const spec = (index: number): VmSpec => ({
 })
 const signal = new AbortController().signal
 
-describe('the simulated driver', () => {
-  it('takes as long as it is told, and can be called off meanwhile', async () => {
+describe('simulated driver', () => {
+  it('the simulated driver takes as long as it is set to, and can be called off meanwhile', async () => {
     const driver = new SimulatedDriver({ persist: false, bootMs: 80, stopMs: 40 })
     const handle = await driver.create(spec(1), '/simulated/slow')
     await assert.rejects(driver.start(handle, spec(1), AbortSignal.timeout(10)), { name: 'AbortError' })
@@ -45,7 +45,7 @@ describe('the simulated driver', () => {
     await slow.destroy(handle)
   })
 
-  it('fails where it is told: once, or always', async () => {
+  it('the simulated driver fails where it is set to: once, or always', async () => {
     const driver = new SimulatedDriver({ persist: false, failAt: { start: 'once', stop: 1 } })
     const handle = await driver.create(spec(2), '/simulated/failing')
     await assert.rejects(driver.start(handle, spec(2), signal), /simulated failure at start/)
@@ -57,13 +57,13 @@ describe('the simulated driver', () => {
     await driver.destroy(handle)
   })
 
-  it('offers what it is told', async () => {
+  it('the simulated driver offers what it is set to', async () => {
     const driver = new SimulatedDriver({ persist: false, maxVms: 2, architectures: ['arm64'] })
     const expected = { ok: true, version: 'simulated', architectures: ['arm64'], gpus: 0, maxVms: 2 }
     assert.deepEqual(await driver.probe(), expected)
   })
 
-  it('runs 2,000 VMs on 200 drivers, and no timer for any of them', async () => {
+  it('the simulated driver runs 2,000 VMs on 200 drivers, and no timer for any of them', async () => {
     const timersBefore = process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
     const drivers = Array.from({ length: 200 }, () => new SimulatedDriver({ persist: false }))
     const all = await Promise.all(

@@ -2,6 +2,7 @@
 import { describe, it } from 'node:test'
 import { dieAt } from './apple-crash.ts'
 
-describe('a driver for Apple silicon that is killed', () => {
-  it('while the VM stands still for a capture: it goes on', () => dieAt('capture', 'apple-still'))
+describe('Apple driver that is killed', () => {
+  it('an Apple driver that is killed while the VM stands still for a capture lets it go on', () =>
+    dieAt('capture', 'apple-still'))
 })

@@ -16,6 +16,7 @@ const mib = 2 ** 20
 const signal = () => AbortSignal.timeout(120_000)
 
 export function capturesContract(
+  name: string,
   test: {
     open(): Driver
     image(folder: string, digest: string): Promise<VmSpec['image']>
@@ -24,7 +25,7 @@ export function capturesContract(
   arrange: () => Promise<Arranged>,
 ): void {
   const mibs = (count: number): number => (count + (test.imageMib ?? 64) - 64) * mib
-  it('captures a VM in every state, once for each id, until it is released', async () => {
+  it(`${name}: the driver captures a VM in every state, once for each id, until it is released`, async () => {
     const { root, driver, vm, handle, is } = await arrange()
     const { capturing, reverting, resizing } = driver
     assert.ok(capturing && reverting && resizing)

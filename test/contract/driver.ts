@@ -40,7 +40,7 @@ const signal = () => AbortSignal.timeout(hangMs)
 const state = (observed: Observed): string => observed.state
 
 export function driverContract<D extends Driver>(name: string, test: DriverUnderTest<D>): void {
-  describe(`${name} keeps the driver's contract`, () => {
+  describe(`${name} driver`, () => {
     const mibs = (count: number): number => (count + (test.imageMib ?? 64) - 64) * mib
     const cleanUp: (() => Promise<void>)[] = []
     afterEach(async () => {
@@ -68,7 +68,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       return { root, driver, vm, handle, is }
     }
 
-    it('probes without throwing, and offers the architecture', async () => {
+    it(`${name}: the driver probes without throwing, and offers the architecture`, async () => {
       const driver = test.open()
       const probe = await driver.probe(signal())
       assert.equal(probe.ok, true, probe.problem)
@@ -76,7 +76,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await driver.close()
     })
 
-    it('creates once: the same handle, and the disk stays as it is', async () => {
+    it(`${name}: the driver creates once: the same handle, and the disk stays as it is`, async () => {
       const { driver, vm, handle, is } = await arrange()
       await is('stopped')
       await driver.resizing?.grow(handle, mibs(96))
@@ -85,7 +85,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       assert.equal(JSON.parse(JSON.stringify(handle)).folder, handle.folder, 'a handle is plain JSON')
     })
 
-    it('starts once, however often it is told, also at the same time', async () => {
+    it(`${name}: the driver starts once, however often it is asked to, also at the same time`, async () => {
       const { driver, vm, handle, is } = await arrange()
       await Promise.all([driver.start(handle, vm, signal()), driver.start(handle, vm, signal())])
       await is('running')
@@ -95,7 +95,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       assert.equal(await test.processes(handle), 1)
     })
 
-    it('stops, also what does not run, not before its grace is over, and its ports are free at once', async () => {
+    it(`${name}: the driver stops, also what does not run, not before its grace is over, and its ports are free at once`, async () => {
       const { driver, vm, handle, is } = await arrange()
       await driver.stop(handle, { graceSeconds: 1 })
       await is('stopped')
@@ -111,7 +111,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       }
     })
 
-    it('ends a grace that is called off at once, before it began and while it lasts', async () => {
+    it(`${name}: the driver ends a grace that is called off at once, before it began and while it lasts`, async () => {
       const { driver, vm, handle, is } = await arrange()
       for (const abortMs of [undefined, 1_000]) {
         await driver.start(handle, vm, signal())
@@ -134,7 +134,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       }
     })
 
-    it('suspends and resumes, verified, and refuses for a VM that does not run', async () => {
+    it(`${name}: the driver suspends and resumes, verified, and refuses for a VM that does not run`, async () => {
       const { driver, vm, handle, is } = await arrange()
       const { suspension } = driver
       assert.ok(suspension)
@@ -154,7 +154,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await is('stopped')
     })
 
-    it('tells whoever follows, until they let go', async () => {
+    it(`${name}: the driver notifies whoever follows, until they let go`, async () => {
       const { driver, vm, handle } = await arrange()
       let told = Promise.withResolvers<void>()
       const unfollow = driver.follow(handle, () => told.resolve())
@@ -178,7 +178,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       assert.equal(isTold, false)
     })
 
-    it('grows a stopped disk, never shrinks it, and keeps it over a stop', async () => {
+    it(`${name}: the driver grows a stopped disk, never shrinks it, and keeps it over a stop`, async () => {
       const { driver, vm, handle } = await arrange({ diskBytes: mibs(80) })
       const { resizing } = driver
       assert.ok(resizing)
@@ -192,7 +192,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       assert.equal(await resizing.diskBytes(handle), mibs(128))
     })
 
-    it('reverts a stopped disk to the image that it is given', async () => {
+    it(`${name}: the driver reverts a stopped disk to the image that it is given`, async () => {
       const { root, driver, vm, handle } = await arrange()
       const { resizing, reverting } = driver
       assert.ok(resizing && reverting)
@@ -213,7 +213,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await driver.start(handle, newer, signal())
     })
 
-    it('does not start on an image that the disk does not stand on', async () => {
+    it(`${name}: the driver does not start on an image that the disk does not stand on`, async () => {
       const { root, driver, vm, handle, is } = await arrange()
       // As after an image was built anew in its place.
       const other = { ...vm, image: { ...vm.image, digest: 'sha256:other' } }
@@ -232,9 +232,9 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await driver.start(handle, { ...vm, image: moved }, signal())
     })
 
-    capturesContract(test, arrange)
+    capturesContract(name, test, arrange)
 
-    it('says why a hypervisor ended, and starts again afterwards', async () => {
+    it(`${name}: the driver says why a hypervisor ended, and starts again afterwards`, async () => {
       const { driver, vm, handle, is } = await arrange()
       await driver.start(handle, vm, signal())
       const { promise: told, resolve } = Promise.withResolvers<void>()
@@ -252,7 +252,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await is('stopped')
     })
 
-    it('is found by a driver that was opened later', async () => {
+    it(`${name}: a VM is found by a driver that was opened later`, async () => {
       const { driver, vm, handle } = await arrange()
       await driver.start(handle, vm, signal())
       await driver.suspension?.suspend(handle)
@@ -271,7 +271,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await later.close()
     })
 
-    it('knows that its host was booted since, and starts again', async () => {
+    it(`${name}: the driver knows that its host was booted since, and starts again`, async () => {
       const { driver, vm, handle, is } = await arrange()
       await driver.start(handle, vm, signal())
       await test.reboot(driver, handle)
@@ -283,7 +283,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await is('running')
     })
 
-    it('names the port that another VM has, and starts when it is free', async () => {
+    it(`${name}: the driver names the port that another VM has, and starts when it is free`, async () => {
       const first = await arrange()
       await first.driver.start(first.handle, first.vm, signal())
       const [{ hostPort: taken } = { hostPort: 0 }] = first.vm.forwards
@@ -305,7 +305,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await second.is('running')
     })
 
-    it('leaves nothing when a start is called off', async () => {
+    it(`${name}: the driver leaves nothing when a start is called off`, async () => {
       const { driver, vm, handle, is } = await arrange()
       await assert.rejects(driver.start(handle, vm, AbortSignal.abort()))
       await is('stopped')
@@ -318,7 +318,7 @@ export function driverContract<D extends Driver>(name: string, test: DriverUnder
       await is('stopped')
     })
 
-    it('destroys in every state, and what is gone already', async () => {
+    it(`${name}: the driver destroys in every state, and what is gone already`, async () => {
       const { root, driver, vm, handle, is } = await arrange()
       const again = async () => {
         await driver.create(vm, handle.folder)

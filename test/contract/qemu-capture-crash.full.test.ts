@@ -72,8 +72,10 @@ async function arrange(t: { after(work: () => Promise<void>): void }) {
   return { root, vm, driver, handle, others }
 }
 
-describe('a capture by qemu after a kill -9 of the agent', { concurrency: 2 }, () => {
-  it('goes on at every step, and the capture comes about', { timeout: 600_000 }, async (t) => {
+describe('QEMU capture after a kill -9', { concurrency: 2 }, () => {
+  it('a QEMU VM goes on after a kill -9 of the agent at every step of a capture, and the capture comes about', {
+    timeout: 600_000,
+  }, async (t) => {
     const { root, vm, driver, handle } = await arrange(t)
     const qemus = await qemusOf(handle)
     let letters = 'a'
@@ -103,7 +105,9 @@ describe('a capture by qemu after a kill -9 of the agent', { concurrency: 2 }, (
     assert.equal(await lettersOnDisk(handle), letters, 'layers that the disk stands on stay')
   })
 
-  it('and a kill -9 of QEMU: it starts again with all that was written', { timeout: 600_000 }, async (t) => {
+  it('a QEMU VM starts again with all that was written after a kill -9 of the agent and of QEMU during a capture', {
+    timeout: 600_000,
+  }, async (t) => {
     const { root, vm, driver, handle } = await arrange(t)
     let letters = 'a'
     for (const at of ['capture-prepared', 'capture-switched', 'capture-saved', 'capture-continued']) {
@@ -133,7 +137,7 @@ describe('a capture by qemu after a kill -9 of the agent', { concurrency: 2 }, (
     { at: 'qemu-complete', found: 'running', isResumed: true },
   ]
   for (const { at, found, isResumed } of resuming)
-    it(`while a VM goes on from memory, at ${at}`, async (t) => {
+    it(`a QEMU VM that goes on from memory outlives a kill -9 of the agent at ${at}`, async (t) => {
       const { root, vm: source, driver, handle: sourceHandle, others } = await arrange(t)
       const { memory } = await driver.capturing.capture(sourceHandle, source, { id: 'one', withMemory: true }, signal())
       assert.ok(memory)

@@ -27,9 +27,9 @@ const points: readonly { step: 'start' | 'stop'; at: string; found: readonly str
   { step: 'stop', at: 'qemu-cleared', found: ['stopped'] },
 ]
 
-describe('the QEMU driver after a kill -9 of the agent', () => {
+describe('QEMU driver after a kill -9', () => {
   for (const { step, at, found } of points)
-    it(`at ${at}`, async () => {
+    it(`the QEMU driver finds a VM whole after a kill -9 of the agent at ${at}`, async () => {
       const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
       const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
       const vm = await specify({ architecture: 'amd64', image }, root)
@@ -68,7 +68,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
       await fs.rm(root, { recursive: true })
     })
 
-  it('takes a QEMU that died with its supervisor for failed', async () => {
+  it('the QEMU driver takes a QEMU that died with its supervisor for failed', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
     const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
     const vm = await specify({ architecture: 'amd64', image }, root)
@@ -89,7 +89,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
     }
   })
 
-  it('knows what a disk stands on when a revert was cut off, also to another content in the same place', async () => {
+  it('the QEMU driver knows what a disk stands on when a revert was cut off, also to another content in the same place', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
     const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
     const vm = await specify({ architecture: 'amd64', image }, root)
@@ -119,7 +119,7 @@ describe('the QEMU driver after a kill -9 of the agent', () => {
     }
   })
 
-  it('gives a VM its way out again when that died', async () => {
+  it('the QEMU driver gives a VM its uplink again when that died', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-crash-'))
     const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
     const vm = await specify({ architecture: 'amd64', image }, root)

@@ -44,7 +44,7 @@ async function imageOf(architecture: Architecture): Promise<VmSpec['image']> {
   }
 }
 
-describe('a guest of qemu', { concurrency: true }, () => {
+describe('QEMU guest', { concurrency: true }, () => {
   for (const architecture of testedArchitectures)
     describe(architecture, { concurrency: 1 }, () => {
       const driver = new QemuDriver()
@@ -84,7 +84,7 @@ describe('a guest of qemu', { concurrency: true }, () => {
         await fs.rm(root, { recursive: true })
       })
 
-      it('takes SSH, and speaks first where a protocol does', boots, async () => {
+      it(`a guest of QEMU (${architecture}) takes SSH, and speaks first where a protocol does`, boots, async () => {
         using guest = await asRoot()
         assert.match(await guest.run('uname -m'), architecture === 'amd64' ? /x86_64/ : /aarch64/)
         assert.match((await greeting(place.ip, place.ssh, 10_000)) ?? '', /^SSH-2\.0/)
@@ -93,7 +93,7 @@ describe('a guest of qemu', { concurrency: true }, () => {
         assert.equal(await greeting('127.0.0.2', vm.screen?.port ?? 0), undefined)
       })
 
-      it('reads its metadata, which stands in no argument and no environment', async () => {
+      it(`a guest of QEMU (${architecture}) reads its metadata, which stands in no argument and no environment`, async () => {
         using guest = await asRoot()
         const from = 'http://169.254.169.254'
         assert.deepEqual(JSON.parse(await guest.run(`wget -qO- ${from}/metadata/a.b_c-1`)), { value: secret })
@@ -107,7 +107,7 @@ describe('a guest of qemu', { concurrency: true }, () => {
             assert.ok(!(await fs.readFile(`/proc/${pid}/${what}`, 'utf8')).includes('canary-secret'))
       })
 
-      it('does not reach the loopback of its host, whatever it does to its routes', async () => {
+      it(`a guest of QEMU (${architecture}) does not reach the loopback of its host, whatever it does to its routes`, async () => {
         const canary = net.createServer((socket) => socket.end('canary was read\n'))
         await new Promise<void>((resolve) => canary.listen(0, '127.0.0.1', resolve))
         const { port } = canary.address() as net.AddressInfo
@@ -126,7 +126,7 @@ describe('a guest of qemu', { concurrency: true }, () => {
         }
       })
 
-      it('stands still while it is suspended', async () => {
+      it(`a guest of QEMU (${architecture}) stands still while it is suspended`, async () => {
         using guest = await asRoot()
         const uptime = async () => Number((await guest.run('cat /proc/uptime')).split(' ')[0])
         const before = await uptime()
@@ -140,57 +140,69 @@ describe('a guest of qemu', { concurrency: true }, () => {
         assert.ok(outside - inGuest > 1.2, `${outside} s passed, ${inGuest} s in the guest`)
       })
 
-      it('is captured while it runs, and goes on in other VMs as one of their own', boots, async () => {
-        using guest = await asRoot()
-        await goesOnElsewhere({ root, driver, handle, vm, guest })
-      })
+      it(
+        `a guest of QEMU (${architecture}) is captured while it runs, and goes on in other VMs as one of their own`,
+        boots,
+        async () => {
+          using guest = await asRoot()
+          await goesOnElsewhere({ root, driver, handle, vm, guest })
+        },
+      )
 
       // Otherwise vms.test.ts does, through the whole service.
       if (isAllTested)
-        it('keeps its disk over a clean stop, and sees that it was grown', boots, async () => {
+        it(
+          `a guest of QEMU (${architecture}) keeps its disk over a clean stop, and sees that it was grown`,
+          boots,
+          async () => {
+            {
+              using guest = await asRoot()
+              await guest.run('echo kept > /root/kept')
+            }
+            // By itself, not by the deadline: that is after any test has to be over.
+            await driver.stop(handle, { graceSeconds: 600 })
+            assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
+            await driver.resizing.grow(handle, 2 * gib)
+            await driver.start(handle, vm, signal())
+            using guest = await asRoot()
+            assert.equal(await guest.run('cat /root/kept'), 'kept')
+            assert.equal(Number(await guest.run('cat /sys/block/vda/size')) * 512, 2 * gib)
+            assert.match(await fs.readFile(driver.console.log(handle), 'utf8'), /SSH is up/)
+          },
+        )
+
+      it(
+        `a guest of QEMU (${architecture}) goes back to the image, also with old devices, and may power itself off`,
+        boots,
+        async () => {
           {
             using guest = await asRoot()
-            await guest.run('echo kept > /root/kept')
+            await guest.run('echo kept > /root/kept; sync')
           }
-          // By itself, not by the deadline: that is after any test has to be over.
-          await driver.stop(handle, { graceSeconds: 600 })
+          await driver.stop(handle, { graceSeconds: 0 })
+          await driver.reverting.revert(handle, vm)
+          const old = { ...vm, netBoost: false, legacyIO: true, systemSerial: 'SVC3-0815' }
+          await driver.start(handle, architecture === 'amd64' ? old : vm, signal())
+          using guest = await asRoot()
+          await assert.rejects(guest.run('cat /root/kept'), /No such file/)
+          if (architecture === 'amd64') {
+            assert.equal(await guest.run('cat /sys/class/dmi/id/product_serial'), 'SVC3-0815')
+            assert.match(await guest.run('mount | grep " / "'), /sda1/)
+          }
+          const { promise: told, resolve } = Promise.withResolvers<void>()
+          driver.follow(handle, resolve)
+          await guest.run('(sleep 1; poweroff) > /dev/null 2>&1 &')
+          await within(told, 120_000)
           assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
-          await driver.resizing.grow(handle, 2 * gib)
-          await driver.start(handle, vm, signal())
-          using guest = await asRoot()
-          assert.equal(await guest.run('cat /root/kept'), 'kept')
-          assert.equal(Number(await guest.run('cat /sys/block/vda/size')) * 512, 2 * gib)
-          assert.match(await fs.readFile(driver.console.log(handle), 'utf8'), /SSH is up/)
-        })
-
-      it('goes back to the image, also with old devices, and may power itself off', boots, async () => {
-        {
-          using guest = await asRoot()
-          await guest.run('echo kept > /root/kept; sync')
-        }
-        await driver.stop(handle, { graceSeconds: 0 })
-        await driver.reverting.revert(handle, vm)
-        const old = { ...vm, netBoost: false, legacyIO: true, systemSerial: 'SVC3-0815' }
-        await driver.start(handle, architecture === 'amd64' ? old : vm, signal())
-        using guest = await asRoot()
-        await assert.rejects(guest.run('cat /root/kept'), /No such file/)
-        if (architecture === 'amd64') {
-          assert.equal(await guest.run('cat /sys/class/dmi/id/product_serial'), 'SVC3-0815')
-          assert.match(await guest.run('mount | grep " / "'), /sda1/)
-        }
-        const { promise: told, resolve } = Promise.withResolvers<void>()
-        driver.follow(handle, resolve)
-        await guest.run('(sleep 1; poweroff) > /dev/null 2>&1 &')
-        await within(told, 120_000)
-        assert.deepEqual(await driver.inspect(handle), { state: 'stopped' })
-        assert.deepEqual(await qemusOf(handle), [])
-      })
+          assert.deepEqual(await qemusOf(handle), [])
+        },
+      )
     })
 })
 
-describe('a VM of qemu that boots by UEFI', () => {
+describe('QEMU VM with UEFI', () => {
   for (const architecture of ['amd64', 'arm64'] satisfies Architecture[])
-    it(`has its own variables, ${architecture}`, async () => {
+    it(`a QEMU VM that boots by UEFI has its own variables, ${architecture}`, async () => {
       const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-uefi-'))
       const driver = new QemuDriver()
       const image = async (folder: string, digest: string) => ({

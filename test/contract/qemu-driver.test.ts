@@ -40,12 +40,12 @@ for (const architecture of testedArchitectures)
     traces: tracesOf,
   })
 
-describe('the QEMU driver on its host', () => {
+describe('QEMU driver', () => {
   const image = (folder: string, digest: string) => blankImage('amd64', folder, digest)
   const signal = () => AbortSignal.timeout(120_000)
 
   for (const network of ['sealed', 'user'] as const)
-    it(`still says why it does not go on from memory after a stranger was quicker at a port (${network})`, async () => {
+    it(`the QEMU driver still says why it does not go on from memory after a stranger was quicker at a port (${network})`, async () => {
       const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-late-port-'))
       const port = await freePort()
       const plain = await specify({ architecture: 'amd64', image }, root, {
@@ -87,7 +87,7 @@ describe('the QEMU driver on its host', () => {
     })
 
   for (const network of ['sealed', 'user'] as const)
-    it(`opens its ports on its address only, and names all that strangers hold (${network})`, async () => {
+    it(`the QEMU driver opens its ports on its address only, and names all that strangers hold (${network})`, async () => {
       const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-ports-'))
       const [tcp, udp, screen] = [await freePort(), await freePort(), await freePort()]
       const vm = await specify({ architecture: 'amd64', image }, root, {
@@ -123,7 +123,7 @@ describe('the QEMU driver on its host', () => {
       await fs.rm(root, { recursive: true })
     })
 
-  it('keeps its sockets to itself, and does not use a folder that is not its own', async () => {
+  it('the QEMU driver keeps its sockets to itself, and does not use a folder that is not its own', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-sockets-'))
     const vm = await specify({ architecture: 'amd64', image }, root)
     const driver = new QemuDriver()
@@ -152,7 +152,7 @@ describe('the QEMU driver on its host', () => {
     await fs.rm(root, { recursive: true })
   })
 
-  it('starts nothing where guests cannot be sealed off, unless that was asked for', async () => {
+  it('the QEMU driver starts nothing where guests cannot be sealed off, unless that was asked for', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-unsealed-'))
     const vm = await specify({ architecture: 'amd64', image }, root)
     const driver = new QemuDriver({}, async () => 'guests cannot be sealed off: for a test')
@@ -179,7 +179,7 @@ describe('the QEMU driver on its host', () => {
     await fs.rm(root, { recursive: true })
   })
 
-  it('keeps no secrets of a VM that failed or ended with its host', async () => {
+  it('the QEMU driver keeps no secrets of a VM that failed or ended with its host', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-secrets-'))
     const vm = await specify({ architecture: 'amd64', image }, root, { metadata: { key: 'top-secret' } })
     const driver = new QemuDriver({ network: 'user' })
@@ -214,14 +214,14 @@ describe('the QEMU driver on its host', () => {
     await fs.rm(root, { recursive: true })
   })
 
-  it('lets a VM go on whose disk could not be written, once there is room', async () => {
+  it('the QEMU driver lets a VM go on whose disk could not be written, once there is room', async () => {
     // In a mount namespace, so that its small file system goes with it.
     const scenario = path.join(import.meta.dirname, 'driver-full-disk.ts')
     const asRoot = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user']
     await exec('unshare', [...asRoot, '--mount', process.execPath, scenario], { timeoutMs: 170_000 })
   })
 
-  it('says what QEMU said when it does not start, and leaves nothing', async () => {
+  it('the QEMU driver says what QEMU said when it does not start, and leaves nothing', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-refused-'))
     const vm = await specify({ architecture: 'amd64', image }, root, { iso: path.join(root, 'no.iso') })
     const driver = new QemuDriver()

@@ -19,7 +19,7 @@ import { specify } from './driver-vm.ts'
 
 const smcKey = 'not-an-smc-key-'.repeat(5).slice(0, 64)
 
-describe('the macOS profile on a real guest', () => {
+describe('macOS profile on a real guest', () => {
   let root: string
   let image: VmSpec['image']
   before(async () => {
@@ -31,7 +31,7 @@ describe('the macOS profile on a real guest', () => {
   })
   after(() => fs.rm(root, { recursive: true, force: true }))
 
-  it('is booted by the boot disk, from firmware with variables of its own, and has the serial number', {
+  it('a guest with the macOS profile is booted by the boot disk, from firmware with variables of its own, and has the serial number', {
     timeout: 600_000,
   }, async () => {
     const file = path.join(root, 'boot-disk.img')
@@ -74,7 +74,7 @@ describe('the macOS profile on a real guest', () => {
     assert.ok((await fs.readFile(file)).equals(bytes))
   })
 
-  it('gives the SMC to the guest with the key, and does not start where a node has none', async () => {
+  it('the macOS profile gives the SMC to the guest with the key, and does not start where a node has none', async () => {
     const vm = await specify({ architecture: 'amd64', image: async () => image }, root)
     const folder = path.join(root, 'smc')
     const unable = new QemuDriver()

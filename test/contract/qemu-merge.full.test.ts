@@ -66,8 +66,10 @@ const settled = (handle: Handle) =>
     assert.deepEqual(await openDisks(handle), layers.map(({ file }) => file).sort())
   }, 120_000)
 
-describe('many captures of a VM that runs', { concurrency: 2 }, () => {
-  it('leave a short disk with every byte, and so does each capture', { timeout: 600_000 }, async (t) => {
+describe('QEMU merge', { concurrency: 2 }, () => {
+  it('many captures of a running QEMU VM leave a short disk with every byte, and so does each capture', {
+    timeout: 600_000,
+  }, async (t) => {
     const { root, vm, driver, handle, write, capture, letters } = await arrange(t)
     const qemus = await qemusOf(handle)
     const truths = new Map<string, string>()
@@ -93,7 +95,7 @@ describe('many captures of a VM that runs', { concurrency: 2 }, () => {
   })
 
   for (const isQemuKilled of [false, true])
-    it(`and a kill -9 of the agent in the middle${isQemuKilled ? ', and of QEMU' : ''}`, {
+    it(`many captures of a running QEMU VM leave every byte after a kill -9 of the agent in the middle${isQemuKilled ? ', and of QEMU' : ''}`, {
       timeout: 600_000,
     }, async (t) => {
       const { root, vm, driver, handle, write, capture, letters } = await arrange(t)
@@ -128,7 +130,7 @@ describe('many captures of a VM that runs', { concurrency: 2 }, () => {
       }
     })
 
-  it('do not even ask a guest that does not listen', async (t) => {
+  it('many captures of a running QEMU VM do not even ask a guest that does not listen', async (t) => {
     const { handle, capture } = await arrange(t)
     const place = agentSocket(runtimeFolder(handle.folder))
     await fs.rm(place)

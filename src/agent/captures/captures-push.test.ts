@@ -1,4 +1,4 @@
-// The end of a push, when the server cannot be told of it, or does not want it any more.
+// The end of a push, when the report does not reach the server, or it is no longer desired.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -29,7 +29,7 @@ afterEach(() => registry.close())
 const tagPuts = () =>
   registry.seen.filter(({ method, path: place }) => method === 'PUT' && place.endsWith('/manifests/v1'))
 
-/** An agent that has packed what it is to push, and the server that it tells. */
+/** An agent that has packed what it is to push, and the server that it reports to. */
 function pushing(server: { report?: () => Promise<void>; finish?: () => Promise<readonly string[]> }) {
   const kept = new Map<string, CaptureState>()
   const id = 'push-1'
@@ -76,7 +76,7 @@ function pushing(server: { report?: () => Promise<void>; finish?: () => Promise<
   return { captures, kept }
 }
 
-it('moves the tag once, however often the server has to be told', async () => {
+it('a push moves the tag once, however often the server has to get the report', async () => {
   let told = 0
   const { captures, kept } = pushing({
     finish: async () => {
@@ -95,7 +95,7 @@ it('moves the tag once, however often the server has to be told', async () => {
   await captures.stop()
 })
 
-it('does not move the tag when nobody wants that any more', async () => {
+it('a push does not move the tag when that is no longer desired', async () => {
   const { captures, kept } = pushing({
     report: async () => {
       throw new ApiError('NotFound', 'it was cancelled')

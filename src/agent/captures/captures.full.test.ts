@@ -15,8 +15,8 @@ import { ApiError } from '../../api/errors.ts'
 
 const execute = promisify(execFile)
 
-describe('a chain of saves and commits', () => {
-  it('of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', {
+describe('chain of saves and commits', () => {
+  it('a chain of saves and commits of ten random changes is the disk each time, also on top of a saved image, and sends only what changed', {
     timeout: 600_000,
   }, async () => {
     await using rig = await CaptureRig.make()
@@ -49,8 +49,8 @@ describe('a chain of saves and commits', () => {
   })
 })
 
-describe('a capture', { concurrency: true }, () => {
-  it('of a VM that is deleted at once comes to its end first', async () => {
+describe('capture', { concurrency: true }, () => {
+  it('a capture of a VM that is deleted at once comes to its end first', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
     await rig.deploy('a')
@@ -62,7 +62,7 @@ describe('a capture', { concurrency: true }, () => {
     assert.deepEqual([await fs.readdir(rig.vmFolder('')), await rig.left()], [[], []])
   })
 
-  it('that the server gives up is released, and the VM goes at once', async () => {
+  it('a capture that the server gives up is released, and the VM goes at once', async () => {
     await using rig = await CaptureRig.make()
     rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'not now')
     await rig.start()
@@ -74,7 +74,7 @@ describe('a capture', { concurrency: true }, () => {
     assert.deepEqual([rig.server.captured, await rig.left()], [[], []])
   })
 
-  it('that the server cannot take now says what it waits for, and goes on when it can', async () => {
+  it('a capture that the server cannot take now says what it waits for, and goes on when it can', async () => {
     await using rig = await CaptureRig.make()
     rig.server.refuseBlobs = new ApiError('ServiceUnavailable', 'the registry is away')
     await rig.start()
@@ -86,7 +86,7 @@ describe('a capture', { concurrency: true }, () => {
     await rig.check(id, rig.disks.get('a') ?? Buffer.alloc(0))
   })
 
-  it('of which the server can keep nothing fails with its words, and leaves nothing on the node', async () => {
+  it('a capture of which the server can keep nothing fails with its words, and leaves nothing on the node', async () => {
     await using rig = await CaptureRig.make()
     rig.server.refuseBlobs = new ApiError('RequestEntityTooLarge', 'the disk of the server is full')
     await rig.start()
@@ -101,7 +101,7 @@ describe('a capture', { concurrency: true }, () => {
     await rig.check(rig.capture('a').id, rig.disks.get('a') ?? Buffer.alloc(0))
   })
 
-  it('of a VM that runs no more fails, and does not start it', async () => {
+  it('a capture of a VM that runs no more fails, and does not start it', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
     await rig.deploy('a')
@@ -112,7 +112,7 @@ describe('a capture', { concurrency: true }, () => {
     assert.equal((await rig.server.fulfilled(desired)).power, 'stopped')
   })
 
-  it('outlives a server that goes away, and sends what is missing', async () => {
+  it('a capture outlives a server that goes away, and sends what is missing', async () => {
     await using rig = await CaptureRig.make()
     await rig.start()
     await rig.deploy('a')
@@ -125,8 +125,8 @@ describe('a capture', { concurrency: true }, () => {
   })
 })
 
-describe('a disk that is full', () => {
-  it('on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
+describe('disk that is full', () => {
+  it('a disk that is full on the node or the server ends the save with words, leaves nothing, and is over when there is space', async () => {
     const script = path.resolve(import.meta.dirname, '../../../test/support/rigs/full-disk-captures.ts')
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-full-'))
     try {
@@ -138,7 +138,7 @@ describe('a disk that is full', () => {
   })
 })
 
-describe('an agent that is killed while it captures', { concurrency: 3 }, () => {
+describe('agent that is killed while it captures', { concurrency: 3 }, () => {
   const points = [
     'agent.capture.capture',
     'captures.frozen',
@@ -152,7 +152,7 @@ describe('an agent that is killed while it captures', { concurrency: 3 }, () => 
     'captures.released',
   ]
   for (const point of points)
-    it(`at ${point}`, async () => {
+    it(`an agent that is killed at ${point} while it captures goes on with the capture`, async () => {
       await using rig = await CaptureRig.make(point.replaceAll('.', '-'))
       await rig.start()
       await rig.deploy('a')
@@ -169,5 +169,9 @@ describe('an agent that is killed while it captures', { concurrency: 3 }, () => 
       await eventually(async () => assert.deepEqual(await rig.left(), []), 60_000)
     })
 
-  it('at random moments, ten times', { timeout: 600_000 }, () => killAtRandom(10))
+  it(
+    'an agent that is killed while it captures at random moments, ten times, captures in the end',
+    { timeout: 600_000 },
+    () => killAtRandom(10),
+  )
 })

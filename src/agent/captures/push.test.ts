@@ -17,7 +17,7 @@ import { type PushOptions, push } from './push.ts'
 
 const signal = AbortSignal.timeout(120_000)
 
-describe('a push in the format of tart', () => {
+describe('push in the format of tart', () => {
   let folder: string
   let registry: RegistryProcess
   let small: SmallImage
@@ -52,7 +52,7 @@ describe('a push in the format of tart', () => {
   })
   const kept = async () => (await small.store.list({ limit: 1_000 })).items.length
 
-  it('is what tart would have pushed, and leaves nothing behind', async () => {
+  it('a push in the format of tart is what tart would have pushed, and leaves nothing behind', async () => {
     const { store, manifest, disk } = small
     const nvram = await packBytes(Buffer.from('nvram'), store)
     const config = await packBytes(Buffer.from('{"os":"darwin","arch":"arm64"}'), store)
@@ -76,7 +76,7 @@ describe('a push in the format of tart', () => {
     assert.ok((await kept()) > before)
   })
 
-  it('fails in words for a VM that has nothing of a Mac, and sends nothing', async () => {
+  it('a push in the format of tart fails in words for a VM that has nothing of a Mac, and sends nothing', async () => {
     await assert.rejects(push(small.digest, target('none'), options([], true)), /push it without --format tart/)
     const opened = openRegistry(login())
     await assert.rejects(opened.repository('team/none').resolve('v1'))

@@ -37,8 +37,8 @@ before(async () => {
 })
 after(() => fs.rm(folder, { recursive: true }))
 
-describe('the checks of a host', () => {
-  it('tell an old Node from one that will do', async () => {
+describe('doctor, host', () => {
+  it("the doctor's checks of a host tell an old Node from one that will do", async () => {
     assert.equal((await one(nodeCheck('24.1.0'))).result, 'ok')
     assert.deepEqual(await one(nodeCheck('20.19.0')), {
       check: 'node',
@@ -48,7 +48,7 @@ describe('the checks of a host', () => {
     })
   })
 
-  it('ask the driver', async () => {
+  it("the doctor's checks of a host ask the driver", async () => {
     const driver = new SimulatedDriver({ maxVms: 2 })
     assert.match((await one(hypervisorCheck(driver))).found, /at most 2 VMs$/)
     const broken = { ...driver, probe: async () => ({ ok: false, problem: 'brew install tart', version: 'none', architectures: [], gpus: 0 }) } // biome-ignore format: one thought
@@ -56,7 +56,7 @@ describe('the checks of a host', () => {
     assert.deepEqual([found.result, found.found, found.advice], ['problem', 'none', 'brew install tart'])
   })
 
-  it('look at the folder of the node', async () => {
+  it("the doctor's checks of a host look at the folder of the node", async () => {
     const open = path.join(folder, 'open')
     await fs.mkdir(open)
     await fs.chmod(open, 0o755)
@@ -71,7 +71,7 @@ describe('the checks of a host', () => {
     assert.match((await one(spaceCheck(path.join(folder, 'none', 'deeper')))).found, /GiB free for /)
   })
 
-  it('look at what macOS needs, where a node is set up for it', async () => {
+  it("the doctor's checks of a host look at what macOS needs, where a node is set up for it", async () => {
     assert.equal((await one(macosCheck(async () => undefined))).result, 'ok')
     const missing = { openCore: { file: path.join(folder, 'OpenCore.img'), format: 'raw' } } as const
     const found = await one(macosCheck(async () => missing))
@@ -85,7 +85,7 @@ describe('the checks of a host', () => {
     assert.deepEqual([refused.result, refused.advice], ['problem', 'agent.json: chmod 600'])
   })
 
-  it('know whether a Mac falls asleep', async () => {
+  it("the doctor's checks of a host know whether a Mac falls asleep", async () => {
     const said = (minutes: number) => async () =>
       `System-wide power settings:\n sleep                ${minutes} (sleep prevented)\n`
     assert.equal((await one(sleepCheck(said(0)))).result, 'ok')
@@ -93,7 +93,7 @@ describe('the checks of a host', () => {
     assert.deepEqual([asleep.result, asleep.found], ['warning', 'after 10 minutes'])
   })
 
-  it('know what a Mac can run, and what to do where it cannot', async () => {
+  it("the doctor's checks of a host know what a Mac can run, and what to do where it cannot", async () => {
     const mac = { platform: 'darwin', arch: 'arm64' }
     const says =
       (version: string, support = '1'): Ask =>
@@ -116,7 +116,7 @@ describe('the checks of a host', () => {
     }
   })
 
-  it('know whether guests can be sealed off by Softnet, which has to be root', async () => {
+  it("the doctor's checks of a host know whether guests can be sealed off by Softnet, which has to be root", async () => {
     const file = (mode: number, uid: number) => async () => ({ path: '/opt/softnet', mode, uid })
     assert.equal((await one(softnetCheck(file(0o104755, 0)))).result, 'ok')
     assert.match((await one(softnetCheck(async () => undefined))).advice ?? '', /brew reinstall openai\/tools\/tart/)
@@ -124,7 +124,7 @@ describe('the checks of a host', () => {
       assert.match((await one(softnetCheck(look))).advice ?? '', /sudo chown root \/opt\/softnet && sudo chmod u\+s/)
   })
 
-  it('come to a result on every host', async () => {
+  it("the doctor's checks of a host come to a result on every host", async () => {
     for (const check of [virtualisationCheck, firmwareCheck, portsCheck, sizeCheck, limitsCheck]) {
       const { result, found, advice } = await one(check)
       assert.ok(found.length > 0)
@@ -134,7 +134,7 @@ describe('the checks of a host', () => {
   })
 })
 
-describe('the checks of the service', () => {
+describe('doctor, service', () => {
   /** A service that answers with this version, and whose clock is so many seconds ahead of ours. */
   async function serving(version: string | undefined, aheadSeconds = 0) {
     const server = http.createServer((_, response) => {
@@ -154,13 +154,13 @@ describe('the checks of the service', () => {
     }
   }
 
-  it('say that it is reached, and that clocks agree', async () => {
+  it("the doctor's checks of the service say that it is reached, and that clocks agree", async () => {
     const [service, clock] = await serving('3.1.2')
     assert.match(service?.found ?? '', /^http:\/\/127\.0\.0\.1:\d+: version 3\.1\.2, \d+ ms$/)
     assert.deepEqual([service?.result, clock?.result], ['ok', 'ok'])
   })
 
-  it('warn of a clock that is off, and call it a problem where tokens would be refused', async () => {
+  it("the doctor's checks of the service warn of a clock that is off, and call it a problem where tokens would be refused", async () => {
     const [, behind] = await serving('3.1.0', 30)
     assert.deepEqual([behind?.result, /behind/.test(behind?.found ?? '')], ['warning', true])
     const [, ahead] = await serving('3.1.0', -3_600)
@@ -168,7 +168,7 @@ describe('the checks of the service', () => {
     assert.match(ahead?.advice ?? '', /NTP/)
   })
 
-  it('name versions that do not fit, what is no svc3, and what does not answer', async () => {
+  it("the doctor's checks of the service name versions that do not fit, what is no svc3, and what does not answer", async () => {
     assert.equal((await serving('4.0.0'))[0]?.result, 'warning')
     const [foreign, clock] = await serving(undefined)
     assert.deepEqual([foreign?.result, foreign?.found], ['problem', 'what answers there is no svc3 (status 200)'])

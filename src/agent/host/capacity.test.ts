@@ -17,8 +17,8 @@ function report(options: CapacityOptions, probed: Partial<Probe> = {}) {
   )
 }
 
-describe('the report of a node', () => {
-  it('is what was found, or what the operator says', async () => {
+describe('report of a node', () => {
+  it('the report of a node is what was found, or what the operator says', async () => {
     const found = await report({})
     assert.equal(found.architecture, 'amd64')
     assert.equal(found.cpu, os.availableParallelism())
@@ -28,7 +28,7 @@ describe('the report of a node', () => {
     assert.deepEqual([said.ip, said.cpu, said.memoryMiB, said.maxVms], ['10.0.0.7', 3, 100, 2])
   })
 
-  it('says whether macOS runs on it, for the architecture that it has', async () => {
+  it('the report of a node says whether macOS runs on it, for the architecture that it has', async () => {
     const noMacos = { arm64: 'only on Macs', amd64: 'not set up' }
     const said = async (options: CapacityOptions, probed: Partial<Probe>) => {
       const { noMacos: why, maxMacosVms } = await report(options, { architectures: ['amd64', 'arm64'], ...probed })
@@ -40,12 +40,12 @@ describe('the report of a node', () => {
     assert.deepEqual(await said({ architecture: 'arm64' }, { maxMacosVms: 2 }), [undefined, 2])
   })
 
-  it('says what is wrong', async () => {
+  it('the report of a node says what is wrong', async () => {
     assert.equal((await report({}, { ok: false, problem: 'install qemu' })).problem, 'install qemu')
     assert.match((await report({ architecture: 'arm64' })).problem ?? '', /runs amd64, and the node is to run arm64/)
   })
 
-  it('has an IPv4 address, also when the server is reached by IPv6', () => {
+  it('the report of a node has an IPv4 address, also when the server is reached by IPv6', () => {
     const own = (family: 'IPv4' | 'IPv6', address: string, internal = false) =>
       ({ family, address, internal, netmask: '', mac: '', cidr: null, scopeid: 0 }) as os.NetworkInterfaceInfo
     const six = [own('IPv4', '127.0.0.1', true), own('IPv6', '2001:db8::7')]
@@ -55,7 +55,7 @@ describe('the report of a node', () => {
     assert.throws(() => addressFor('2001:db8::7', { eth0: six }), NoAddress)
   })
 
-  it('has the address by which the server is reached', async () => {
+  it('the report of a node has the address by which the server is reached', async () => {
     assert.equal(await ownAddress('http://127.0.0.1:8080'), '127.0.0.1')
     assert.equal(await ownAddress('http://[::1]:8080'), '127.0.0.1')
     assert.match(await ownAddress('https://no-such-host.invalid'), /^\d+\.\d+\.\d+\.\d+$/)

@@ -16,7 +16,7 @@ const dead = (name: string): [name: string, text: string] => [
   JSON.stringify({ pid: process.ppid, startTime: 'long ago' }),
 ]
 
-describe('the folder of an agent', () => {
+describe('folder of an agent', () => {
   let root: string
   const takers: ChildProcess[] = []
   before(async () => {
@@ -27,7 +27,7 @@ describe('the folder of an agent', () => {
     await fs.rm(root, { recursive: true, force: true })
   })
 
-  it('is held by one, until it lets go', async () => {
+  it('the folder of an agent is held by one, until it lets go', async () => {
     const folder = path.join(root, 'one')
     const release = await holdFolder(folder)
     await assert.rejects(holdFolder(folder), { name: 'LockedError' })
@@ -36,7 +36,7 @@ describe('the folder of an agent', () => {
     assert.deepEqual(await fs.readdir(folder), [])
   })
 
-  it('is not held by a process that died, though another one has its pid', async () => {
+  it('the folder of an agent is not held by a process that died, though another one has its pid', async () => {
     const folder = path.join(root, 'dead')
     await fs.mkdir(folder)
     const [name, text] = dead('0')
@@ -46,7 +46,7 @@ describe('the folder of an agent', () => {
     assert.deepEqual(await fs.readdir(folder), [])
   })
 
-  it('is got by exactly one of many processes that come at once, over and over', async () => {
+  it('the folder of an agent is got by exactly one of many processes that come at once, over and over', async () => {
     for (let count = 0; count < 8; count++) takers.push(fork(program, { execArgv: [] }))
     await Promise.all(takers.map((taker) => once(taker, 'message')))
     const all = async (order: string, folder: string): Promise<string[]> => {
@@ -69,7 +69,7 @@ describe('the folder of an agent', () => {
     }
   })
 
-  it('is free when its holder was killed', async () => {
+  it('the folder of an agent is free when its holder was killed', async () => {
     const folder = path.join(root, 'killed')
     const holder = fork(program, { execArgv: [] })
     takers.push(holder)

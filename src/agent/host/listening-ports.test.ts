@@ -28,7 +28,7 @@ udp4       0      0  *.5353                 *.*
 describe('listening ports', () => {
   const all = [...parseListeners(tcp), ...parseListeners(tcp6)]
 
-  it('are read with their addresses, connections left out', () =>
+  it('listening ports are read with their addresses, connections left out', () =>
     assert.deepEqual(all, [
       { address: '127.0.0.1', port: 8080 },
       { address: '0.0.0.0', port: 22 },
@@ -37,7 +37,7 @@ describe('listening ports', () => {
       { address: '10.0.0.7', port: 8889 },
     ]))
 
-  it('are read on macOS: its own screen sharing, IPv6 with and without IPv4, and no connections', () =>
+  it('listening ports are read on macOS: its own screen sharing, IPv6 with and without IPv4, and no connections', () =>
     assert.deepEqual(parseNetstat(netstat), [
       { address: '0.0.0.0', port: 5900 },
       { address: '0.0.0.0', port: 8080 },
@@ -45,13 +45,13 @@ describe('listening ports', () => {
       { address: 'fe80::1%lo0', port: 8021 },
     ]))
 
-  it('are busy on the address that they are bound to, or on all, but not when they are ours or below 1024', () => {
+  it('listening ports are busy on the address that they are bound to, or on all, but not when they are ours or below 1024', () => {
     assert.deepEqual(busyPorts(all, '10.0.0.7', new Set()), [8800, 8888, 8889])
     assert.deepEqual(busyPorts(all, '127.0.0.1', new Set([8800])), [8080, 8888])
     assert.deepEqual(busyPorts(all, '0.0.0.0', new Set()), [8080, 8800, 8888, 8889])
   })
 
-  it('are found on this host', async () => {
+  it('listening ports are found on this host', async () => {
     const server = net.createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as net.AddressInfo

@@ -58,8 +58,8 @@ const isDisk = async (file: string): Promise<boolean> => (await fs.readFile(file
 const beside = (disk: string): string => path.join(path.dirname(disk), 'image.json')
 const unfinished = async (folder: string) => (await fs.readdir(folder)).filter((name) => name.startsWith('.'))
 
-describe('an image by content', () => {
-  it('is what its manifest says, byte for byte, and is known after a restart', async () => {
+describe('image by content', () => {
+  it('an image by content is what its manifest says, byte for byte, and is known after a restart', async () => {
     const { folder, images, opened, reopen } = await node()
     const told: [string, number?][] = []
     const made = await images.ensure(image, options(never, told))
@@ -78,7 +78,7 @@ describe('an image by content', () => {
     assert.deepEqual([again.names(), await unfinished(folder)], [['own', 'copy'], []])
   })
 
-  it('has its kernel beside it, and takes chunks that another image has brought', async () => {
+  it('an image by content has its kernel beside it, and takes chunks that another image has brought', async () => {
     const { folder, images, opened } = await node()
     await images.ensure(image, options())
     const { boot } = await images.ensure({ name: 'kernel', content: withKernel }, options())
@@ -88,7 +88,7 @@ describe('an image by content', () => {
     assert.equal(opened.length, 1 + chunks.length + 1 + kernel.chunks.length)
   })
 
-  it('is fetched once for all that wait, also by other agents of the process', async () => {
+  it('an image by content is fetched once for all that wait, also by other agents of the process', async () => {
     const one = await node()
     const other = await node(undefined, one.folder)
     const all = [one, one, other].map(({ images }) => images.ensure(image, options()))
@@ -96,7 +96,7 @@ describe('an image by content', () => {
     assert.equal(one.opened.length + other.opened.length, 1 + chunks.length)
   })
 
-  it('is not made of damaged chunks: they are fetched again', async () => {
+  it('an image by content is not made of damaged chunks: they are fetched again', async () => {
     let damaged = 0
     const { images, opened } = await node(async function open(digest) {
       if (digest !== chunks[1] || damaged++ > 0) return server.open(digest)
@@ -110,7 +110,7 @@ describe('an image by content', () => {
     assert.equal(opened.filter((digest) => digest === chunks[1]).length, 2)
   })
 
-  it('does not trust what lies damaged on the node', async () => {
+  it('an image by content does not trust what lies damaged on the node', async () => {
     const { folder, images, opened, reopen } = await node()
     const { disk } = await images.ensure(image, options())
     const hex = (chunks[0] ?? '').slice('sha256:'.length)
@@ -120,7 +120,7 @@ describe('an image by content', () => {
     assert.deepEqual(opened.slice(1 + chunks.length), [chunks[0]])
   })
 
-  it('is made again where its folder is damaged, which keeps no agent from starting', async () => {
+  it('an image by content is made again where its folder is damaged, which keeps no agent from starting', async () => {
     const { images, opened, reopen } = await node()
     const { disk } = await images.ensure(image, options())
     const damages = [() => fs.rm(disk), () => fs.truncate(disk, 512), () => fs.writeFile(beside(disk), 'null')]
@@ -133,7 +133,7 @@ describe('an image by content', () => {
     assert.equal(opened.length, 1 + chunks.length)
   })
 
-  it('goes on where it was cut off, and says what is wrong until then', async () => {
+  it('an image by content goes on where it was cut off, and says what is wrong until then', async () => {
     const last = chunks.at(-1)
     let isGone = true
     const { folder, images, opened } = await node(async (digest) => {
@@ -150,7 +150,7 @@ describe('an image by content', () => {
     assert.deepEqual(opened.slice(before), [last])
   })
 
-  it('is waited for while a server is away that may have it, and says which', async () => {
+  it('an image by content is waited for while a server is away that may have it, and says which', async () => {
     const away = 'the server 10.0.0.9:8443 may have it and cannot be reached; start it again'
     let refusals = 0
     const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
@@ -171,7 +171,7 @@ describe('an image by content', () => {
     assert.deepEqual(told.at(-1), ['fetching the image', 100])
   })
 
-  it('is not waited for any more once the server says that it is lost', async () => {
+  it('an image by content is not waited for any more once the server says that it is lost', async () => {
     let refusals = 0
     const { reopen } = await node(async (digest) => {
       if (digest !== chunks[1]) return server.open(digest)
@@ -185,7 +185,7 @@ describe('an image by content', () => {
     assert.equal(refusals, 3)
   })
 
-  it('goes on where its agent was killed', async () => {
+  it('an image by content goes on where its agent was killed', async () => {
     const { folder, images, opened } = await node()
     const code = `
       import { openImages } from ${JSON.stringify(path.join(import.meta.dirname, 'images.ts'))}
@@ -207,7 +207,7 @@ describe('an image by content', () => {
     assert.deepEqual(await unfinished(folder), [])
   })
 
-  it('is given up when nobody waits, and begun anew by whoever comes then', async () => {
+  it('an image by content is given up when nobody waits, and begun anew by whoever comes then', async () => {
     const started = Promise.withResolvers<AbortSignal>()
     let isStuck = true
     const { folder, images } = await node(async (digest, signal) => {
@@ -239,7 +239,7 @@ describe('an image by content', () => {
     assert.deepEqual((await fs.readdir(folder)).filter((name) => name.startsWith('sha256-')).length, 1)
   })
 
-  it('is refused where its digest is none', async () => {
+  it('an image by content is refused where its digest is none', async () => {
     const { images, opened } = await node()
     for (const wrong of ['', '../../etc', 'sha256:../x', `sha512:${'0'.repeat(64)}`])
       await assert.rejects(images.ensure({ name: 'x', content: wrong }, options()), /is not a digest/)
@@ -247,8 +247,8 @@ describe('an image by content', () => {
   })
 })
 
-describe('an ISO by content', () => {
-  it('is a file, and not one of the images of the node', async () => {
+describe('ISO by content', () => {
+  it('an ISO by content is a file, and not one of the images of the node', async () => {
     const { images, reopen } = await node()
     const told: [string, number?][] = []
     assert.ok(await isDisk(await images.ensureIso({ name: 'disc.iso', content }, options(never, told))))
@@ -261,7 +261,7 @@ describe('content from the server', () => {
   const retry = { attempts: 2, firstDelayMs: 1, maxDelayMs: 1, maxRetryAfterMs: 0 }
   const fresh = async () => openStore(await fs.mkdtemp(path.join(root, 'store-')))
 
-  it('that does not come is asked for again, and then given up', async () => {
+  it('content from the server that does not come is asked for again, and then given up', async () => {
     let asked = 0
     const open: OpenBlob = async (_, signal) => {
       asked++
@@ -273,7 +273,7 @@ describe('content from the server', () => {
     assert.equal(asked, 2)
   })
 
-  it('that is longer than declared is not taken in', async () => {
+  it('content from the server that is longer than declared is not taken in', async () => {
     let taken = 0
     const open: OpenBlob = async () =>
       (async function* () {
@@ -290,7 +290,7 @@ describe('content from the server', () => {
     await assert.rejects(readManifest(source, content), /more than/)
   })
 
-  it('that is refused for now is asked for as often as anything else, unless somebody is told why', async () => {
+  it('content from the server that is refused for now is asked for as often as anything else, unless somebody gets the reason', async () => {
     let asked = 0
     const open: OpenBlob = async () => {
       asked++
@@ -304,7 +304,7 @@ describe('content from the server', () => {
     assert.equal(asked, 2 + 5 + 2)
   })
 
-  it('is what a save sends that its node has evicted', async () => {
+  it('content from the server is what a save sends that its node has evicted', async () => {
     const store = await fresh()
     const source = fetchedContent({ store, open: async (digest) => server.open(digest), retry })
     const packer = createPacker(path.join(root, 'packed'), async () => ({ store, source }))

@@ -52,7 +52,7 @@ function kitchen() {
 }
 
 describe('images that are to be kept', () => {
-  it('and cannot be had for now do not keep others from being fetched, and say why', async () => {
+  it('images that are to be kept and cannot be had for now do not keep others from being fetched, and say why', async () => {
     const ready = Promise.withResolvers<void>()
     const ensure: Images['ensure'] = async ({ name }, { signal, waits }) => {
       if (name === 'third') return image
@@ -77,8 +77,8 @@ describe('images that are to be kept', () => {
   })
 })
 
-describe('images', () => {
-  it('are built once for all who want them, also other agents of this process', async () => {
+describe('images of a node', () => {
+  it('images of a node are built once for all who ask for them, also other agents of this process', async () => {
     const { started, finished, open, builds } = kitchen()
     const [one, other] = [await open(), await open()]
     const told: string[] = []
@@ -94,7 +94,7 @@ describe('images', () => {
     assert.equal(builds(), 1)
   })
 
-  it('are built as long as somebody waits for them', async () => {
+  it('images of a node are built as long as somebody waits for them', async () => {
     const { started, open } = kitchen()
     const images = await open()
     const [first, second] = [new AbortController(), new AbortController()]
@@ -114,7 +114,7 @@ describe('images', () => {
     assert.equal(signal.aborted, true)
   })
 
-  it('that cannot be had are refused with the reason', async () => {
+  it('images of a node that cannot be had are refused with the reason', async () => {
     const { finished, open } = kitchen()
     const images = await open()
     const options = { signal: never, progress: () => undefined }
@@ -124,7 +124,7 @@ describe('images', () => {
     await assert.rejects(images.ensure({ name: 'x', recipe: 'constructor' }, options), /no recipe "constructor"/)
   })
 
-  it('are named in the report of the node as soon as they are there', async () => {
+  it('images of a node are named in the report of the node as soon as they are there', async () => {
     const { recipe, finished } = kitchen()
     finished.resolve()
     await using rig = await AgentRig.make()
@@ -137,7 +137,7 @@ describe('images', () => {
     await told
   })
 
-  it('under way do not keep a VM from being deleted', async () => {
+  it('images of a node that are under way do not keep a VM from being deleted', async () => {
     const { recipe, started } = kitchen()
     await using rig = await AgentRig.make()
     const agent = await rig.launch({ driver: scriptedDriver(rig.world, 'scripted'), recipes: { tiny: recipe } })

@@ -94,11 +94,11 @@ async function peerThat(serve: RequestListener, credentials = three) {
 }
 
 describe('content of a peer', () => {
-  it('is given to a node with a ticket', async () => {
+  it('content of a peer is given to a node with a ticket', async () => {
     assert.ok((await ask()).equals(bytes))
   })
 
-  it('is given to no node of the cluster that has no ticket, or one that is not its own', async () => {
+  it('content of a peer is given to no node of the cluster that has no ticket, or one that is not its own', async () => {
     const [own, other] = [tickets.issue('uid-1', 'uid-2'), tickets.issue('uid-1', 'uid-3')]
     const wrong = [
       { ...own, key: randomBytes(32).toString('base64') },
@@ -122,7 +122,7 @@ describe('content of a peer', () => {
     for (const { key } of [own, other]) assert.ok(!lines.includes(key) && !lines.includes('svc3-ticket'))
   })
 
-  it('is given to nobody whose certificate is none of the cluster, or not of now, whatever ticket they have', async () => {
+  it('content of a peer is given to nobody whose certificate is none of the cluster, or not of now, whatever ticket they have', async () => {
     const foreign = await (await startAuthority()).credentials('uid-2')
     const [late, early] = [validFor(-3, -1), validFor(1, 3)]
     const [ended, coming] = [await authority.credentials('uid-2', late), await authority.credentials('uid-2', early)]
@@ -149,14 +149,14 @@ describe('content of a peer', () => {
     assert.ok(said < 100, `${said} bytes`)
   })
 
-  it('is given to nobody before the server has given it a certificate', async () => {
+  it('content of a peer is given to nobody before the server has given it a certificate', async () => {
     const bare = await startPeerServer({ port: 0, store: async () => store, log: silentLog, nowMs })
     bare.trust(tickets.secretsFor('uid-1'), undefined)
     assert.equal(await come({ ...showing(two), port: bare.port } as tls.SecureContextOptions), undefined)
     await bare.stop()
   })
 
-  it('is given by the next certificate from then on', async () => {
+  it('content of a peer is given by the next certificate from then on', async () => {
     const next = await authority.credentials('uid-1')
     const shown = async (): Promise<string | undefined> => {
       const socket = tls.connect({ host: '127.0.0.1', port: server.port, ...peerTls(two), ...named })
@@ -181,7 +181,7 @@ describe('content of a peer', () => {
     assert.equal((await shown())?.trim(), one.certificate.trim())
   })
 
-  it('is given on no session that was judged before', async () => {
+  it('content of a peer is given on no session that was judged before', async () => {
     const connect = (session?: Buffer) =>
       tls.connect({ host: '127.0.0.1', port: server.port, ...peerTls(two), ...named, ...(session && { session }) })
     const first = connect()
@@ -194,7 +194,7 @@ describe('content of a peer', () => {
     second.destroy()
   })
 
-  it('is taken from the node that the server named and from no other, which hears nothing', async () => {
+  it('content of a peer is taken from the node that the server named and from no other, which hears nothing', async () => {
     const foreign = await (await startAuthority()).credentials('uid-3')
     const impostors: Record<string, [NodeCredentials, RegExp]> = {
       'another node of the cluster': [two, /it is another node than the server said/],
@@ -223,7 +223,7 @@ describe('content of a peer', () => {
     assert.ok((await ask(right.peer)).equals(bytes))
   })
 
-  it('is not looked for without a certificate, nor where the server does not say whom to expect', async () => {
+  it('content of a peer is not looked for without a certificate, nor where the server does not say whom to expect', async () => {
     const { uid: _, ...unnamed } = {
       node: 'x',
       ip: '127.0.0.1',
@@ -240,7 +240,7 @@ describe('content of a peer', () => {
     }
   })
 
-  it('goes on coming while a fetch outlives its ticket', async () => {
+  it('content of a peer goes on coming while a fetch outlives its ticket', async () => {
     server.trust(tickets.secretsFor('uid-1'), one)
     let asked = 0
     const find = async (): Promise<Peer[]> => {
@@ -258,7 +258,7 @@ describe('content of a peer', () => {
     assert.equal(asked, 7)
   })
 
-  it('is not given any more on an old ticket', async () => {
+  it('content of a peer is not given any more on an old ticket', async () => {
     const old = tickets.issue('uid-1', 'uid-2')
     clock.nowMs += 21 * 60_000
     server.trust(tickets.secretsFor('uid-1'), one)
@@ -266,7 +266,7 @@ describe('content of a peer', () => {
     assert.ok((await ask()).equals(bytes))
   })
 
-  it('is given on a ticket of the epoch before, and of the one to come', async () => {
+  it('content of a peer is given on a ticket of the epoch before, and of the one to come', async () => {
     server.trust(tickets.secretsFor('uid-1'), one)
     const before = tickets.issue('uid-1', 'uid-2')
     clock.nowMs += 10 * 60_000
@@ -275,7 +275,7 @@ describe('content of a peer', () => {
     assert.ok((await ask(before)).equals(bytes), 'of the one before')
   })
 
-  it('is given to nobody when the server has not been heard for a quarter of an hour', async () => {
+  it('content of a peer is given to nobody when the server has not been heard for a quarter of an hour', async () => {
     server.trust(tickets.secretsFor('uid-1'), one)
     uptime.ms += 15 * 60_000
     assert.ok((await ask()).equals(bytes))
@@ -285,7 +285,7 @@ describe('content of a peer', () => {
     assert.ok((await ask()).equals(bytes))
   })
 
-  it('that it does not have, or that is damaged, comes from the server', async () => {
+  it('content of a peer that it does not have, or that is damaged, comes from the server', async () => {
     const none = `sha256:${'0'.repeat(64)}`
     for (const wanted of [none, '../../etc/passwd']) assert.ok((await ask({}, wanted)).equals(fromServer))
     const { digest: bad } = await store.put(randomBytes(100_000))
@@ -294,7 +294,7 @@ describe('content of a peer', () => {
     assert.ok((await ask({}, bad)).equals(fromServer))
   })
 
-  it('that does not come is not waited for', async (t) => {
+  it('content of a peer that does not come is not waited for', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const silent = net.createServer(() => t.mock.timers.tick(3_000)).listen(0, '127.0.0.1')
     await once(silent, 'listening')
@@ -304,7 +304,7 @@ describe('content of a peer', () => {
     assert.ok((await ask({ port })).equals(fromServer), 'nobody listens')
   })
 
-  it('that comes too slowly or wrong comes from the server, and who sent it is left alone for a while', async (t) => {
+  it('content of a peer that comes too slowly or wrong comes from the server, and who sent it is left alone for a while', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const wanted = randomBytes(1_000)
     const { digest: name } = await store.put(wanted)
@@ -350,8 +350,8 @@ describe('content of a peer', () => {
   })
 })
 
-describe('the patience with the server', () => {
-  it('begins when it is asked, however long others took', async (t) => {
+describe('patience with the server', () => {
+  it("an agent's patience with the server begins when it is asked, however long others took", async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const [isAsked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<undefined>()]
     const near = (): Promise<undefined> => {

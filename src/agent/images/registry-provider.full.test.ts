@@ -83,8 +83,8 @@ const chunksRead = (): string[] =>
 const hasDisk = async (file: string): Promise<boolean> => (await fs.readFile(file)).equals(small.disk)
 const wanted = (reference: string) => ({ name: `${host()}/team/image:v1`, reference })
 
-describe('an image of a registry', () => {
-  it('is pulled once for all that ask, and known after a restart without anybody being asked', async () => {
+describe('image of a registry', () => {
+  it('an image of a registry is pulled once for all that ask, and known after a restart without anybody being asked', async () => {
     const reference = await publish()
     const { images, folder, asked } = await node()
     const told: string[] = []
@@ -100,7 +100,7 @@ describe('an image of a registry', () => {
     assert.deepEqual(again.images.copies()[0]?.pulled, { reference, sizeBytes: small.disk.length })
   })
 
-  it('goes on where it was cut off, and waits for a server that is restarted', async () => {
+  it('an image of a registry goes on where it was cut off, and waits for a server that is restarted', async () => {
     const reference = await publish()
     const cut = new AbortController()
     const [last = '', ...others] = chunks().toReversed()
@@ -126,7 +126,7 @@ describe('an image of a registry', () => {
     assert.deepEqual(chunksRead(), [last])
   })
 
-  it('is not there when a byte of it is wrong, or nobody may have it', async () => {
+  it('an image of a registry is not there when a byte of it is wrong, or nobody may have it', async () => {
     const reference = await publish()
     const [{ digest = '' } = {}] = small.manifest.layers[0]?.chunks ?? []
     const right = registry.blobs.get(digest) ?? Buffer.alloc(0)
@@ -145,7 +145,7 @@ describe('an image of a registry', () => {
     assert.deepEqual(images.names(), [])
   })
 
-  it('may be of tart: unpacked once, and not again while what it was unpacked to is there', async () => {
+  it('an image of a registry may be of tart: unpacked once, and not again while what it was unpacked to is there', async () => {
     const disk = Buffer.concat([randomBytes(mib), Buffer.alloc(mib), Buffer.from('x'.repeat(mib))])
     const opened = openRegistry(login())
     const digest = await putTart(opened.repository('team/image'), 'tart', { disk, layerBytes: mib })

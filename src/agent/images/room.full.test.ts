@@ -74,8 +74,8 @@ async function deploy(folder: string, uid: string, base: string): Promise<void> 
   await handles.write(record)
 }
 
-describe('copies of images', () => {
-  it('make room for each other, chunks first, then those used longest ago, and are counted as they are', async () => {
+describe('copies of images on a node', () => {
+  it('copies of images on a node make room for each other, chunks first, then those used longest ago, and are counted as they are', async () => {
     const { imageFolder, images, use, there } = await node(5)
     await use(a)
     await use(b)
@@ -97,7 +97,7 @@ describe('copies of images', () => {
     assert.ok((small.images.space()?.usedBytes ?? 0) <= 2.5 * mib)
   })
 
-  it('stay while VMs stand on them, running or not, or somebody wants them kept; then nothing goes in vain', async () => {
+  it('copies of images on a node stay while VMs stand on them, running or not, or while they are pinned; then nothing goes in vain', async () => {
     const { folder, imageFolder, images, use, there } = await node(2.5)
     await use(a)
     await use(b)
@@ -122,7 +122,7 @@ describe('copies of images', () => {
     assert.deepEqual(await there(), folders(c))
   })
 
-  it('leave chunks that no manifest names alone while they are new, and while somebody packs', async () => {
+  it('copies of images on a node leave chunks that no manifest names alone while they are new, and while somebody packs', async () => {
     const { images, use } = await node(4.5)
     const store = await images.store()
     const { digest = '' } = (await store?.put(randomBytes(mib))) ?? {}
@@ -141,7 +141,7 @@ describe('copies of images', () => {
     assert.equal(await store?.has(digest), false)
   })
 
-  it('do not go while a record of a VM cannot be read', async () => {
+  it('copies of images on a node do not go while a record of a VM cannot be read', async () => {
     const { folder, images, use, there } = await node(100)
     await use(a)
     await fs.mkdir(path.join(folder, 'vms', 'odd'), { recursive: true })
@@ -150,7 +150,7 @@ describe('copies of images', () => {
     assert.deepEqual(await there(), folders(a))
   })
 
-  it('that are dropped while they are deployed are there for the VM, however the two meet', async () => {
+  it('copies of images on a node that are dropped while they are deployed are there for the VM, however the two meet', async () => {
     const { imageFolder, images, opened } = await node(100)
     const a = await upload('small', 65_536)
     for (let tries = 0; tries < 40; tries++) {
@@ -173,13 +173,13 @@ describe('copies of images', () => {
   })
 })
 
-describe('an eviction that is killed', { concurrency: 2 }, () => {
+describe('eviction that is killed', { concurrency: 2 }, () => {
   const children = new Set<ChildProcess>()
   after(() => {
     for (const child of children) child.kill('SIGKILL')
   })
   for (const point of ['agent.evict.rename', 'agent.evict.delete', 'agent.evict.chunk'])
-    it(`at ${point} leaves whole copies only, and what it left is cleared away`, async () => {
+    it(`an eviction that is killed at ${point} leaves whole copies only, and what it left is cleared away`, async () => {
       const { folder, imageFolder, use } = await node(5)
       await use(a)
       await use(b)

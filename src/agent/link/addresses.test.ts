@@ -5,7 +5,7 @@ import { createAddresses } from './addresses.ts'
 
 const urls = ['https://a.example', 'https://b.example', 'https://c.example']
 
-it('goes through all that were given or learned, and comes back', () => {
+it('an agent goes through all addresses that were given or learned, and comes back', () => {
   const addresses = createAddresses(['https://a.example'], 'n1')
   assert.equal(addresses.after('https://a.example'), 'https://a.example')
   assert.equal(addresses.learn('https://a.example', urls), true)
@@ -18,7 +18,7 @@ it('goes through all that were given or learned, and comes back', () => {
   assert.deepEqual(addresses.all, ['https://a.example', 'https://b.example'])
 })
 
-it('spreads nodes over the servers that are left', () => {
+it('addresses of servers spread nodes over the servers that are left', () => {
   const next = new Map<string, number>()
   for (let i = 0; i < 200; i++) {
     const url = createAddresses(urls, `node-${i}`).after('https://a.example')
@@ -28,7 +28,7 @@ it('spreads nodes over the servers that are left', () => {
   for (const count of next.values()) assert.ok(count > 50, JSON.stringify([...next]))
 })
 
-it('learns nothing that is less safe, or that is on another machine’s loopback', () => {
+it('an agent learns no address that is less safe, or that is on another machine’s loopback', () => {
   const addresses = createAddresses(['https://a.example'], 'n1')
   addresses.learn('https://a.example', ['http://b.example', 'https://127.0.0.1:8443', 'nonsense', 'ftp://x'])
   assert.deepEqual(addresses.all, ['https://a.example'])

@@ -66,8 +66,8 @@ const copied = async (): Promise<Identity> => {
   return openIdentity(copy, 'node-1')
 }
 
-describe("a node's key", () => {
-  it('is replaced, and the old one is refused; the node stays', async () => {
+describe("node's key", () => {
+  it("a node's key is replaced, and the old one is refused; the node stays", async () => {
     const [old, was] = [await copied(), node()]
     await old.issueToken(client, signal)
     await identity.renewKey(client, signal)
@@ -84,7 +84,7 @@ describe("a node's key", () => {
   })
 
   for (const lost of ['request', 'answer'] as const)
-    it(`is one of two when the ${lost} is lost, and the node goes on by whichever it is`, async () => {
+    it(`a node's key is one of two when the ${lost} is lost, and the node goes on by whichever it is`, async () => {
       lose = { replaceNodeKey: lost }
       await assert.rejects(identity.renewKey(client, signal), /lost/)
       lose = {}
@@ -96,7 +96,7 @@ describe("a node's key", () => {
       assert.equal((await file()).nextKey, undefined)
     })
 
-  it('is not replaced by who only has a token, or what was signed for another key', async () => {
+  it("a node's key is not replaced by who only has a token, or what was signed for another key", async () => {
     const was = node()?.publicKey
     const { name, publicKey } = replaceNodeKey.example.body
     const body = { name: 'node-1', at: new Date().toISOString(), publicKey, signature: 'c2lnbmF0dXJl' }
@@ -109,7 +109,7 @@ describe("a node's key", () => {
   })
 })
 
-describe("a node's certificate", () => {
+describe("node's certificate", () => {
   const held = (): NodeCredentials => {
     assert.ok(identity.credentials)
     return identity.credentials
@@ -119,7 +119,7 @@ describe("a node's certificate", () => {
   const nodeKey = () => Buffer.from(node()?.publicKey ?? '', 'base64')
   const keyOf = (certificate: X509Certificate) => certificate.publicKey.export({ type: 'spki', format: 'der' })
 
-  it('comes with every token, for the key that the cluster knows', async () => {
+  it("a node's certificate comes with every token, for the key that the cluster knows", async () => {
     assert.equal(identity.credentials, undefined)
     await identity.issueToken(client, signal)
     const first = shown()
@@ -133,7 +133,7 @@ describe("a node's certificate", () => {
     assert.ok(fits())
   })
 
-  it('is for the new key where the answer that it was taken got lost', async () => {
+  it("a node's certificate is for the new key where the answer that it was taken got lost", async () => {
     lose = { replaceNodeKey: 'answer' }
     await assert.rejects(identity.renewKey(client, signal), /lost/)
     await identity.issueToken(client, signal)
@@ -141,14 +141,14 @@ describe("a node's certificate", () => {
     assert.ok(fits())
   })
 
-  it('is not given to a node that was removed', async () => {
+  it("a node's certificate is not given to a node that was removed", async () => {
     const { nodes } = service.services.collections
     for (const entry of nodes.list()) await nodes.delete(entry)
     await assert.rejects(identity.issueToken(client, signal), /is not a node with that key/)
     assert.equal(identity.credentials, undefined)
   })
 
-  it('that a server cannot give does not cost the node its token, nor the one that it has', async () => {
+  it("a node's certificate that a server cannot give does not cost the node its token, nor the one that it has", async () => {
     await identity.issueToken(client, signal)
     const before = identity.credentials
     const { nodeAuthority } = service.services
@@ -159,7 +159,7 @@ describe("a node's certificate", () => {
     Reflect.deleteProperty(nodeAuthority, 'certify')
   })
 
-  it('is made without the private key: nothing that an agent says holds any of it', async () => {
+  it("a node's certificate is made without the private key: nothing that an agent says holds any of it", async () => {
     sent.length = 0
     const { privateKey } = await file()
     const { token } = await service.services.nodeKeys.issueJoinToken('svc-default', 600, 'once')

@@ -10,7 +10,7 @@ import { eventually } from '../../../test/support/tools/eventually.ts'
 
 const patienceMs = 60_000
 
-describe('an agent with two ways to its service', () => {
+describe('agent with two addresses of its service', () => {
   let rig: AgentRig
   let ways: [TcpProxy, TcpProxy]
 
@@ -36,7 +36,7 @@ describe('an agent with two ways to its service', () => {
     assert.equal((await rig.deploy('a')).power, 'running')
   }
 
-  it('takes the other when one is cut, and comes back when that one is', async () => {
+  it('an agent with two addresses of its service takes the other when one is cut, and comes back when that one is', async () => {
     await start(ways.map(urlOf))
     for (const [cut, left] of [ways, ways.toReversed()] as [TcpProxy, TcpProxy][]) {
       const before = rig.server.streamsOpened
@@ -49,7 +49,7 @@ describe('an agent with two ways to its service', () => {
     assert.deepEqual(rig.world.calls, ['create a', 'start a'])
   })
 
-  it('leaves one on which nothing comes any more, though it stays open', async () => {
+  it('an agent with two addresses of its service leaves one on which nothing comes any more, though it stays open', async () => {
     await start(ways.map(urlOf))
     const before = rig.server.streamsOpened
     ways[0].lose('answers')
@@ -57,7 +57,7 @@ describe('an agent with two ways to its service', () => {
     assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'stopped' }))).power, 'stopped')
   })
 
-  it('stays where it is when that is only slow', async () => {
+  it('an agent with two addresses of its service stays where it is when that is only slow', async () => {
     rig.server.heartbeatSeconds = 60
     ways[0].delay(300)
     await start(ways.map(urlOf))
@@ -66,7 +66,7 @@ describe('an agent with two ways to its service', () => {
     assert.equal(ways[1].count, 0)
   })
 
-  it('learns of another address from the service, and knows it at the next start', async () => {
+  it('an agent with two addresses of its service learns of another address from the service, and knows it at the next start', async () => {
     rig.server.servers = ways.map(urlOf)
     await start([urlOf(ways[0])])
     const before = rig.server.streamsOpened

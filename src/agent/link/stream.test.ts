@@ -53,8 +53,8 @@ async function* chunksOf(script: readonly (string | Error)[], signal: AbortSigna
   }
 }
 
-describe('the stream', () => {
-  it('is read line by line, however it is cut, and what a newer server says is passed over', async () => {
+describe("agent's stream", () => {
+  it("the agent's stream is read line by line, however it is cut, and what a newer server says is passed over", async () => {
     const ping = '{"type":"PING"}\n'
     const { stream, received, opened } = rig([
       [hello.slice(0, 9), hello.slice(9) + ping, '{"type":"NEWS"}\n{"type'],
@@ -68,7 +68,7 @@ describe('the stream', () => {
     )
   })
 
-  it('is opened again when it ends, fails, or makes no sense, after longer and longer waits', async () => {
+  it("the agent's stream is opened again when it ends, fails, or makes no sense, after longer and longer waits", async () => {
     const { stream, openings, opened } = rig([[hello], [hello, new Error('cut')], ['nonsense\n'], [hello, 'open']])
     await opened(4)
     const waits = openings.slice(1).map((at, index) => at - (openings[index] ?? 0))
@@ -80,7 +80,7 @@ describe('the stream', () => {
     await stream.stop()
   })
 
-  it('is closed when nothing was heard for three heartbeats', async () => {
+  it("the agent's stream is closed when nothing was heard for three heartbeats", async () => {
     const { stream, opened } = rig([[hello, 'open'], ['open']])
     await opened(1)
     stream.check(60_000)
@@ -92,7 +92,7 @@ describe('the stream', () => {
     await stream.stop()
   })
 
-  it('tells a HELLO that it cannot read from a connection that is lost, once per outage', async () => {
+  it("the agent's stream distinguishes a HELLO that it cannot read from a lost connection, once per outage", async () => {
     const received = (message: AgentMessage): void => {
       if (message.type === 'HELLO' && message.heartbeatSeconds === 11) throw new TypeError('kept is not iterable')
     }
@@ -110,7 +110,7 @@ describe('the stream', () => {
     assert.match(lines[0]?.problem ?? '', /its list of VMs cannot be read \(kept is not iterable\)/)
   })
 
-  it('goes on after another message that it cannot act on', async () => {
+  it("the agent's stream goes on after another message that it cannot act on", async () => {
     const types: string[] = []
     const received = ({ type }: AgentMessage): void => {
       types.push(type)
@@ -122,7 +122,7 @@ describe('the stream', () => {
     assert.deepEqual(types, ['HELLO', 'VM', 'PING'])
   })
 
-  it('says so when a message is too long', async () => {
+  it("the agent's stream says so when a message is too long", async () => {
     const { stream, lines, opened } = rig([['x'.repeat(3 * 2 ** 20)], ['open']], { maxLineBytes: 2 ** 21 })
     await opened(2)
     await stream.stop()
@@ -130,7 +130,7 @@ describe('the stream', () => {
     assert.match(lines[0]?.problem ?? '', /longer than 2 MiB/)
   })
 
-  it('is opened anew when it is asked to, soon, quietly, and not often', async () => {
+  it("the agent's stream is opened anew when it is asked to, soon, quietly, and not often", async () => {
     const scripts = Array.from({ length: 3 }, () => [hello, 'open'])
     const isHeard = async (stream: Stream): Promise<void> => {
       while (!stream.isOpen) await new Promise(setImmediate)
@@ -157,7 +157,7 @@ describe('the stream', () => {
     assert.deepEqual([openings.length, lines, rare.lines], [3, [], []])
   })
 
-  it('counts how often the server did not know the node', async () => {
+  it("the agent's stream counts how often the server did not know the node", async () => {
     const no = new ApiError('Unauthorized', 'no')
     const { stream, refusals, opened } = rig([[no], [no], [hello, 'open']])
     await opened(3)
@@ -166,8 +166,8 @@ describe('the stream', () => {
   })
 })
 
-describe('lines', () => {
-  it('have a bound', async () => {
+describe('lines of a stream', () => {
+  it('lines of a stream have a longest length', async () => {
     const chunks = async function* () {
       for (let i = 0; i < 10; i++) yield Buffer.alloc(100, 'x')
     }

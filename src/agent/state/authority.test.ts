@@ -6,8 +6,8 @@ import { type Claim, compareRevisions, isBehind, originAfter, whyKept } from './
 const claim: Claim = { store: 's', node: 'n', isNewest: true, isAnew: false }
 const origin = { store: 's', node: 'n', revision: '7' }
 
-describe('a VM that is not listed', () => {
-  it('goes when its own data say so, and are as far as this node has seen', () => {
+describe('VM that is not listed', () => {
+  it('a VM that the server does not list goes when its own data say so, and are as far as this node has seen', () => {
     assert.equal(whyKept({ origin, isKept: false }, claim), undefined)
     assert.equal(whyKept({ origin: 'half-made', isKept: false }, claim), undefined)
   })
@@ -57,24 +57,25 @@ describe('a VM that is not listed', () => {
     ],
   ]
   for (const [what, [unlisted, heard], reason] of cases)
-    it(`stays because of ${what}`, () => assert.match(whyKept(unlisted, heard) ?? '', reason))
+    it(`a VM that the server does not list stays because of ${what}`, () =>
+      assert.match(whyKept(unlisted, heard) ?? '', reason))
 })
 
-describe('revisions', () => {
-  it('are numbers of any length', () => {
+describe('revisions of desired states', () => {
+  it('revisions are numbers of any length', () => {
     assert.ok(compareRevisions('9', '10') < 0)
     assert.ok(compareRevisions('10000000000000000000001', '10000000000000000000000') > 0)
     assert.equal(compareRevisions('5', '5'), 0)
   })
 
-  it('only grow within the same data, and begin anew with others', () => {
+  it('revisions only grow within the same data, and begin anew with others', () => {
     assert.equal(originAfter(origin, claim, '5')?.revision, '7')
     assert.equal(originAfter(origin, claim, '10')?.revision, '10')
     assert.deepEqual(originAfter(origin, { ...claim, store: 'x' }, '5'), { store: 'x', node: 'n', revision: '5' })
     assert.equal(originAfter(origin, { ...claim, store: undefined }, undefined), origin)
   })
 
-  it('tell an older desired state from a newer one', () => {
+  it('revisions distinguish an older desired state from a newer one', () => {
     const desired = { revision: '9' } as Parameters<typeof isBehind>[0]
     assert.equal(isBehind(desired, { revision: '10' }), true)
     assert.equal(isBehind(desired, { revision: '9' }), false)

@@ -6,7 +6,7 @@ import path from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { followLog } from './console-log.ts'
 
-describe('a console log', () => {
+describe('console log', () => {
   let folder: string
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-log-'))
@@ -25,7 +25,7 @@ describe('a console log', () => {
     return Buffer.concat(chunks).toString('utf8')
   }
 
-  it('is read whole, or its last lines, whether the last one has ended or not', async () => {
+  it('a console log is read whole, or its last lines, whether the last one has ended or not', async () => {
     const ended = await file('ended', 'one\ntwo\nthree\n')
     const open = await file('open', 'one\ntwo\nthree')
     assert.equal(await all(ended), 'one\ntwo\nthree\n')
@@ -37,13 +37,13 @@ describe('a console log', () => {
     assert.equal(await all(path.join(folder, 'missing')), '')
   })
 
-  it('is read from the end when it is long', async () => {
+  it('a console log is read from the end when it is long', async () => {
     const lines = Array.from({ length: 50_000 }, (_, index) => `line ${index} of a log that is longer than one chunk`)
     const long = await file('long', `${lines.join('\n')}\n`)
     assert.equal(await all(long, 3_000), `${lines.slice(-3_000).join('\n')}\n`)
   })
 
-  it('is followed as it grows, and when it begins anew', async () => {
+  it('a console log is followed as it grows, and when it begins anew', async () => {
     const place = await file('growing', 'old\n')
     const ending = new AbortController()
     const stream = followLog(place, { follow: true, tail: 1, signal: ending.signal })

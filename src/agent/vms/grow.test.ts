@@ -11,8 +11,8 @@ import { growScript, systemScript } from './grow-scripts.ts'
 
 const shell = (script: string, ...args: string[]) => promisify(execFile)('sh', [...args, '-c', script])
 
-describe('growing a file system in a guest', () => {
-  it('knows systems that it can grow, and says which it does not know', async () => {
+describe('growing a file system', () => {
+  it('growing a file system in a guest knows systems that it can grow, and says which it does not know', async () => {
     assert.deepEqual(parseSystem('Welcome!\nsvc3-system Darwin 501\n'), { name: 'Darwin', isRoot: false })
     const { stdout } = await shell(systemScript)
     assert.equal(parseSystem(stdout).name, process.platform === 'darwin' ? 'Darwin' : 'Linux')
@@ -20,7 +20,7 @@ describe('growing a file system in a guest', () => {
     assert.throws(() => parseSystem(''), /does not say/)
   })
 
-  it('is content when the file system grew, or fills its disk already', () => {
+  it('growing a file system in a guest is content when the file system grew, or fills its disk already', () => {
     const sizes = parseSizes('resize2fs …\nsvc3-sizes 1000 1900 2000\n')
     assert.deepEqual(sizes, { beforeKb: 1000, afterKb: 1900, diskKb: 2000 })
     assert.equal(problemWith(sizes), undefined)
@@ -29,19 +29,19 @@ describe('growing a file system in a guest', () => {
     assert.throws(() => parseSizes('no such command'), /no such command/)
   })
 
-  it('has scripts that a shell can read and that can stand in single quotes', async () => {
+  it('growing a file system in a guest has scripts that a shell can read and that can stand in single quotes', async () => {
     for (const script of Object.values(growScript)) {
       assert.ok(!script.includes("'"))
       await shell(script, '-n')
     }
   })
 
-  it('does not repeat a password', () => {
+  it('growing a file system in a guest does not repeat a password', () => {
     assert.equal(withoutPassword('sudo: s3cret: not found', 's3cret'), 'sudo: …: not found')
     assert.equal(withoutPassword('text', ''), 'text')
   })
 
-  it('ends when it is told to, while it waits for a guest', async () => {
+  it('growing a file system in a guest ends when it is aborted, while it waits for the guest', async () => {
     const growth = { host: '127.0.0.1', port: 1, user: 'admin', password: 'x', diskGb: 2 }
     await assert.rejects(growGuest(growth, AbortSignal.timeout(50)), { name: 'TimeoutError' })
   })
@@ -92,7 +92,7 @@ describe('growing through SSH', () => {
     answers.set('mountinfo', { out: sizes, code: 0 })
   }
 
-  it('gives the password to sudo, and only to its standard input', async () => {
+  it('growing through SSH gives the password to sudo, and only to its standard input', async () => {
     script('svc3-sizes 1000 2000 2100\n')
     assert.equal(await grow(), undefined)
     const [, second] = commands
@@ -101,7 +101,7 @@ describe('growing through SSH', () => {
     assert.ok(!commands.some(({ command }) => command.includes('canary')))
   })
 
-  it('asks no password of root', async () => {
+  it('growing through SSH asks no password of root', async () => {
     script('svc3-sizes 1000 2000 2100\n', '0')
     assert.equal(await grow(), undefined)
     assert.deepEqual(
@@ -111,7 +111,7 @@ describe('growing through SSH', () => {
     assert.ok(!commands.some(({ command }) => command.includes('sudo')))
   })
 
-  it('says what went wrong and what to do by hand, without the password', async () => {
+  it('growing through SSH says what went wrong and what to do by hand, without the password', async () => {
     script('svc3-sizes 1000 1000 2100\n')
     assert.match((await grow()) ?? '', /has 1000 KiB as before.*growpart/)
     answers.set('mountinfo', { error: 'sudo: p@ssword-canary: command not found\n', code: 1 })
@@ -121,7 +121,7 @@ describe('growing through SSH', () => {
     assert.match((await grow({ password: 'wrong' })) ?? '', /refuses the user "admin" with this password/)
   })
 
-  it('cuts the connection to a guest that does not hear a goodbye', async () => {
+  it('growing through SSH cuts the connection to a guest that does not hear a goodbye', async () => {
     script('svc3-sizes 1000 2000 2100\n', '0')
     const sockets: net.Socket[] = []
     const cut = Promise.withResolvers<void>()

@@ -9,7 +9,7 @@ const words: Readonly<Record<string, VmAction>> = { start: 'start', stop: 'stop'
 
 describe('advice about a VM', () => {
   for (const kind of Object.keys(kinds) as Kind[])
-    it(`whose ${kind} failed names nothing that is refused on arm64`, () => {
+    it(`advice about a VM whose ${kind} failed names nothing that is refused on arm64`, () => {
       const text = problemOf(kind, { node: 'n', architecture: 'arm64' }, new Error('why'), [])
       const advice = /\((.*)\)$/.exec(text)?.[1] ?? ''
       assert.notEqual(advice, '')
@@ -20,7 +20,7 @@ describe('advice about a VM', () => {
       }
     })
 
-  it('is to start it again where that is possible, and otherwise to deploy another one', () => {
+  it('advice about a VM is to start it again where that is possible, and otherwise to deploy another one', () => {
     assert.match(problemOf('start', { node: 'n', architecture: 'amd64' }, 'why', []), /start it again/)
     assert.match(
       problemOf('start', { node: 'n', architecture: 'arm64' }, 'why', []),

@@ -42,8 +42,8 @@ const deploy = 'deploy: image create start'
 const stop = 'stop: stop'
 const remove = 'delete: destroy'
 
-describe('what is to be frozen for an image', () => {
-  it('is, before anything else, also before its end, whatever the VM is', () => {
+describe('capture in a plan', () => {
+  it('what is to be frozen for an image is frozen before anything else, also before the end of the VM, in every state', () => {
     for (const situation of every) {
       const plan = shown(planFor({ ...situation, needsCapture: true }))
       assert.equal(plan, situation.isDeployed ? 'capture: capture' : shown(planFor(situation)))
@@ -51,7 +51,7 @@ describe('what is to be frozen for an image', () => {
   })
 })
 
-describe('a new desired', () => {
+describe('new desired state', () => {
   //                                              absent, stopped, running, suspended, failed, gone
   const table: Readonly<Record<Desired, readonly string[]>> = {
     running: ['lost', start, 'done', 'resume: resume', start, start],
@@ -59,9 +59,10 @@ describe('a new desired', () => {
     suspended: ['lost', 'not-running', 'suspend: suspend', 'done', 'not-running', 'not-running'],
     deleted: [remove, remove, remove, remove, remove, remove],
   }
-  for (const desired of desires) it(desired, () => assert.deepEqual(row(desired), table[desired]))
+  for (const desired of desires)
+    it(`a new desired state: ${desired}`, () => assert.deepEqual(row(desired), table[desired]))
 
-  it('about a VM that is not deployed makes it, and calls nothing lost', () => {
+  it('a new desired state of a VM that is not deployed makes it, and calls nothing lost', () => {
     const more = { isDeployed: false }
     assert.deepEqual(row('running', more), [deploy, deploy, 'done', 'resume: resume', deploy, deploy])
     assert.deepEqual(row('stopped', more), ['done', 'done', stop, stop, stop, stop])
@@ -69,20 +70,20 @@ describe('a new desired', () => {
   })
 })
 
-describe('a desired that was carried out', () => {
+describe('desired state that was carried out', () => {
   const more = { isFulfilled: true }
-  it('lets be what ended by itself, and brings back what ended with the host', () =>
+  it('a desired state that was carried out lets be what ended by itself, and brings back what ended with the host', () =>
     assert.deepEqual(row('running', more), ['lost', 'done', 'done', 'done', 'done', start]))
-  it('keeps down what is to be down', () =>
+  it('a desired state that was carried out keeps down what is to be down', () =>
     assert.deepEqual(row('stopped', more), ['lost', 'done', stop, stop, 'done', 'done']))
-  it('keeps frozen what is to be frozen', () =>
+  it('a desired state that was carried out keeps frozen what is to be frozen', () =>
     assert.deepEqual(row('suspended', more), ['lost', 'done', 'suspend: suspend', 'done', 'done', 'done']))
-  it('does not try a failed deployment again', () =>
+  it('a desired state that was carried out does not try a failed deployment again', () =>
     assert.equal(row('running', { ...more, isDeployed: false })[0], 'done'))
 })
 
-describe('a disk that is to change', () => {
-  it('is reverted without mercy, and the VM is what it should be afterwards', () => {
+describe('disk that is to change', () => {
+  it('a disk that is to change is reverted without grace, and the VM is as desired afterwards', () => {
     const more = { needsRevert: true }
     const down = 'revert: image revert start'
     const up = 'revert: image kill revert start'
@@ -90,7 +91,7 @@ describe('a disk that is to change', () => {
     assert.equal(row('stopped', more)[2], 'revert: image kill revert')
   })
 
-  it('grows while the VM is down, and partition and file system when it is up again', () => {
+  it('a disk that is to change grows while the VM is down, and partition and file system when it is up again', () => {
     const more = { needsGrowth: true, hasCredentials: true }
     const up = 'resize: image stop grow start partition'
     const down = 'resize: image grow start partition'
@@ -99,12 +100,12 @@ describe('a disk that is to change', () => {
     assert.equal(row('stopped', more)[2], 'resize: image stop grow')
   })
 
-  it('is not touched again once the desired was carried out or failed', () =>
+  it('a disk that is to change is not touched again once the desired state was carried out or failed', () =>
     assert.equal(row('running', { isFulfilled: true, needsGrowth: true, needsRevert: true })[2], 'done'))
 })
 
-describe('the whole table', () => {
-  it('has only steps that their kind of work names, in that order', () => {
+describe('plan table', () => {
+  it('the table of plans has only steps that their kind of work names, in that order', () => {
     for (const situation of every) {
       const plan = planFor(situation)
       if (!('kind' in plan)) continue
@@ -118,7 +119,7 @@ describe('the whole table', () => {
     }
   })
 
-  it('uses every step, and every step has a point to fail at', () => {
+  it('the table of plans uses every step, and every step has a point to fail at', () => {
     const all = [...every, ...every.map((situation) => ({ ...situation, needsCapture: true }))]
     const used = new Set(all.map(planFor).flatMap((plan) => [...plan.steps]))
     assert.deepEqual([...used].sort(), [...steps].sort())
@@ -129,7 +130,7 @@ describe('the whole table', () => {
       )
   })
 
-  it('never makes or changes a disk under a VM that runs, and never starts one that is to be down', () => {
+  it('the table of plans never makes or changes a disk under a VM that runs, and never starts one that is to be down', () => {
     for (const situation of every) {
       const plan = planFor(situation)
       const list: readonly string[] = plan.steps

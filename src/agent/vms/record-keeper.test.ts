@@ -1,4 +1,4 @@
-// A record that cannot be written now is written later; what failed, or was reverted, is told only after that.
+// A record that cannot be written now is written later; what failed, or was reverted, is reported only after that.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test'
 import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
 import { eventually } from '../../../test/support/tools/eventually.ts'
 
-describe('the record of a VM', () => {
+describe('record of a VM', () => {
   let rig: AgentRig
   let file: string
 
@@ -26,7 +26,7 @@ describe('the record of a VM', () => {
   }
   const unblock = () => fs.rm(file, { recursive: true })
 
-  it('is written as soon as that works again', async () => {
+  it("an agent's record of a VM is written as soon as that works again", async () => {
     await block()
     const desired = rig.server.want({ uid: 'a', power: 'stopped' })
     assert.equal((await rig.server.fulfilled(desired)).power, 'stopped')
@@ -37,7 +37,7 @@ describe('the record of a VM', () => {
     assert.deepEqual([report.power, report.generation], ['stopped', desired.generation])
   })
 
-  it('does not keep a VM from being worked on, or deleted, while it cannot be written', async () => {
+  it("an agent's record of a VM does not keep a VM from being worked on, or deleted, while it cannot be written", async () => {
     await block()
     await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'stopped' }))
     assert.equal((await rig.server.fulfilled(rig.server.want({ uid: 'a', power: 'running' }))).power, 'running')
@@ -45,7 +45,7 @@ describe('the record of a VM', () => {
     await assert.rejects(fs.stat(rig.vmFolder('a')), { code: 'ENOENT' })
   })
 
-  it('is written before a failure is told', async () => {
+  it("an agent's record of a VM is written before a failure is reported", async () => {
     await block()
     rig.world.failNext('stop', new Error('qemu is ill'))
     const desired = rig.server.want({ uid: 'a', power: 'stopped' })
@@ -57,7 +57,7 @@ describe('the record of a VM', () => {
     assert.equal((await onDisk()).fulfilled, desired.generation)
   })
 
-  it('is written before a revert is told', async () => {
+  it("an agent's record of a VM is written before a revert is reported", async () => {
     // After the revert itself has written down that there is a new disk.
     const { reached, release } = rig.world.block('start')
     const desired = rig.server.want({ uid: 'a', diskGeneration: 2 })
@@ -71,7 +71,7 @@ describe('the record of a VM', () => {
     assert.deepEqual([(await onDisk()).fulfilled, rig.world.count('revert a')], [desired.generation, 1])
   })
 
-  it('is written when the agent stops', async () => {
+  it("an agent's record of a VM is written when the agent stops", async () => {
     await block()
     const desired = rig.server.want({ uid: 'a', power: 'stopped' })
     await rig.server.until('a', ({ problem }) => problem !== undefined)

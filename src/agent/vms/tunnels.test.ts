@@ -8,7 +8,7 @@ import { AgentRig } from '../../../test/support/rigs/agent-rig.ts'
 import { readableLog } from '../../../test/support/tools/agent-log.ts'
 import { createTunnels, maxAtOnce } from './tunnels.ts'
 
-describe('tunnels', () => {
+describe('tunnels of an agent', () => {
   let rig: AgentRig
   let guest: net.Server
   const sockets = new Set<net.Socket>()
@@ -30,7 +30,7 @@ describe('tunnels', () => {
     guest.close()
   })
 
-  it('carry bytes both ways, and end with either side', async () => {
+  it('tunnels of an agent carry bytes both ways, and end with either side', async () => {
     const tunnel = await rig.server.dial('a', 'ssh')
     assert.equal(String(await once(tunnel, 'data')), 'SSH-2.0-guest\r\n')
     tunnel.write('hello')
@@ -47,7 +47,7 @@ describe('tunnels', () => {
     await once(socket, 'close')
   })
 
-  it('carry much, whole', async () => {
+  it('tunnels of an agent carry large amounts whole', async () => {
     const source = net.createServer((socket) => void socket.end(Buffer.alloc(8 * 1024 * 1024, 7)))
     await once(source.listen(0, '127.0.0.1'), 'listening')
     const { port } = source.address() as net.AddressInfo
@@ -58,7 +58,7 @@ describe('tunnels', () => {
     source.close()
   })
 
-  it('are closed when nobody answers, when there is no such port, and when there is no such VM', async () => {
+  it('tunnels of an agent are closed when nobody answers, when there is no such port, and when there is no such VM', async () => {
     await rig.server.fulfilled(rig.server.want({ uid: 'b', ssh: 1 }))
     for (const [uid, to] of [
       ['b', 'ssh'],
@@ -70,7 +70,7 @@ describe('tunnels', () => {
     }
   })
 
-  it('are not even begun when there are too many', async () => {
+  it('tunnels of an agent are not even begun when there are too many', async () => {
     let connects = 0
     const { log, lines } = readableLog()
     const connect = (_path: string, signal: AbortSignal) => {
@@ -86,7 +86,7 @@ describe('tunnels', () => {
     await tunnels.stop()
   })
 
-  it('show the end of the console, and what comes', async () => {
+  it('tunnels of an agent show the end of the console, and what comes', async () => {
     const file = `${rig.vmFolder('a')}/console.log`
     await fs.writeFile(file, 'one\ntwo\nthree\n')
     let text = ''

@@ -32,8 +32,8 @@ async function vm(of: string, name: string, system = 'darwin'): Promise<string> 
   return folder
 }
 
-describe('the VMs with macOS that Apple allows', () => {
-  it('are two for all agents of a host, at the same time too', async () => {
+describe('allowance of macOS VMs', () => {
+  it('the VMs with macOS that Apple allows are two for all agents of a host, at the same time too', async () => {
     const [one, two] = [agent('one'), agent('two')]
     const wanted = [
       [one, await vm('one', 'a'), 'a'],
@@ -50,7 +50,7 @@ describe('the VMs with macOS that Apple allows', () => {
     assert.deepEqual([await one.left(), await two.left()], [2, 2])
   })
 
-  it('are kept by who has one, and not taken by Linux', async () => {
+  it('the VMs with macOS that Apple allows are kept by who has one, and not taken by Linux', async () => {
     const one = agent('one')
     const folder = await vm('one', 'a')
     await one.take(folder, 'a')
@@ -59,7 +59,7 @@ describe('the VMs with macOS that Apple allows', () => {
     assert.deepEqual([await one.left(), await agent('two').left()], [2, 1])
   })
 
-  it('come back when a process ends that nobody speaks for any more', async () => {
+  it('the VMs with macOS that Apple allows come back when a process ends that nobody speaks for any more', async () => {
     const child = spawn('sleep', ['60'])
     const pid = child.pid ?? 0
     const folder = await vm('one', 'a')
@@ -71,7 +71,7 @@ describe('the VMs with macOS that Apple allows', () => {
     assert.equal(await agent('two').left(), 2)
   })
 
-  it('are less by those that people run themselves', async () => {
+  it('the VMs with macOS that Apple allows are less by those that people run themselves', async () => {
     const state = { Running: true, State: 'running' }
     const vms = [
       { Name: 'mine', ...state },

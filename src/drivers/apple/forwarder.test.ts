@@ -46,8 +46,8 @@ async function exchange(port: number, bytes: Buffer): Promise<Buffer> {
   return Buffer.concat(got)
 }
 
-describe('the ports of a VM on Apple silicon', () => {
-  it('pass on everything, also after one side has said all', async () => {
+describe('ports of a VM on Apple silicon', () => {
+  it('the ports of a VM on Apple silicon pass on everything, also after one side has said all', async () => {
     const guestPort = await serve('127.0.0.9', (socket) => {
       const all: Buffer[] = []
       socket.on('data', (piece) => all.push(piece))
@@ -62,7 +62,7 @@ describe('the ports of a VM on Apple silicon', () => {
     assert.ok((await exchange(hostPort, bytes)).equals(Buffer.from(bytes).reverse()))
   })
 
-  it('are open before the guest has an address, and find it when it has another', async () => {
+  it('the ports of a VM on Apple silicon are open before the guest has an address, and find it when it has another', async () => {
     const hostPort = await freePort()
     const guestPort = await serve('127.0.0.9', (socket) => socket.end('there'))
     let address: string | undefined
@@ -73,7 +73,7 @@ describe('the ports of a VM on Apple silicon', () => {
     assert.equal((await exchange(hostPort, Buffer.alloc(0))).toString(), 'there')
   })
 
-  it('pass on datagrams, and answers to whoever asked', async () => {
+  it('the ports of a VM on Apple silicon pass on datagrams, and answers to whoever asked', async () => {
     const server = dgram.createSocket('udp4').bind(0, '127.0.0.9')
     await once(server, 'listening')
     cleanUp.push(() => server.close())
@@ -90,7 +90,7 @@ describe('the ports of a VM on Apple silicon', () => {
     }
   })
 
-  it('are all named that somebody else has, and none stays open then', async () => {
+  it('the ports of a VM on Apple silicon are all named that somebody else has, and none stays open then', async () => {
     const taken = await serve(ip, () => undefined)
     const alsoTaken = await serve(ip, () => undefined)
     const free = await freePort()
@@ -109,7 +109,7 @@ describe('the ports of a VM on Apple silicon', () => {
     assert.equal(forwarder.isOpen, true)
   })
 
-  it('lead to the screen past its password', async () => {
+  it('the ports of a VM on Apple silicon lead to the screen past its password', async () => {
     const challenge = randomBytes(16)
     const port = await serve('127.0.0.9', async (socket) => {
       const next = async () => (await once(socket, 'data'))[0] as Buffer
@@ -139,7 +139,7 @@ describe('the ports of a VM on Apple silicon', () => {
     await assert.rejects(exchange(screen, Buffer.alloc(0)), { code: 'ECONNRESET' })
   })
 
-  it('answer a challenge as RFB wants it', () => {
+  it('the ports of a VM on Apple silicon answer a challenge as RFB expects it', () => {
     // A key of DES is the password with the bits of each byte turned round: 'password' is 0e86ceceeef64e26.
     const key = Buffer.from('0e86ceceeef64e26', 'hex')
     const answer = answerTo(Buffer.from('0123456789abcdef'), 'password is cut after eight')

@@ -1,4 +1,4 @@
-// What tart is told, as tables: the options of a run by what is asked for, and what is set of a machine. No process is started.
+// The arguments of tart, as tables: the options of a run by what is asked for, and what is set of a machine. No process is started.
 import assert from 'node:assert/strict'
 import fs from 'node:fs/promises'
 import os from 'node:os'
@@ -47,7 +47,7 @@ const specOf = (change: Partial<VmSpec> = {}, system: 'darwin' | 'linux' = 'darw
   ...change,
 })
 
-/** Takes down what it is told, and answers as it is told to. */
+/** Records its arguments, and answers as the test says. */
 function listening(answer: (words: readonly string[]) => string = () => '') {
   const told: string[] = []
   const command: Tart['command'] = async (_, words) => {
@@ -64,7 +64,7 @@ async function made(vm: VmSpec): Promise<{ folder: string; name: string; told: r
   return { folder, name: (await readMachine(folder))?.name ?? '', told }
 }
 
-describe('a run of tart', () => {
+describe('run of tart', () => {
   const headless = ['--no-graphics', '--no-audio']
   const shared: AppleNetwork = { kind: 'shared' }
   const screen = { port: 5_999, width: 1_920, height: 1_080 }
@@ -84,7 +84,7 @@ describe('a run of tart', () => {
     ['a bridge', {}, 'linux', { kind: 'bridged', card: 'en0' }, [...headless, '--net-bridged=en0']],
   ]
   for (const [what, change, system, network, words] of cases)
-    it(`is told of ${what}`, async () => {
+    it(`a run of tart has the options for ${what}`, async () => {
       const vm = specOf(change, system)
       const { folder, name } = await made(vm)
       const { options, ...run } = await launchOf(folder, vm, network)
@@ -92,14 +92,14 @@ describe('a run of tart', () => {
       assert.equal(run.name, name)
     })
 
-  it('says what tart has no way for', () => {
+  it('a run of tart says what tart cannot do', () => {
     assert.deepEqual(notesOf(specOf({ systemSerial: 'NEW' }), {}), {})
     assert.match(notesOf(specOf({ metadata: { a: '1' } }), {}).note ?? '', /metadata cannot be read/)
   })
 })
 
-describe('a machine of tart', () => {
-  it('keeps what the image says, with an address of its own, and a serial number of its own where asked', async () => {
+describe('machine of tart', () => {
+  it('a machine of tart keeps what the image says, with an address of its own, and a serial number of its own where asked', async () => {
     const plain = await made(specOf())
     assert.deepEqual(plain.told, [])
     const { macAddress: address, ...rest } = await readConfig(plain.folder, plain)
@@ -110,7 +110,7 @@ describe('a machine of tart', () => {
     assert.deepEqual((await made(specOf({ systemSerial: 'NEW' }, 'linux'))).told, [], 'tart crashes with it')
   })
 
-  it('is set to cores, memory and screen where they differ, and its disk in whole gigabytes', async () => {
+  it('a machine of tart is set to cores, memory and screen where they differ, and its disk in whole gigabytes', async () => {
     const { folder, name } = await made(specOf())
     const { told, tart } = listening()
     const screen = { port: 5_999, width: 1_600, height: 900 }
@@ -120,7 +120,7 @@ describe('a machine of tart', () => {
     assert.deepEqual(told, [`set ${name} --cpu 6 --memory 8192 --display 1600x900`, `set ${name} --disk-size 3`])
   })
 
-  it('is found by its lease, else by who was heard of, else by its own agent', async () => {
+  it('a machine of tart is found by its lease, else by who was heard of, else by its own agent', async () => {
     for (const [index, resolver] of ['dhcp', 'arp', 'agent'].entries()) {
       const { told, tart } = listening((words) => (words.includes(resolver) ? '192.168.64.7\n' : ''))
       assert.equal(await addressOf(tart, root, 'a'), '192.168.64.7')

@@ -9,13 +9,13 @@ import { isNewEnough, TartProbe } from './probe.ts'
 /** Nobody else runs VMs here. */
 const alone = { left: async () => 2 }
 
-describe('the version of tart', () => {
-  it('is 2.35 or later', () => {
+describe('version of tart', () => {
+  it('the version of tart is 2.35 or later', () => {
     for (const good of ['2.35.0', '2.35.0-stand-in', '2.100.1', '3.0', '10.0.0']) assert.ok(isNewEnough(good), good)
     for (const bad of ['2.34.9', '1.99.0', '0.1', '']) assert.ok(!isNewEnough(bad), bad)
   })
 
-  it('decides whether the host can run anything, and what to do about it', async () => {
+  it('the version of tart decides whether the host can run anything, and what to do about it', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-tart-probe-'))
     const ask = async (script: string) => {
       const program = path.join(folder, `tart-${crypto.randomUUID()}`)

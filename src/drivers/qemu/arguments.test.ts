@@ -38,7 +38,7 @@ const line = (change: Partial<VmSpec> = {}, where: Partial<Surroundings> = {}): 
   qemuArguments({ ...vm, ...change }, { ...around, ...where }).join(' ')
 
 describe('qemuArguments', () => {
-  it('gives cores and memory as asked, and no device that was not', () => {
+  it('qemuArguments gives cores and memory as asked, and no device that was not', () => {
     assert.match(line(), /^qemu-system-x86_64 -nodefaults .*-smp 3 -m 4915M/)
     assert.match(
       line({ architecture: 'arm64' }),
@@ -48,12 +48,12 @@ describe('qemuArguments', () => {
     assert.match(line({}, { accelerator: 'kvm' }), /-accel kvm -cpu host/)
   })
 
-  it('holds no secret', () => {
+  it('qemuArguments holds no secret', () => {
     for (const network of ['user', 'sealed'] as const)
       assert.doesNotMatch(line({}, { network }), /top-secret|dG9wLXNlY3JldA/)
   })
 
-  it('binds the address of the VM and no other', () => {
+  it('qemuArguments binds the address of the VM and no other', () => {
     const words = line({ screen: { port: 5_999, width: 1_920, height: 1_080 } })
     assert.match(words, /hostfwd=tcp:192\.0\.2\.7:8822-:22,hostfwd=udp:192\.0\.2\.7:9000-:53/)
     assert.match(words, /-vnc 192\.0\.2\.7:99 -device VGA,edid=on,xres=1920,yres=1080/)
@@ -62,47 +62,47 @@ describe('qemuArguments', () => {
     assert.doesNotMatch(line(), /VGA|-vnc/)
   })
 
-  it('leads to the metadata by a network of its own that leads nowhere else', () => {
+  it('qemuArguments leads to the metadata by a network of its own that leads nowhere else', () => {
     assert.match(
       line(),
       /user,id=metadata,ipv6=off,restrict=on,net=169\.254\.169\.0\/24,.*guestfwd=tcp:169\.254\.169\.254:80-cmd:/,
     )
   })
 
-  it('has old devices for amd64 where they are asked for', () => {
+  it('qemuArguments has old devices for amd64 where they are asked for', () => {
     assert.match(line({ legacyIO: true, netBoost: false }), /ide-hd,.*e1000,netdev=net/)
     assert.doesNotMatch(line({ legacyIO: true, netBoost: false }), /virtio-(blk|net)/)
     assert.match(line({ architecture: 'arm64', legacyIO: true, netBoost: false }), /virtio-blk-pci.*virtio-net-pci/)
   })
 
-  it('has a port for a guest agent behind all other devices, unless the memory is older than that', () => {
+  it('qemuArguments has a port for a guest agent behind all other devices, unless the memory is older than that', () => {
     const words = line({ screen: { port: 5_999, width: 800, height: 600 } })
     assert.match(words, /-chardev socket,id=agent,path=\/tmp\/svc3-vm-0\/agent,server=on,wait=off /)
     assert.match(words, /-device virtserialport,chardev=agent,name=org\.qemu\.guest_agent\.0$/)
     assert.doesNotMatch(line({}, { isWithoutAgent: true }), /agent|serial-pci/)
   })
 
-  it('attaches an ISO that cannot be written, after the disk', () => {
+  it('qemuArguments attaches an ISO that cannot be written, after the disk', () => {
     assert.match(
       line({ iso: '/isos/a,b.iso' }),
       /"read-only":true,"file":\{"driver":"file","filename":"\/isos\/a,b.iso".*bootindex=2/,
     )
   })
 
-  it('boots a kernel, or firmware with variables', () => {
+  it('qemuArguments boots a kernel, or firmware with variables', () => {
     const boot = { kind: 'kernel', kernel: '/k', initrd: '/r', commandLine: 'root=/dev/vda1 quiet' } as const
     assert.ok(qemuArguments({ ...vm, image: { ...vm.image, boot } }, around).includes('root=/dev/vda1 quiet'))
     assert.match(line({}, { uefiCode: '/fw/code.fd' }), /-machine q35,pflash0=firmware-code,pflash1=firmware-variables/)
   })
 
-  it('keeps its addresses over starts, and differs from others', () => {
+  it('qemuArguments keeps its addresses over starts, and differs from others', () => {
     const macs = (words: string) => [...words.matchAll(/mac=(52:54:00(?::[0-9a-f]{2}){3})/g)].map(([, mac]) => mac)
     assert.equal(new Set(macs(line())).size, 2)
     assert.deepEqual(macs(line()), macs(line({ name: 'renamed' })))
     assert.notDeepEqual(macs(line()), macs(line({ uid: '6f1c2a7e-0000-4000-8000-000000000002' })))
   })
 
-  it('refuses what cannot be', () => {
+  it('qemuArguments refuses ports of screens and serial numbers that QEMU cannot have', () => {
     assert.throws(() => line({ screen: { port: 5_899, width: 1, height: 1 } }), /5900 and above/)
     assert.throws(() => line({ systemSerial: 'a,file=/etc/passwd' }), /serial number/)
     assert.match(line({ systemSerial: 'C02-X.1' }), /-smbios type=1,serial=C02-X\.1/)

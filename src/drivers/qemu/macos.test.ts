@@ -127,15 +127,15 @@ const table: readonly Row[] = [
   { name: 'built-in network devices', has: [/-global ICH9-LPC\.acpi-pci-hotplug-with-bridge-support=off/] },
 ]
 
-describe('the macOS profile', () => {
+describe('macOS profile', () => {
   for (const { name, vm: change, around: where, has = [], lacks = [] } of table)
-    it(`has ${name}`, () => {
+    it(`the macOS profile has ${name}`, () => {
       const words = line(change, where)
       for (const form of has) assert.match(words, form)
       for (const form of lacks) assert.doesNotMatch(words, form)
     })
 
-  it('is for macOS on amd64 alone', () => {
+  it('the macOS profile is for macOS on amd64 alone', () => {
     assert.equal(isMacos(vm), true)
     assert.equal(isMacos({ ...vm, architecture: 'arm64' }), false)
     for (const os of ['linux', 'other'] as const) assert.equal(isMacos({ ...vm, image: { ...vm.image, os } }), false)
@@ -144,14 +144,14 @@ describe('the macOS profile', () => {
   })
 })
 
-describe('the SMC key', () => {
+describe('SMC key', () => {
   let folder: string
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-smc-'))
   })
   after(() => fs.rm(folder, { recursive: true }))
 
-  it('is in a file of ours alone, as long as QEMU needs it', async () => {
+  it('the SMC key is in a file of ours alone, as long as QEMU needs it', async () => {
     await writeSmc(folder, smcKey)
     assert.equal((await fs.stat(smcFile(folder))).mode & 0o777, 0o600)
     assert.ok((await fs.readFile(smcFile(folder), 'utf8')).includes(`osk = "${smcKey}"\n`))
@@ -160,7 +160,7 @@ describe('the SMC key', () => {
     assert.deepEqual(await fs.readdir(folder), [])
   })
 
-  it('is refused in words that do not tell it', async () => {
+  it('the SMC key is refused in words that do not contain it', async () => {
     for (const key of [smcKey.slice(1), `${smcKey}x`, `${smcKey.slice(1)}"`, `${smcKey.slice(1)}\n`]) {
       assert.match(smcKeyProblem(key) ?? '', /64 printable characters/)
       await assert.rejects(writeSmc(folder, key), (error: Error) => !error.message.includes('stand-in'))
@@ -169,8 +169,8 @@ describe('the SMC key', () => {
   })
 })
 
-describe('a node without what macOS needs', () => {
-  it('says what its operator has to do', async () => {
+describe('node without what macOS needs', () => {
+  it('a node without what macOS needs says what its operator has to do', async () => {
     await assert.rejects(requireMacos(undefined), /does not run macOS guests: it is not set up for them.*agent\.json/)
     const missing = { openCore: { file: '/nowhere/OpenCore.img', format: 'raw' } } as const
     await assert.rejects(requireMacos(missing), /\/nowhere\/OpenCore\.img, cannot be read \(ENOENT\)/)

@@ -9,7 +9,7 @@ import { hostBootId, isAlive, type ProcessId, startTimeOf } from '../../platform
 import type { Run } from './control/run.ts'
 import { findProcess, isOfThisBoot, waitForSupervisor } from './supervisor.ts'
 
-describe('a supervisor', () => {
+describe('QEMU supervisor', () => {
   let folder: string
   let run: Run
   const children: ReturnType<typeof spawn>[] = []
@@ -32,7 +32,7 @@ describe('a supervisor', () => {
   }
   const note = (qemu: number, supervisor: number) => fs.writeFile(path.join(folder, 'pid'), `${qemu} ${supervisor}\n`)
 
-  it('of another VM, or of a number from an earlier boot, is neither waited for nor ended', async () => {
+  it('a QEMU supervisor of another VM, or of a number from an earlier boot, is neither waited for nor ended', async () => {
     const other = await pretend('/tmp/svc3-vm-of-another')
     await note(999_999, other.pid)
     await waitForSupervisor(folder, run)
@@ -42,7 +42,7 @@ describe('a supervisor', () => {
     assert.deepEqual([await isAlive(other), await isAlive(own)], [true, true])
   })
 
-  it('that never gets its QEMU is ended after a while', async () => {
+  it('a QEMU supervisor that never gets its QEMU is ended after a while', async () => {
     const stuck = await pretend(run.runtime)
     const startedMs = performance.now()
     assert.equal(await findProcess(folder, run, 300), undefined)
@@ -50,7 +50,7 @@ describe('a supervisor', () => {
     assert.equal(await isAlive(stuck), false)
   })
 
-  it('tells of this boot also where the id of the boot is made in another way, as long as QEMU lives', async () => {
+  it('a run of QEMU is of this boot also where the id of the boot is made otherwise, as long as QEMU lives', async () => {
     const id = await pretend(run.runtime)
     const earlier = { ...run, bootId: 'made otherwise' }
     assert.equal(await isOfThisBoot(run), true)

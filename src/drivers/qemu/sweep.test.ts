@@ -9,8 +9,8 @@ import { describe, it } from 'node:test'
 import { makeRuntime } from './control/run.ts'
 import { sweepRuntimes } from './sweep.ts'
 
-describe('the sweep of sockets', () => {
-  it('removes those of VMs that are no more, and leaves all others', async () => {
+describe('sweep of sockets', () => {
+  it('the sweep of sockets removes those of VMs that are no more, and leaves all others', async () => {
     const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-sweep-'))
     const make = async (name: string, owner: string): Promise<string> => {
       const folder = path.join(root, name)

@@ -54,19 +54,19 @@ const freeze = 'guest-fsfreeze-freeze'
 const thaw = 'guest-fsfreeze-thaw'
 
 describe('flushGuest', { concurrency: true }, () => {
-  it('freezes and thaws in one message, so that a death in between leaves nothing frozen', async () => {
+  it('flushGuest freezes and thaws in one message, so that a death in between leaves nothing frozen', async () => {
     const { flushed, heard, writes } = await flush(good)
     assert.equal(flushed, 'flushed')
     assert.deepEqual(heard, ['guest-sync-delimited', freeze, thaw])
     assert.ok(writes.some((text) => text.includes(freeze) && text.includes(thaw)))
   })
 
-  it('does not even connect where nobody has opened the port', async () => {
+  it('flushGuest does not even connect where nobody has opened the port', async () => {
     const { flushed, heard } = await flush(good, long, false)
     assert.deepEqual([flushed, heard], ['unheard', []])
   })
 
-  it('passes over answers to others, and goes on where it may not freeze', async () => {
+  it('flushGuest passes over answers to others, and goes on where it may not freeze', async () => {
     const { flushed } = await flush((command, id, say, hangUp) => {
       if (command.startsWith('guest-sync')) {
         say({ return: 17 })
@@ -78,14 +78,14 @@ describe('flushGuest', { concurrency: true }, () => {
     assert.equal(flushed, 'unheard')
   })
 
-  it('goes on without one that never answers, or says nothing but noise', async () => {
+  it('flushGuest goes on without one that never answers, or says nothing but noise', async () => {
     const silent = await flush(() => undefined, short)
     assert.deepEqual([silent.flushed, silent.heard], ['unheard', ['guest-sync-delimited']])
     const noise = 'x'.repeat(2_000_000)
     assert.equal((await flush((_, __, say) => say(noise))).flushed, 'unheard')
   })
 
-  it('thaws again and again what does not say that it is thawed, and says so in the end', async () => {
+  it('flushGuest thaws again and again what does not say that it is thawed, and says so in the end', async () => {
     let thaws = 0
     const late = await flush((command, id, say, hangUp) => {
       if (command === thaw && ++thaws < 3) return hangUp()

@@ -40,7 +40,7 @@ describe('QMP', () => {
     'no object': 'null\n',
     'a line without end': 'x'.repeat(2_000_000),
   }))
-    it(`ends the connection at ${what}, and says so`, async () => {
+    it(`QMP ends the connection at ${what}, and says so`, async () => {
       await using server = await pretend(() => answer)
       const qmp = await connectQmp(server.socket, 120_000)
       await assert.rejects(qmp.execute('query-status'), QmpGarbled)
@@ -48,7 +48,7 @@ describe('QMP', () => {
       await assert.rejects(qmp.execute('query-status'), QmpGarbled)
     })
 
-  it('is told as a VM that cannot be controlled', async () => {
+  it('QMP that is garbled shows as a VM that cannot be controlled', async () => {
     await using server = await pretend(() => '{{{\n')
     const control = new Control({ changed: () => undefined, poweredOff: () => undefined, lost: () => undefined })
     const observed = await control.observe(server.folder)

@@ -15,7 +15,7 @@ import { mergeFrozen, mostFrozen } from './merge.ts'
 
 const mib = 2 ** 20
 
-describe('the disk of a VM', () => {
+describe('disk of a QEMU VM', () => {
   let root: string
   before(async () => {
     root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-disks-'))
@@ -52,7 +52,7 @@ describe('the disk of a VM', () => {
     return buffer.toString('latin1')
   }
 
-  it('shows a raw base as it is, also one that looks like an overlay on a file of the host', async () => {
+  it('the disk of a QEMU VM shows a raw base as it is, also one that looks like an overlay on a file of the host', async () => {
     const secret = path.join(root, 'secret')
     await fs.writeFile(secret, 'SECRET'.padEnd(mib))
     const hostile = path.join(root, 'hostile.raw')
@@ -66,7 +66,7 @@ describe('the disk of a VM', () => {
     assert.match(await content(folder), /^QFI/)
   })
 
-  it('does not follow the backing file of a qcow2 base', async () => {
+  it('the disk of a QEMU VM does not follow the backing file of a qcow2 base', async () => {
     const secret = path.join(root, 'secret')
     const hostile = path.join(root, 'hostile.qcow2')
     await exec('qemu-img', ['create', '-q', '-f', 'qcow2', '-u', '-b', secret, '-F', 'raw', hostile, String(8 * mib)])
@@ -75,7 +75,7 @@ describe('the disk of a VM', () => {
     assert.equal(await content(folder), '\0\0\0\0\0\0')
   })
 
-  it('is not used when it stands on something that we did not name', async () => {
+  it('the disk of a QEMU VM is not used when it stands on something that we did not name', async () => {
     const base = path.join(root, 'base.raw')
     await fs.writeFile(base, Buffer.alloc(8 * mib))
     const folder = path.join(root, 'c')
@@ -94,7 +94,7 @@ describe('the disk of a VM', () => {
     await assert.rejects(diskNode(folder), /did not name/)
   })
 
-  it('is joined to the image that it was made on, wherever that is, and to no other', async () => {
+  it('the disk of a QEMU VM is joined to the image that it was made on, wherever that is, and to no other', async () => {
     const [base, moved] = [path.join(root, 'base.raw'), path.join(root, 'moved.raw')]
     await fs.writeFile(base, 'BASE'.padEnd(8 * mib))
     const folder = path.join(root, 'e')
@@ -109,7 +109,7 @@ describe('the disk of a VM', () => {
     assert.match(JSON.stringify(await diskNodeOn(folder, { ...image, disk: moved })), /moved\.raw/)
   })
 
-  it('has its frozen layers put together when they are many, and those of a capture stay', async () => {
+  it('the disk of a QEMU VM has its frozen layers put together when they are many, and those of a capture stay', async () => {
     const base = path.join(root, 'merge, base.raw')
     await fs.writeFile(base, 'BASE'.padEnd(8 * mib))
     const folder = path.join(root, 'm, n')
@@ -144,7 +144,7 @@ describe('the disk of a VM', () => {
     assert.deepEqual((await requireChain(folder)).layers, layers)
   })
 
-  it('goes to another image by one rename, and is whole when the new one is missing', async () => {
+  it('the disk of a QEMU VM goes to another image by one rename, and is whole when the new one is missing', async () => {
     const [one, two] = [path.join(root, 'one.raw'), path.join(root, 'two.raw')]
     await fs.writeFile(one, 'ONE'.padEnd(8 * mib))
     await fs.writeFile(two, 'TWO'.padEnd(8 * mib))

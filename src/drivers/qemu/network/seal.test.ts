@@ -12,15 +12,15 @@ import { networkPlaces, sealedPrefix } from './network.ts'
 import { canSeal, whyNot } from './seal.ts'
 import { endUplink, judgeAnswer, startUplink } from './uplink.ts'
 
-describe('a sealed network', () => {
-  it('works here, and is tried once', async () => {
+describe('sealed network', () => {
+  it('a sealed network of QEMU works here, and is tried once', async () => {
     assert.equal(await canSeal(), undefined)
-    // What is known is told in this turn; a try takes many.
+    // What is known is returned in this turn; a try takes many.
     const next = new Promise((resolve) => setImmediate(resolve, 'tried again'))
     assert.equal(await Promise.race([canSeal(), next]), undefined)
   })
 
-  it('says the cause and the remedy where it does not; and for a timeout that it is tried again', async () => {
+  it('a sealed network of QEMU says the cause and the remedy where it does not work; and for a timeout that it is tried again', async () => {
     const failing = await whyNot(async () => {
       throw new Error('slirp4netns is not installed')
     })
@@ -36,7 +36,7 @@ describe('a sealed network', () => {
     assert.doesNotMatch(late ?? '', /--network user/)
   })
 
-  it('runs nothing where a part of it fails', async () => {
+  it('a sealed network of QEMU runs nothing where a part of it fails', async () => {
     const folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-seal-'))
     const [program = '', ...args] = sealedPrefix()
     const run = (env: Readonly<Record<string, string>>) =>
@@ -47,7 +47,7 @@ describe('a sealed network', () => {
     await fs.rm(folder, { recursive: true })
   })
 
-  it('takes only a forward that could not be added for a port that is taken', async () => {
+  it('a sealed network of QEMU takes only a forward that could not be added for a port that is taken', async () => {
     const runtime = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-uplink-'))
     await exec('mkfifo', [networkPlaces(runtime).life])
     const [program = '', ...args] = sealedPrefix()
