@@ -49,7 +49,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['ns delete svc-default', 1, /^$/, /always there/],
 ]
 
-describe('access from the command line', () => {
+describe('access commands', () => {
   for (const [line, exitCode, stdout, stderr = /^$/] of steps) {
     it(`svc3 ${line}: exit ${exitCode}`, async () => {
       const ran = await svc3(line)
@@ -59,7 +59,7 @@ describe('access from the command line', () => {
     })
   }
 
-  it('is refused with 4 to developers and with 3 to strangers', async () => {
+  it('commands about access exit 4 for developers and 3 with a bad token', async () => {
     assert.equal((await svc3('ns create svc-x', service.devToken)).exitCode, 4)
     assert.equal((await svc3('sa list', service.devToken)).exitCode, 4)
     const stranger = await svc3('ns list', 'nonsense')

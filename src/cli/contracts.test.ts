@@ -41,7 +41,7 @@ const svc3 = (line: string, options: FakeHostOptions = {}) =>
   })
 
 describe('vm deploy', () => {
-  it('with -o json prints the array, and nothing else on either stream', async () => {
+  it('vm deploy with -o json prints the array, and nothing else on either stream', async () => {
     const { exitCode, stdout, stderr } = await svc3('vm deploy demo -i sonoma -o json')
     assert.deepEqual([exitCode, stderr], [0, ''])
     assert.equal(stdout, `${JSON.stringify([vm], null, 2)}\n`)
@@ -50,7 +50,7 @@ describe('vm deploy', () => {
       assert.ok(field in printed, field)
   })
 
-  it('in table mode says that it waits, on stderr, as the first line', async () => {
+  it('vm deploy in table mode says that it waits, on stderr, as the first line', async () => {
     for (const options of [{}, { terminal: { stdout: true } }, { calledAs: 'orka3' }] as const) {
       const { stdout, stderr } = await svc3('vm deploy demo -i sonoma', options)
       assert.ok(stderr.startsWith('Waiting for VM demo to be deployed.\n'), stderr)
@@ -61,7 +61,7 @@ describe('vm deploy', () => {
 })
 
 describe('other texts', () => {
-  it('vm delete', async () => {
+  it('vm delete prints what scripts look for', async () => {
     const { exitCode, stdout, stderr } = await svc3('vm delete demo')
     assert.deepEqual([exitCode, stdout, stderr], [0, 'Successfully deleted vm demo\n', ''])
   })
@@ -71,7 +71,7 @@ describe('other texts', () => {
     assert.deepEqual([exitCode, stdout, stderr], [0, `${service.token}\n`, ''])
   })
 
-  it('a bad token: not 0, and the text contains Unauthorized', async () => {
+  it('a bad token does not exit 0, and the text contains Unauthorized', async () => {
     service.override = (_, response) =>
       send(response, 401, new ApiError('Unauthorized', 'the token is not valid').toStatus('r'))
     for (const line of ['vm list', 'vm list -o json', 'vm delete demo', 'vm deploy demo -i x -o json']) {
@@ -81,7 +81,7 @@ describe('other texts', () => {
     }
   })
 
-  it('a missing VM: not 0, and the text contains not found', async () => {
+  it('a missing VM does not exit 0, and the text contains not found', async () => {
     for (const line of ['vm list nobody', 'vm ssh nobody', 'vm delete nobody', 'vm list nobody -o json']) {
       const { exitCode, stderr } = await svc3(line)
       assert.equal(exitCode, 5, `${line}: ${stderr}`)
@@ -111,7 +111,7 @@ describe('exit codes', () => {
     Timeout: 7,
   }
   for (const reason of Object.keys(codes) as Reason[])
-    it(`${reason}: ${wanted[reason] ?? 1}`, async () => {
+    it(`a refusal for ${reason} exits ${wanted[reason] ?? 1}`, async () => {
       // Some are tried again first.
       const retry = codes[reason] === 429 || codes[reason] === 503 ? { 'retry-after': '3600' } : {}
       service.override = (_, response) => {
@@ -123,7 +123,7 @@ describe('exit codes', () => {
       assert.ok(stderr.split('\n').length <= 3, stderr)
     })
 
-  it('wrong usage: 2, with nothing sent and the one line of usage', async () => {
+  it('wrong usage exits 2, with nothing sent and the one line of usage', async () => {
     service.requests.length = 0
     const { exitCode, stdout, stderr } = await svc3('vm list --nope')
     assert.deepEqual([exitCode, stdout, service.requests.length], [2, '', 0])
@@ -156,12 +156,12 @@ describe('lists', () => {
     service.override = (_, response) => send(response, 200, { items: [] })
   })
   for (const [line, [table, wide]] of Object.entries(columns))
-    it(`${line}: the columns`, async () => {
+    it(`${line} prints the columns that scripts know`, async () => {
       assert.equal((await svc3(line)).stdout, `${table.replaceAll(' ', '\t')}\n`)
       assert.equal((await svc3(`${line} -o wide`)).stdout, `${`${table} ${wide}`.trimEnd().replaceAll(' ', '\t')}\n`)
     })
 
-  it('vm get-push-status: how far, how fast and how long still, while it runs', async () => {
+  it('vm get-push-status shows progress, rate and time left of a running job', async () => {
     const progress = { bytesTotal: 8_400_000_000, bytesDone: 5_208_000_000, bytesSkipped: 0, percent: 62 }
     const moving = { ...progress, bytesPerSecond: 18_000_000, secondsLeft: 178 }
     const job = { name: 'vm-push-4k2vx', image: 'ghcr.io/a/b:c', startedAt: '2026-11-15T09:00:00Z' }
@@ -179,7 +179,7 @@ describe('lists', () => {
     assert.deepEqual(JSON.parse((await svc3('vm get-push-status -o json')).stdout)[0].progress, moving)
   })
 
-  it('with -o json, an empty one is [] for every kind, and nothing else', async () => {
+  it('an empty list with -o json is [] for every kind, and nothing else', async () => {
     const lists = (await pagesOf()).filter(
       ({ words, command }) => command && 'output' in command.options && words.at(-1)?.startsWith('list'),
     )
@@ -209,7 +209,7 @@ describe('names', () => {
     ['tag', isTag, [a(63), 'a.B_c-1'], [a(64), '-a', 'a.', '_']],
   ]
   for (const [kind, isName, good, bad] of rules)
-    it(kind, () => {
+    it(`names of kind "${kind}" are judged by their rule`, () => {
       for (const name of good) assert.ok(isName(name), name)
       for (const name of bad) assert.ok(!isName(name), name)
     })

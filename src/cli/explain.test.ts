@@ -22,7 +22,7 @@ after(async () => {
 const svc3 = (line: string) =>
   run(line.split(' '), { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token } })
 
-describe('a name that is not there', () => {
+describe('unknown names', () => {
   const missing = (kind: string, name: string) => () => {
     throw notFound(kind, name, 'svc3 vm list shows what is there')
   }
@@ -43,20 +43,20 @@ describe('a name that is not there', () => {
     'vm deploy x -i sonma --no-wait': 'sonoma',
   }
   for (const [line, meant] of Object.entries(cases))
-    it(`${line} → ${meant}`, async () => {
+    it(`an unknown name in "${line}" suggests ${meant}`, async () => {
       const { exitCode, stderr } = await svc3(line)
       assert.equal(exitCode, 5)
       const pattern = new RegExp(`not found\\nsvc3: did you mean "${meant}"\\? .*vm list.* shows what is there\\n$`)
       assert.match(stderr, pattern)
     })
 
-  it('of several, each is told by itself, without a guess', async () => {
+  it('several unknown names are each reported, without a suggestion', async () => {
     const { exitCode, stderr } = await svc3('vm delete dmeo x')
     assert.equal(exitCode, 5)
     assert.ok(!stderr.includes('did you mean'))
   })
 
-  it('is told as it is when the service does not list in time', async () => {
+  it('an unknown name is reported without a suggestion when the service does not list in time', async () => {
     service.override = (request, response) => {
       if (request.path.endsWith('/dmeo')) send(response, 404, notFound('vms', 'dmeo', 'list them').toStatus('r'))
     }
@@ -67,7 +67,7 @@ describe('a name that is not there', () => {
   })
 })
 
-describe('names that are near', () => {
+describe('nearestName', () => {
   const names = ['demo', 'builder-12', 'https://ghcr.io', 'svc-ios']
   const cases: Readonly<Record<string, string | undefined>> = {
     dmeo: 'demo',
@@ -80,10 +80,10 @@ describe('names that are near', () => {
     d: undefined,
   }
   for (const [name, wanted] of Object.entries(cases))
-    it(`${name} → ${wanted}`, () => assert.equal(nearestName(name, names), wanted))
+    it(`nearestName of ${name} is ${wanted}`, () => assert.equal(nearestName(name, names), wanted))
 })
 
-describe('versions that do not fit', () => {
+describe('version skew', () => {
   const serveVersion = (version: string, refusal: ApiError): void => {
     service.override = (request, response) => {
       if (request.path === '/api/v1/cluster-info') return send(response, 200, { version })
@@ -92,7 +92,7 @@ describe('versions that do not fit', () => {
   }
   const unknownPath = new ApiError('NotFound', 'path not found: there is no such operation', { hint: 'see the API' })
 
-  it('are named when the server does not know what was asked', async () => {
+  it('versions that do not fit are named when the server does not know the request', async () => {
     serveVersion('2.9.0', unknownPath)
     const { stderr } = await svc3('vm list')
     assert.match(
@@ -101,12 +101,12 @@ describe('versions that do not fit', () => {
     )
   })
 
-  it('are not blamed when they fit', async () => {
+  it('versions are not blamed when they fit', async () => {
     serveVersion('3.0.0', unknownPath)
     assert.match((await svc3('vm list')).stderr, /\nsvc3: see the API\n$/)
   })
 
-  it('are noted by "version"', async () => {
+  it('"version" notes that client and server do not fit', async () => {
     serveVersion('4.0.0', unknownPath)
     const { exitCode, stdout, stderr } = await svc3('version')
     assert.deepEqual([exitCode, stdout], [0, 'client 3.0.0-here\nserver 4.0.0\n'])

@@ -36,7 +36,7 @@ describe('node list', () => {
   ]
   beforeEach(() => serve(service, { 'GET nodes': answers({ items: nodes }) }))
 
-  it('shows what is left, and whether it takes VMs', async () => {
+  it('node list shows what each node has left, and whether it takes VMs', async () => {
     assert.deepEqual(lines((await svc3('node list')).stdout), [
       'NAME\tAVAILABLE-CPU\tAVAILABLE-MEMORY\tSTATUS',
       'mini-1\t5\t11.20G\tREADY',
@@ -51,7 +51,7 @@ describe('node list', () => {
     assert.equal(JSON.parse((await svc3('node list -o json')).stdout).length, 2)
   })
 
-  it('says of a node that was named what is wrong with it', async () => {
+  it('node list NODE says what is wrong with the node', async () => {
     const { stdout, stderr } = await svc3('node list mini-2')
     assert.equal(lines(stdout).length, 2)
     assert.equal(stderr, 'svc3: node mini-2: its agent is not connected\n')
@@ -91,7 +91,7 @@ describe('node changes', () => {
     })
   }
 
-  it('refuses what is no tag, before it asks', async () => {
+  it('node tag refuses an invalid tag without a request', async () => {
     serve(service, {})
     for (const tag of ['a b'.replace(' ', '/'), 'x'.repeat(64), 'a-']) {
       const { exitCode, stderr } = await svc3(`node tag mini-1 ${tag}`)
@@ -100,7 +100,7 @@ describe('node changes', () => {
     }
   })
 
-  it('delete removes, and shows why not', async () => {
+  it('node delete removes a node, or shows why not', async () => {
     serve(service, { 'DELETE nodes/mini-1': answers(success('removed', { kind: 'nodes', name: 'mini-1' })) })
     assert.equal((await svc3('node delete mini-1')).stdout, 'Node mini-1 is removed from the cluster.\n')
     const refuse = () => {
@@ -111,7 +111,7 @@ describe('node changes', () => {
     assert.deepEqual([refused.exitCode, refused.stderr], [6, 'svc3: VMs are on it\nsvc3: drain it\n'])
   })
 
-  it('join-token prints the token and nothing else', async () => {
+  it('node join-token prints the token and nothing else', async () => {
     serve(service, { 'POST jointokens': answers({ token: 'abc.def.ghi', expiresAt: '2026-11-15T12:00:00Z' }) })
     const { stdout, stderr } = await svc3('node join-token --duration 7d')
     assert.deepEqual([stdout, stderr, asked[0]?.body], ['abc.def.ghi\n', '', { duration: '7d' }])
@@ -125,14 +125,14 @@ describe('node drain', () => {
   const full = nodeOf({ name: 'mini-1', cordoned: true, vms: ['svc-default/a', 'svc-default/b'] })
   const half = { ...full, vms: ['svc-default/b'] }
 
-  it('names the VMs that are left', async () => {
+  it('node drain names the VMs that are left', async () => {
     serve(service, { 'POST nodes/mini-1/drain': answers(full) })
     const { stdout, stderr } = await svc3('node drain mini-1')
     assert.equal(stdout, 'Node mini-1 takes no new VMs.\n')
     assert.equal(stderr, 'svc3: still on it: svc-default/a, svc-default/b\n')
   })
 
-  it('waits by a watch until it is empty', async () => {
+  it('node drain --wait watches until the node is empty', async () => {
     serve(service, {
       'POST nodes/mini-1/drain': answers(full),
       'WATCH nodes': (request, response) => {
@@ -153,7 +153,7 @@ describe('node drain', () => {
     assert.equal(asked[1]?.query.get('fieldSelector'), 'name=mini-1')
   })
 
-  it('says how to look again after Ctrl-C', async () => {
+  it('node drain says after Ctrl-C how to check again', async () => {
     const controller = new AbortController()
     serve(service, { 'POST nodes/mini-1/drain': answers(full), 'WATCH nodes': changes(change('ADDED', full)) })
     const { exitCode, stderr } = await svc3('node drain mini-1 --wait', {
@@ -181,7 +181,7 @@ describe('image list', () => {
     resourceVersion: '7',
   }
 
-  it('has the columns that scripts know', async () => {
+  it('image list has the columns that scripts know', async () => {
     serve(service, { 'GET images': answers({ items: [image] }) })
     assert.equal(
       (await svc3('image list')).stdout,
@@ -214,7 +214,7 @@ describe('vm-config', () => {
     resourceVersion: '40',
   }
 
-  it('create sends what was asked for', async () => {
+  it('vm-config create sends what was asked for', async () => {
     serve(service, { 'POST vmconfigs': answers(config) })
     const { stdout } = await svc3('vmc create ios-build -i sonoma -c 4 -m 8 --tag ios --tag-required --disable-vnc')
     assert.equal(stdout, 'VM configuration ios-build created in namespace svc-default.\n')
@@ -237,7 +237,7 @@ describe('vm-config', () => {
     })
   }
 
-  it('list has the columns that scripts know', async () => {
+  it('vm-config list has the columns that scripts know', async () => {
     serve(service, { 'GET vmconfigs': answers({ items: [config] }) })
     assert.equal((await svc3('vm-config list')).stdout, 'NAME\tIMAGE\tCPU\tMEMORY\nios-build\tsonoma\t4\tauto\n')
     const [header] = lines((await svc3('vmc list ios-build -o wide')).stdout)
@@ -247,7 +247,7 @@ describe('vm-config', () => {
     )
   })
 
-  it('delete takes several', async () => {
+  it('vm-config delete takes several', async () => {
     serve(service, { 'DELETE vmconfigs/a': answers(success('deleted', { kind: 'vmconfigs', name: 'a' })) })
     const { exitCode, stdout } = await svc3('vm-config delete a b')
     assert.deepEqual([exitCode, stdout], [5, 'Successfully deleted vm config a\n'])

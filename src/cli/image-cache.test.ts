@@ -24,7 +24,7 @@ const svc3 = (line: string, onWrite?: (written: { stderr: string }) => void) =>
 const key = 'recipe:intel'
 
 describe('imagecache', () => {
-  it('add --wait shows how far it is, and answers when the image is there', async () => {
+  it('imagecache add --wait shows how far it is, and answers when the image is there', async () => {
     const [isWaiting, isFetching] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const done = svc3('ic add intel --all --wait', ({ stderr }) => {
       if (stderr.includes('xeon-1: waits')) isWaiting.resolve()
@@ -44,7 +44,7 @@ describe('imagecache', () => {
     assert.equal(exitCode, 0)
   })
 
-  it('list and info show what is where', async () => {
+  it('imagecache list and info show what is where', async () => {
     assert.equal((await svc3('imagecache list')).stdout.split('\n')[1], 'intel\tamd64\t1G\t1/1\txeon-1')
     assert.equal((await svc3('ic list -o wide')).stdout.split('\n')[1], 'intel\tamd64\t1G\t1/1\txeon-1\txeon-1\t')
     const info = await svc3('ic info intel')
@@ -54,14 +54,14 @@ describe('imagecache', () => {
     assert.equal((await svc3('ic list silicon')).exitCode, 5)
   })
 
-  it('add --wait fails with the reason of the node', async () => {
+  it('imagecache add --wait fails with the reason of the node', async () => {
     await node.report({ cache: [{ key, state: 'Failed', problem: 'there is no room' }] })
     const { exitCode, stderr } = await svc3('ic add intel --nodes xeon-1 --wait')
     assert.equal(exitCode, 1)
     assert.match(stderr, /node xeon-1 does not have image intel: there is no room\n/)
   })
 
-  it('remove and refusals: exit code 1 when a node refuses, 2 when none is named', async () => {
+  it('imagecache add exits 1 when a node refuses, 2 when none is named; remove exits 5 for no such image', async () => {
     const wrong = await svc3('ic add silicon --nodes xeon-1,none')
     assert.equal(wrong.exitCode, 1)
     assert.match(

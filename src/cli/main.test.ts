@@ -7,7 +7,7 @@ import { startFakeService } from '../../test/support/stand-ins/api.ts'
 const lines = (text: string): string[] => text.split('\n').slice(0, -1)
 
 describe('dispatch', () => {
-  it('shows help, and exits 0', async () => {
+  it('help is shown, and exits 0', async () => {
     const root = await run([])
     assert.equal(root.exitCode, 0)
     assert.match(root.stdout, /registrycredential, regcred/)
@@ -30,7 +30,7 @@ describe('dispatch', () => {
     }
   })
 
-  it('shows the name it was called by', async () => {
+  it('help shows the name that the program was called by', async () => {
     const { stdout } = await run(['regcred', 'list', '-h'], { calledAs: 'orka3' })
     assert.match(stdout, /Usage: orka3 regcred list/)
     assert.match(stdout, / {2}orka3 regcred list -n/)
@@ -96,7 +96,7 @@ describe('dispatch', () => {
     ['dev now', 'unexpected argument "now" (expected no arguments)'],
   ] as const
   for (const [words, message] of usage) {
-    it(`${words} → ${message ?? 'help'}`, async () => {
+    it(`svc3 ${words} prints ${message ?? 'help'}`, async () => {
       const { exitCode, stdout, stderr } = await run(words.split(' '))
       assert.equal(exitCode, message ? 2 : 0)
       assert.equal(lines(stderr)[0], message && `svc3: ${message}`)
@@ -107,7 +107,7 @@ describe('dispatch', () => {
 })
 
 describe('version', () => {
-  it('shows both versions', async () => {
+  it('svc3 version shows both versions', async () => {
     await using service = await startFakeService()
     const env = { SVC3_API_URL: service.apiUrl }
     for (const word of ['version', '--version']) {
@@ -117,7 +117,7 @@ describe('version', () => {
     assert.deepEqual(JSON.parse(stdout), [{ client: '3.0.0-here', server: '3.0.0-test' }])
   })
 
-  it('shows its own when no server answers, with a note', async () => {
+  it('svc3 version shows its own when no server answers, with a note', async () => {
     const { exitCode, stdout, stderr } = await run(['--version'])
     assert.deepEqual([exitCode, stdout, lines(stderr).length], [0, 'client 3.0.0-here\n', 1])
     const json = await run(['version', '-o', 'json'])

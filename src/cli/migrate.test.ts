@@ -23,8 +23,8 @@ after(() => fs.rm(folder, { recursive: true }))
 const write = (name: string, text: string | Uint8Array) => fs.writeFile(path.join(folder, name), text)
 const scan = (...words: string[]) => run(['migrate', 'scan', ...words], { workingDir: folder })
 
-describe('svc3 migrate scan', () => {
-  it('shows place, call, replacement and command, then sums, and ends with 1', async () => {
+describe('migrate scan', () => {
+  it('svc3 migrate scan shows place, call, replacement and command, then sums, and ends with 1', async () => {
     await write('a.sh', 'curl -X POST "$ORKA/resources/vm/exec/stop" -d x\ncurl "$ORKA/resources/ports"\n')
     const { exitCode, stdout, stderr } = await scan('a.sh')
     assert.equal(exitCode, 1)
@@ -54,7 +54,7 @@ describe('svc3 migrate scan', () => {
     assert.match(stderr, /2 endpoints of the 2\.4\.x API; 1 of them has no replacement/)
   })
 
-  it('ends with 0 when there is nothing, and says so on a terminal', async () => {
+  it('svc3 migrate scan ends with 0 when there is nothing, and says so on a terminal', async () => {
     await write('clean.sh', 'curl "$API/api/v1/namespaces/svc-default/vms"\n')
     const { exitCode, stderr } = await run(['migrate', 'scan', 'clean.sh'], {
       workingDir: folder,
@@ -65,7 +65,7 @@ describe('svc3 migrate scan', () => {
     assert.deepEqual((await scan('clean.sh', '-o', 'json')).stdout, '[]\n')
   })
 
-  it('prints JSON: a bare array, each finding with example requests', async () => {
+  it('svc3 migrate scan prints JSON: a bare array, each finding with example requests', async () => {
     const { exitCode, stdout, stderr } = await scan(path.join(fixtures, 'legacy-scan', 'client.js'), '--format', 'json')
     assert.deepEqual([exitCode, stderr], [1, ''])
     const deploy = JSON.parse(stdout).find((each: { call: string }) => each.call === 'POST /resources/vm/deploy')
@@ -79,7 +79,7 @@ describe('svc3 migrate scan', () => {
     assert.deepEqual([deploy.isReplaced, deploy.documentation], [true, 'docs/legacy.md#post-resources-vm-deploy'])
   })
 
-  it('prints SARIF with a rule for every endpoint that was found', async () => {
+  it('svc3 migrate scan prints SARIF with a rule for every endpoint that was found', async () => {
     const { stdout } = await scan(path.join(fixtures, 'legacy-scan'), '-o', 'sarif')
     const { version, runs } = JSON.parse(stdout)
     assert.equal(version, '2.1.0')
@@ -93,7 +93,7 @@ describe('svc3 migrate scan', () => {
     }
   })
 
-  it('goes through folders, leaves out what others wrote and what is no text, and unpacks logs', async () => {
+  it('svc3 migrate scan goes through folders, leaves out what others wrote and what is no text, and unpacks logs', async () => {
     const tree = path.join(folder, 'tree')
     await fs.mkdir(path.join(tree, 'node_modules', 'x'), { recursive: true })
     await fs.mkdir(path.join(tree, 'ci'))
@@ -113,7 +113,7 @@ describe('svc3 migrate scan', () => {
     )
   })
 
-  it('reads standard input, and sums up', async () => {
+  it('svc3 migrate scan reads standard input, and sums up', async () => {
     const log =
       '1.2.3.4 - - [x] "GET /resources/vm/list HTTP/1.1" 200 1\n1.2.3.4 - - [x] "POST /token HTTP/1.1" 200 1\n'
     const { stdout } = await run(['migrate', 'scan', '-', '--summary'], { input: log.repeat(2) })
@@ -123,7 +123,7 @@ describe('svc3 migrate scan', () => {
     )
   })
 
-  it('is narrowed by the base address', async () => {
+  it('svc3 migrate scan is narrowed by the base address', async () => {
     await write(
       'two.sh',
       'A=http://orka:80\nB=http://other\ncurl $A/resources/vm/list\ncurl $B/resources/vm/list\ncurl http://orka/token\ncurl http://plain/users\n',
@@ -135,15 +135,15 @@ describe('svc3 migrate scan', () => {
     assert.deepEqual(await places('--base-url', 'http://plain'), [6])
   })
 
-  it('says which path is not there', async () => {
+  it('svc3 migrate scan says which path is not there', async () => {
     const { exitCode, stderr } = await scan('none')
     assert.equal(exitCode, 5, 'another code than for findings')
     assert.match(stderr, /files "none" not found/)
   })
 })
 
-describe('svc3 migrate map', () => {
-  it('names commands that there are, with options that they have', async () => {
+describe('migrate map', () => {
+  it('svc3 migrate map names commands that there are, with options that they have', async () => {
     for (const row of legacyRows)
       for (const line of row.calls.flatMap((call) => commandsFor(row, call))) {
         const { found, rest } = locate(line.split(' ').slice(1), commands)
@@ -153,7 +153,7 @@ describe('svc3 migrate map', () => {
       }
   })
 
-  it('prints the table, one call, or all calls of a path', async () => {
+  it('svc3 migrate map prints the table, one call, or all calls of a path', async () => {
     const all = await run(['migrate', 'map', '-o', 'json'])
     assert.ok(JSON.parse(all.stdout).length > 60)
     const one = await run(['migrate', 'map', 'delete', '/resources/node/tag/ios', '-n', 'svc-ios'])
@@ -164,7 +164,7 @@ describe('svc3 migrate map', () => {
     assert.equal((await run(['migrate', 'map', '/token'])).stdout.trim().split('\n').length, 4)
   })
 
-  it('takes the address that a script calls', async () => {
+  it('svc3 migrate map takes the address that a script calls', async () => {
     for (const url of ['http://10.1.1.1/resources/vm/deploy', 'https://orka:8443/resources/vm/deploy/?x=1']) {
       const { exitCode, stdout } = await run(['migrate', 'map', 'POST', url])
       assert.equal(exitCode, 0)
@@ -173,7 +173,7 @@ describe('svc3 migrate map', () => {
     }
   })
 
-  it('does not know what never was', async () => {
+  it('svc3 migrate map refuses calls that never existed', async () => {
     const { exitCode, stderr } = await run(['migrate', 'map', 'GET', '/resources/vm/fly'])
     assert.equal(exitCode, 5)
     assert.match(stderr, /not found/)
@@ -181,8 +181,8 @@ describe('svc3 migrate map', () => {
   })
 })
 
-describe('svc3 migrate usage', () => {
-  it('prints who calls what', async () => {
+describe('migrate usage', () => {
+  it('svc3 migrate usage prints who calls what', async () => {
     await using service = await startFakeService()
     service.override = (_seen, response) => {
       response.writeHead(200, { 'content-type': 'application/json' })

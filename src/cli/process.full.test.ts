@@ -35,7 +35,7 @@ function start(words: readonly string[], stdio: { stdin?: number | 'pipe'; stdou
 }
 const add = (server: string) => ['regcred', 'add', `https://${server}`, '-u', 'me', '--password-stdin']
 
-describe('the process', { concurrency: 2 }, () => {
+describe('process', { concurrency: 2 }, () => {
   const inputs = [
     ['pipe.io', 'secret\n', 'secret'],
     ['crlf.io', 'secret\r\n', 'secret'],
@@ -45,7 +45,7 @@ describe('the process', { concurrency: 2 }, () => {
     ['newline.io', '\n', undefined],
   ] as const
   for (const [server, input, password] of inputs) {
-    it(`reads ${JSON.stringify(input)} from a pipe`, async () => {
+    it(`the process reads ${JSON.stringify(input)} from a pipe`, async () => {
       const { child, ended } = start(add(server))
       child.stdin?.end(input)
       const { code, stderr } = await ended
@@ -54,7 +54,7 @@ describe('the process', { concurrency: 2 }, () => {
     })
   }
 
-  it('reads a redirected file', async () => {
+  it('the process reads a redirected file', async () => {
     const file = path.join(folder, 'password')
     fs.writeFileSync(file, 'from a file\n')
     const stdin = fs.openSync(file, 'r')
@@ -64,7 +64,7 @@ describe('the process', { concurrency: 2 }, () => {
     assert.equal(service.passwords.get('https://file.io'), 'from a file')
   })
 
-  it('ends quietly when its reader has gone', async () => {
+  it('the process ends quietly when its reader has gone', async () => {
     for (let index = 0; index < 2_000; index++) {
       const server = `https://r${index}.example.com`
       service.stored.set(`svc-many ${server}`, recordOf({ server, username: 'u'.repeat(100) }))
@@ -75,7 +75,7 @@ describe('the process', { concurrency: 2 }, () => {
     assert.deepEqual([code, stderr], [0, ''])
   })
 
-  it('writes a long answer whole to a slow reader', async () => {
+  it('the process writes a long answer whole to a slow reader', async () => {
     for (let index = 0; index < 2_000; index++) {
       const server = `https://s${index}.example.com`
       service.stored.set(`svc-slow ${server}`, recordOf({ server, username: 'u' }))
@@ -89,7 +89,7 @@ describe('the process', { concurrency: 2 }, () => {
     assert.equal(JSON.parse(stdout).length, 2_000)
   })
 
-  it('says so when its answer cannot be written', async () => {
+  it('the process says so when its answer cannot be written', async () => {
     const stdout = fs.openSync('/dev/full', 'w')
     const { code, stderr } = await start(['--help'], { stdout }).ended
     fs.closeSync(stdout)
@@ -97,7 +97,7 @@ describe('the process', { concurrency: 2 }, () => {
     assert.match(stderr, /^svc3: cannot write to standard output \(ENOSPC\)\n/)
   })
 
-  it('ends with 130 at Ctrl-C while it waits for the service', async () => {
+  it('the process ends with 130 at Ctrl-C while it waits for the service', async () => {
     const asked = Promise.withResolvers<void>()
     const silent = await startFakeService()
     silent.override = () => asked.resolve()
@@ -141,7 +141,7 @@ describe('bin/svc3', () => {
   })
 })
 
-describe('odd surroundings', { concurrency: 2 }, () => {
+describe('environment', { concurrency: 2 }, () => {
   /** By a shell: what Node cannot hand over, such as a closed stream or bytes that are no text. */
   function shell(script: string, env: Record<string, string> = {}) {
     const child = spawn('sh', ['-c', script, process.execPath, entry], {
@@ -154,14 +154,14 @@ describe('odd surroundings', { concurrency: 2 }, () => {
     return once(child, 'close').then(([code]) => ({ code: code as number | null, ...said }))
   }
 
-  it('ends as it should when a stream is closed from the start', async () => {
+  it('the process ends as it should when a stream is closed from the start', async () => {
     const closed = await shell('exec "$0" "$1" --help >&-')
     assert.deepEqual([closed.code, closed.stderr], [0, ''])
     const mute = await shell('exec "$0" "$1" nonsense 2>&-')
     assert.deepEqual([mute.code, mute.stdout], [2, ''])
   })
 
-  it('reads and completes with a HOME that cannot be written, and says what keeps it from writing there', async () => {
+  it('the process reads and completes with a HOME that cannot be written, and says what keeps it from writing there', async () => {
     // Not even root writes there.
     const env = { HOME: '/sys', XDG_CONFIG_HOME: '', XDG_CACHE_HOME: '' }
     const read = await shell('"$0" "$1" regcred list -o json && "$0" "$1" __complete -- regcred remove ""', env)
@@ -175,7 +175,7 @@ describe('odd surroundings', { concurrency: 2 }, () => {
     )
   })
 
-  it('needs no UTF-8: neither in the locale nor in its words', async () => {
+  it('the process needs no UTF-8: neither in the locale nor in its words', async () => {
     const env = { LC_ALL: 'de_DE.ISO-8859-1', LANG: 'C' }
     const help = await shell('exec "$0" "$1" vm delete --help', env)
     assert.equal(help.code, 0)

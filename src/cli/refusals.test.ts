@@ -25,8 +25,8 @@ const refuse = (route: string, error: ApiError): void =>
 const fault = (field: string, message: string, reason = 'FieldValueInvalid') => ({ field, reason, message })
 const hint = 'correct the fields named in details.causes'
 
-describe('a refusal with causes', () => {
-  it('names options in place of fields, and shows the usage', async () => {
+describe('refusal with causes', () => {
+  it('a refusal with causes names options in place of fields, and shows the usage', async () => {
     const causes = [
       fault('systemSerial', 'systemSerial may have letters only'),
       fault('gpuPassthrough', 'gpuPassthrough needs vncConsole: false'),
@@ -42,21 +42,21 @@ describe('a refusal with causes', () => {
     )
   })
 
-  it('keeps a message that is more than its causes, and a hint that fits', async () => {
+  it('a refusal with causes keeps a message that is more than its causes, and a hint that fits', async () => {
     const options = { causes: [fault('image', 'image is missing')], hint: 'svc3 image list shows them' }
     refuse('POST vms', new ApiError('BadRequest', 'neither image nor config', options))
     const { stderr } = await svc3('vm deploy demo -i sonoma --no-wait')
     assert.match(stderr, /svc3: neither image nor config\nsvc3: svc3 image list shows them\n$/)
   })
 
-  it('speaks of the option alone where the service names a field and the option', async () => {
+  it('a refusal with causes speaks of the option alone where the service names a field and the option', async () => {
     const causes = [fault('allowInsecure', 'http://x uses HTTP')]
     const how = 'use https, or allow it with "allowInsecure": true (--allow-insecure)'
     refuse('POST images/a/copy', invalid('x', causes, how))
     assert.match((await svc3('image copy a b')).stderr, /\nsvc3: use https, or allow it with --allow-insecure\n$/)
   })
 
-  it('about what is not there only: 5', async () => {
+  it('a refusal only about what does not exist exits 5', async () => {
     const missing = fault('serviceaccounts.0', 'service account "jk" not found', 'FieldValueNotFound')
     const wrong = fault('users.0', '"x" is not an e-mail address')
     refuse('POST rolebindings/svc-dev/subjects/add', invalid('rolebindings', [missing], hint))
@@ -87,7 +87,7 @@ it('the hint of a list and of the service about a missing name are alike', async
   assert.equal((await svc3('vm list nope')).stderr, (await svc3('vm delete nope')).stderr)
 })
 
-describe('waiting that takes too long ends with 7, and says how to look again', () => {
+describe('timeouts', () => {
   const image = { name: 'tiny', state: 'Updating', progress: { percent: 25, bytes: 2 ** 30 } }
   const cases: Readonly<Record<string, string>> = {
     'vm save demo tiny --wait --timeout 7': '"svc3 image list tiny" shows how far it is',
@@ -97,7 +97,7 @@ describe('waiting that takes too long ends with 7, and says how to look again', 
     'ic add tiny --all --wait --timeout 7': '"svc3 imagecache info tiny" shows how far it is',
   }
   for (const [line, look] of Object.entries(cases))
-    it(line, async (t) => {
+    it(`${line} that takes too long exits 7, and says how to check again`, async (t) => {
       // The time is over as soon as it was said how far it is.
       const step = line.startsWith('ic')
         ? /svc3: node mini-1: fetching image tiny/

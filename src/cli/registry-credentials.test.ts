@@ -24,13 +24,13 @@ const add = 'add https://quay.io -u me --password-stdin'
 const lines = (text: string): string[] => text.split('\n').slice(0, -1)
 
 describe('regcred list', () => {
-  it('is tab-separated and exact in a pipe', async () => {
+  it('regcred list is tab-separated and exact in a pipe', async () => {
     assert.equal((await regcred('list')).stdout, 'SERVER\tUSERNAME\nhttps://ghcr.io\tci-bot\n')
     const wide = 'https://ghcr.io\tci-bot\tfalse\t2026-11-15T09:00:00Z\tadmin\n'
     assert.equal((await regcred('list -o wide')).stdout, `SERVER\tUSERNAME\tINSECURE\tUPDATED\tBY\n${wide}`)
   })
 
-  it('is aligned, with relative times, on a terminal', async () => {
+  it('regcred list is aligned, with relative times, on a terminal', async () => {
     const terminal = { stdout: true }
     const { stdout } = await regcred('list -o wide --no-color', { terminal })
     assert.deepEqual(lines(stdout), [
@@ -41,7 +41,7 @@ describe('regcred list', () => {
     assert.ok((await regcred('list', { terminal, env: { NO_COLOR: '1' } })).stdout.startsWith('SERVER'))
   })
 
-  it('is a bare array in JSON and YAML, and nothing else on either stream', async () => {
+  it('regcred list is a bare array in JSON and YAML, and nothing else on either stream', async () => {
     const { stdout, stderr } = await regcred('list -o json')
     assert.deepEqual(JSON.parse(stdout), [recordOf({ server: 'https://ghcr.io', username: 'ci-bot' })])
     assert.equal(stderr, '')
@@ -54,7 +54,7 @@ describe('regcred list', () => {
     }
   })
 
-  it('says on a terminal that there is none, and only the header in a pipe', async () => {
+  it('regcred list says on a terminal that there is none, and only the header in a pipe', async () => {
     service.stored.clear()
     const seen = await regcred('list', { terminal: { stdout: true } })
     assert.deepEqual([seen.stdout, seen.stderr], ['', 'svc3: No registry credentials in namespace svc-default.\n'])
@@ -62,14 +62,14 @@ describe('regcred list', () => {
     assert.deepEqual([piped.stdout, piped.stderr], ['SERVER\tUSERNAME\n', ''])
   })
 
-  it('shows those that are named, and exits 5 when one is missing', async () => {
+  it('regcred list shows those that are named, and exits 5 when one is missing', async () => {
     const { exitCode, stdout, stderr } = await regcred('list https://GHCR.io:443 https://quay.io')
     assert.equal(stdout, 'SERVER\tUSERNAME\nhttps://ghcr.io\tci-bot\n')
     assert.equal(exitCode, 5)
     assert.match(stderr, /^svc3: registrycredentials "https:\/\/quay\.io" not found\nsvc3: .*regcred list.*\n$/)
   })
 
-  it('does not let a stored name play with the terminal', async () => {
+  it('regcred list lets no control character of a stored name through', async () => {
     service.stored.set('svc-default x', recordOf({ server: 'x', username: 'a\x1b[2J\tb\n' }))
     const { stdout } = await regcred('list', { terminal: { stdout: true } })
     assert.ok(stdout.includes('a\\u001b[2J\\tb\\n'))
@@ -77,7 +77,7 @@ describe('regcred list', () => {
 })
 
 describe('regcred add', () => {
-  it('stores, then needs --replace, then replaces', async () => {
+  it('regcred add stores, then needs --replace, then replaces', async () => {
     const stored = await regcred(add, { input: 'planted-secret\n' })
     assert.deepEqual(
       [stored.exitCode, stored.stdout, stored.stderr],
@@ -91,13 +91,13 @@ describe('regcred add', () => {
     assert.equal(replaced.stdout, 'Registry credentials for https://quay.io replaced in namespace svc-default.\n')
   })
 
-  it('prints the record, and says nothing more, with -o json', async () => {
+  it('regcred add prints the record, and says nothing more, with -o json', async () => {
     const { stdout, stderr } = await regcred('add https://quay.io -u me -p planted-secret -o json')
     assert.deepEqual(JSON.parse(stdout), [recordOf({ server: 'https://quay.io', username: 'me' })])
     assert.equal(stderr, '')
   })
 
-  it('warns once about --password, but not with --quiet', async () => {
+  it('regcred add warns once about --password, but not with --quiet', async () => {
     const loud = await regcred('add https://quay.io -u me -p planted-secret')
     assert.deepEqual(lines(loud.stderr), [
       'svc3: --password can be seen by others on this machine; --password-stdin is safer.',
@@ -106,7 +106,7 @@ describe('regcred add', () => {
     assert.deepEqual([quiet.exitCode, quiet.stdout, quiet.stderr], [0, '', ''])
   })
 
-  it('takes exactly one newline off the end', async () => {
+  it('regcred add takes exactly one newline off the end', async () => {
     const cases = {
       'a\n': 'a',
       'a\r\n': 'a',
@@ -123,7 +123,7 @@ describe('regcred add', () => {
     }
   })
 
-  it('refuses a password that is empty, too long or no text', async () => {
+  it('regcred add refuses a password that is empty, too long or no text', async () => {
     for (const input of ['', '\n', '\r\n', 'x'.repeat(70_000), Buffer.from([0xff, 0xfe])]) {
       const { exitCode, stderr } = await regcred(add, { input })
       assert.equal(exitCode, 2)
@@ -133,7 +133,7 @@ describe('regcred add', () => {
     assert.equal(service.requests.length, 0)
   })
 
-  it('asks for the password on a terminal, without showing it', async () => {
+  it('regcred add asks for the password on a terminal, without showing it', async () => {
     const terminal = { stdin: true }
     for (const words of ['add https://quay.io -u me --replace', `${add} --replace`]) {
       const typed = await regcred(words, { terminal, input: 'wrong\u0015sefx\u007f\bcret\r' })
@@ -145,7 +145,7 @@ describe('regcred add', () => {
     assert.deepEqual([given.exitCode, given.echo], [130, [false, true]])
   })
 
-  it('wants one source of the password', async () => {
+  it('regcred add wants one source of the password', async () => {
     const none = await regcred('add https://quay.io -u me')
     assert.deepEqual([none.exitCode, lines(none.stderr)[0]], [2, 'svc3: the password is missing'])
     const both = await regcred('add https://quay.io -u me -p planted-secret --password-stdin')
@@ -153,7 +153,7 @@ describe('regcred add', () => {
     assert.ok(!both.stderr.includes('planted-secret'))
   })
 
-  it('checks the address before anything else', async () => {
+  it('regcred add checks the address before anything else', async () => {
     const plain = await regcred('add http://10.0.0.7:5000 -u me --password-stdin', { input: 'a' })
     assert.deepEqual([plain.exitCode, lines(plain.stderr)[1]], [2, 'svc3: use https, or add --allow-insecure'])
     assert.equal((await regcred('add ghcr.io -u me --password-stdin', { input: 'a' })).exitCode, 2)
@@ -165,7 +165,7 @@ describe('regcred add', () => {
     assert.equal(JSON.parse(service.requests[0]?.body ?? '').allowInsecure, true)
   })
 
-  it('never repeats what may be part of a password', async () => {
+  it('regcred add never repeats what may be part of a password', async () => {
     const slips = ['-p planted secret-part', '--passwordplanted', '-p -planted', '-p', '--pasword=planted']
     for (const slip of slips) {
       const { exitCode, stderr } = await regcred(`add https://quay.io -u me ${slip}`)
@@ -176,7 +176,7 @@ describe('regcred add', () => {
 })
 
 describe('regcred remove', () => {
-  it('removes, then finds nothing', async () => {
+  it('regcred remove removes, then finds nothing', async () => {
     const removed = await regcred('remove https://ghcr.io')
     assert.deepEqual(
       [removed.exitCode, removed.stdout],
@@ -187,7 +187,7 @@ describe('regcred remove', () => {
     assert.match(again.stderr, /not found/)
   })
 
-  it('prints the outcome as an array with -o json', async () => {
+  it('regcred remove prints the outcome as an array with -o json', async () => {
     const { stdout } = await regcred('remove https://ghcr.io -o json')
     assert.equal(JSON.parse(stdout)[0].status, 'Success')
   })
@@ -203,7 +203,7 @@ describe('regcred failures', () => {
     ['list -n ..', {}, 1, /namespace/],
   ] as const
   for (const [words, more, exitCode, text] of refusals) {
-    it(`${words} ${JSON.stringify(more)} exits ${exitCode}`, async () => {
+    it(`regcred ${words} ${JSON.stringify(more)} exits ${exitCode}`, async () => {
       const outcome = await regcred(words, { env: more })
       assert.equal(outcome.exitCode, exitCode)
       assert.match(outcome.stderr, text)
@@ -212,7 +212,7 @@ describe('regcred failures', () => {
     })
   }
 
-  it('exits 7 when the service times out, and names the request when it fails', async () => {
+  it('regcred exits 7 when the service times out, and names the request when it fails', async () => {
     service.override = (_, response) =>
       send(response, 504, { kind: 'Status', message: 'late', reason: 'Timeout', code: 504 })
     assert.equal((await regcred('list')).exitCode, 7)
@@ -222,14 +222,14 @@ describe('regcred failures', () => {
     assert.deepEqual([exitCode, lines(stderr)[0]], [1, 'svc3: broken (request r-9)'])
   })
 
-  it('exits 130 when it is interrupted while it waits', async () => {
+  it('regcred exits 130 when it is interrupted while it waits', async () => {
     const controller = new AbortController()
     service.override = () => controller.abort()
     const { exitCode, stderr } = await regcred('list', { interruption: controller.signal })
     assert.deepEqual([exitCode, stderr], [130, 'svc3: interrupted\n'])
   })
 
-  it('shows a stack only on demand, and no secret in it', async () => {
+  it('regcred shows a stack only on demand, and no secret in it', async () => {
     service.override = (_, response) =>
       send(response, 422, { kind: 'Status', message: 'bad planted-secret', reason: 'Invalid', code: 422 })
     const quiet = await regcred(add, { input: 'planted-secret' })

@@ -35,8 +35,8 @@ const requestsTo = (namespace: string): number =>
 const sent = () => service.requests.filter(({ path }) => !path.includes('watch=true'))
 const lines = (text: string): string[] => text.split('\n').slice(0, -1)
 
-describe('what vm deploy sends', () => {
-  it('is nothing but what was asked for', async () => {
+describe('vm deploy: the request', () => {
+  it('vm deploy sends nothing but what was asked for', async () => {
     const { exitCode, stdout } = await deploy('demo -i tiny-amd64')
     assert.equal(exitCode, 0)
     assert.deepEqual(asked[0]?.body, { name: 'demo', image: 'tiny-amd64', timeout: 10 })
@@ -44,7 +44,7 @@ describe('what vm deploy sends', () => {
     assert.match(stdout, /^NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS\ndemo\t10\.0\.0\.7\t8822\t5999\t5900\tRunning\n$/)
   })
 
-  it('is a question only with --dry-run, which ends with 1 where the VM would go nowhere', async () => {
+  it('vm deploy --dry-run only asks for an estimate, and exits 1 where the VM fits nowhere', async () => {
     const shown = { cpu: 3, memory: '4.80Gi', image: 'a', architecture: 'arm64', hasImage: false, nodes: [] }
     const known = { ...shown, node: 'mini-1', os: 'macos', size: '90G', message: 'it would go to node "mini-1"' }
     serve(service, { 'POST vms/estimate': () => known })
@@ -56,7 +56,7 @@ describe('what vm deploy sends', () => {
     assert.deepEqual(asked, [])
   })
 
-  it('is every option, in the words of the API', async () => {
+  it('vm deploy sends every option as a field of the API', async () => {
     const words =
       'demo --config ios -i sonoma -c 4 -m 4.8 --node mini-1 --tag ios --tag-required --scheduler most-allocated ' +
       '-p 9000:80,5353:53/udp --metadata a=1,b=x=y --metadata c= --iso x.iso --system-serial S1 -g=true --disable-vnc=true --generate-name=false ' +
@@ -91,7 +91,7 @@ describe('what vm deploy sends', () => {
     })
   })
 
-  it('has the script of the first boot as base64, from a file or standard input', async () => {
+  it('vm deploy sends the first-boot script as base64, from a file or standard input', async () => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-userdata-'))
     try {
       fs.writeFileSync(path.join(folder, 'boot.sh'), '#!/bin/sh\necho ä\n')
@@ -109,7 +109,7 @@ describe('what vm deploy sends', () => {
     }
   })
 
-  it('is wait=false with --no-wait, and nothing is waited for', async () => {
+  it('vm deploy --no-wait sends wait=false, and does not wait', async () => {
     const { stdout, stderr } = await deploy('demo -i x --no-wait -n svc-still')
     assert.equal(asked[0]?.query.get('wait'), 'false')
     assert.deepEqual([lines(stdout).length, stderr, requestsTo('svc-still')], [2, '', 1])
@@ -150,8 +150,8 @@ describe('what vm deploy sends', () => {
   }
 })
 
-describe('names', () => {
-  it('are made up when there is none, or to a prefix', async () => {
+describe('vm deploy: names', () => {
+  it('vm deploy generates a name when there is none, or for a prefix', async () => {
     const { stderr } = await deploy('-i x')
     const name = String(asked[0]?.body.name)
     assert.match(name, /^vm-[a-z0-9]{5}$/)
@@ -161,7 +161,7 @@ describe('names', () => {
     assert.equal(asked[1]?.body.shouldGenerateName, undefined)
   })
 
-  it('that are taken are replaced only when they were made up', async () => {
+  it('vm deploy replaces a name that is taken only when it was generated', async () => {
     const taken: Answer = (request) => {
       asked.push(request)
       if (asked.length < 3) throw new ApiError('AlreadyExists', 'there is one')
@@ -176,7 +176,7 @@ describe('names', () => {
   })
 })
 
-describe('while vm deploy waits', () => {
+describe('vm deploy: waiting', () => {
   /** Answers when these changes have been shown. */
   function steps(...texts: readonly string[]) {
     const shown = Promise.withResolvers<void>()
@@ -206,7 +206,7 @@ describe('while vm deploy waits', () => {
     return { onWrite }
   }
 
-  it('a pipe gets a plain line per step', async () => {
+  it('vm deploy writes a plain line per step to a pipe', async () => {
     const { stdout, stderr } = await deploy('demo -i x', steps('starting'))
     assert.equal(asked[0]?.query.get('fieldSelector'), 'name=demo')
     assert.deepEqual(lines(stderr), [
@@ -218,7 +218,7 @@ describe('while vm deploy waits', () => {
     assert.equal(lines(stdout).length, 2)
   })
 
-  it('a terminal gets one line that changes, with a bar, and is taken away', async () => {
+  it('vm deploy shows one changing line with a bar on a terminal, and removes it', async () => {
     const { stderr } = await deploy('demo -i x', { ...steps('starting'), terminal: { stdout: true } })
     assert.ok(stderr.includes('\r\x1b[2Kvm demo: building the image [########------------] 40 %'), stderr)
     assert.ok(stderr.endsWith('\r\x1b[2Kvm demo: starting\r\x1b[2K'), JSON.stringify(stderr))
@@ -226,7 +226,7 @@ describe('while vm deploy waits', () => {
   })
 
   for (const words of ['demo -i x -o json', 'demo -i x -o yaml', 'demo -i x --quiet']) {
-    it(`nothing is said with ${words}`, async () => {
+    it(`vm deploy shows no progress with ${words}`, async () => {
       const { stdout, stderr } = await deploy(`${words} -n svc-quiet`, { terminal: { stdout: true } })
       assert.equal(stderr, '')
       assert.equal(requestsTo('svc-quiet'), 1)
@@ -234,12 +234,12 @@ describe('while vm deploy waits', () => {
     })
   }
 
-  it('a watch that fails does no harm', async () => {
+  it('vm deploy succeeds when its watch fails', async () => {
     serve(service, { 'POST vms': deployed })
     assert.equal((await deploy('demo -i x')).exitCode, 0)
   })
 
-  it('Ctrl-C ends the waiting, and says how to look again', async () => {
+  it('vm deploy stops waiting at Ctrl-C, and says how to check again', async () => {
     const controller = new AbortController()
     serve(service, { 'POST vms': () => controller.abort(), 'WATCH vms': changes() })
     const { exitCode, stdout, stderr } = await deploy('demo -i x', { interruption: controller.signal })
@@ -251,7 +251,7 @@ describe('while vm deploy waits', () => {
   })
 })
 
-describe('when vm deploy fails', () => {
+describe('vm deploy: failures', () => {
   const refusals = [
     ['Timeout', 7, 'vm "demo" was not placed within 10 minutes: node a: is cordoned'],
     ['AlreadyExists', 6, 'vm "demo" exists already'],
@@ -260,7 +260,7 @@ describe('when vm deploy fails', () => {
     ['Invalid', 1, 'GPU needs a node that has one'],
   ] as const
   for (const [reason, exitCode, message] of refusals) {
-    it(`${reason} exits ${exitCode}, with the reason`, async () => {
+    it(`vm deploy that fails with ${reason} exits ${exitCode}, with the reason`, async () => {
       const refuse = () => {
         throw new ApiError(reason, message)
       }
@@ -273,7 +273,7 @@ describe('when vm deploy fails', () => {
     })
   }
 
-  it('a service that restarts is asked again, for the same VM', async () => {
+  it('vm deploy asks a restarted service again, for the same VM', async () => {
     const keys: unknown[] = []
     serve(service, {
       'POST vms': (request, response) => {
@@ -290,7 +290,7 @@ describe('when vm deploy fails', () => {
     for (const key of keys) assert.deepEqual(key, keys[0])
   })
 
-  it('nobody there is told at once', async () => {
+  it('vm deploy says at once that no service answers', async () => {
     const gone = await startFakeService()
     await gone[Symbol.asyncDispose]()
     const { exitCode, stderr } = await deploy('demo -i x -o json', { env: { SVC3_API_URL: gone.apiUrl } })

@@ -41,7 +41,7 @@ const svc3 = (words: readonly string[], options: FakeHostOptions = {}) =>
 const greeting = 'SSH-2.0-tiny\r\n'
 
 describe('vm connect', () => {
-  it('joins standard input and output with the guest', async () => {
+  it('vm connect joins standard input and output with the guest', async () => {
     service.guest = (guest) => {
       guest.send(greeting)
       guest.on('message', (bytes: Buffer) => guest.send(`echo ${bytes}`))
@@ -51,7 +51,7 @@ describe('vm connect', () => {
     assert.deepEqual(service.asked, ['ssh'])
   })
 
-  it('dials again until the SSH server speaks', async () => {
+  it('vm connect dials again until the SSH server speaks', async () => {
     service.refuse = (count) => (count === 2 ? new ApiError('ServiceUnavailable', 'nothing listens yet') : undefined)
     service.guest = (guest, _, count) => {
       if (count < 3) return guest.close()
@@ -62,13 +62,13 @@ describe('vm connect', () => {
     assert.deepEqual([exitCode, stdout, service.asked.length], [0, greeting, 3])
   })
 
-  it('does not wait for the screen to speak first', async () => {
+  it('vm connect does not wait for the screen to speak first', async () => {
     service.guest = (guest) => guest.on('message', (bytes: Buffer) => guest.send(bytes))
     const { stdout } = await svc3(['connect', 'demo', '--port', 'vnc'], { input: 'RFB 003.008\n' })
     assert.deepEqual([stdout, service.asked], ['RFB 003.008\n', ['vnc']])
   })
 
-  it('tells refusals at once', async () => {
+  it('vm connect shows refusals at once', async () => {
     const missing = await svc3(['connect', 'nobody'])
     assert.equal(missing.exitCode, 5)
     assert.match(missing.stderr, /^svc3: vms "nobody" not found\nsvc3: svc3 vm list shows what is there\n$/)
@@ -84,7 +84,7 @@ describe('vm connect', () => {
     assert.match(nobody.stderr, /cannot reach http:\/\/127\.0\.0\.1:1/)
   })
 
-  it('carries every byte in both directions, as a process', async () => {
+  it('vm connect carries every byte in both directions, as a process', async () => {
     const bytes = randomBytes(2_000_000)
     const hash = (data: Uint8Array): string => createHash('sha256').update(data).digest('hex')
     const received = Promise.withResolvers<string>()
@@ -119,11 +119,11 @@ describe('vm connect', () => {
   })
 })
 
-describe('the greeting', () => {
+describe('SSH greeting', () => {
   const silent = (): Duplex => new Duplex({ read: () => undefined, write: (_, __, done) => done() })
   const patience = { vm: 'demo', signal: new AbortController().signal, totalMs: 500, tryMs: 10, pauseMs: 5 }
 
-  it('that never comes is a timeout, and no connection is left open', async () => {
+  it('an SSH greeting that never comes is a timeout, and no connection is left open', async () => {
     const streams: Duplex[] = []
     const dial = async () => {
       streams.push(silent())
@@ -133,7 +133,7 @@ describe('the greeting', () => {
     assert.ok(streams.length > 1 && streams.every((stream) => stream.destroyed))
   })
 
-  it('keeps the last reason, and gives up at once on what cannot change', async () => {
+  it('waiting for the SSH greeting keeps the last reason, and stops at once on a permanent one', async () => {
     const lost = async () => {
       throw new ConnectionError('lost', 'x', 'the connection was lost', 'try again')
     }
@@ -147,7 +147,7 @@ describe('the greeting', () => {
     assert.equal(tries, 1)
   })
 
-  it('can still be read', async () => {
+  it('the SSH greeting can still be read after it was waited for', async () => {
     const stream = silent()
     stream.push('SSH-2.0-a\r\n')
     const greeted = await dialUntilGreeted(async () => stream, { ...patience, totalMs: 120_000, tryMs: 120_000 })
@@ -157,7 +157,7 @@ describe('the greeting', () => {
   })
 })
 
-describe('the command line of ssh', () => {
+describe('ssh command line', () => {
   const line = {
     self: ['/opt/my node/bin/node', '/opt/100%/svc3.cjs'],
     vm: { name: 'demo', uid: 'uid-1', diskGeneration: 2 },
@@ -169,7 +169,7 @@ describe('the command line of ssh', () => {
     command: [],
   }
 
-  it('goes through this program, and keeps the key by uid', () => {
+  it('the command line of ssh goes through this program, and keeps the key by uid', () => {
     const words = sshArguments(line)
     assert.ok(words.every((word, index) => word !== '-o' || words[index + 1]?.includes('=')))
     const options = words.filter((word) => word.includes('='))
@@ -185,14 +185,14 @@ describe('the command line of ssh', () => {
     assert.deepEqual(words.slice(-3), ['-l', 'admin', 'demo'])
   })
 
-  it('takes commands as they stand, and asks once for a password that is given', () => {
+  it('the command line of ssh takes commands as they stand, and asks once for a password that is given', () => {
     const words = sshArguments({ ...line, command: ['-x', 'a b'], wantsTerminal: true, hasPassword: true })
     assert.deepEqual(words.slice(-7), ['-t', '-l', 'admin', 'demo', '--', '-x', 'a b'])
     assert.ok(words.includes('PubkeyAuthentication=no') && words.includes('NumberOfPasswordPrompts=1'))
     assert.ok(sshArguments({ ...line, knownHosts: undefined }).includes('UserKnownHostsFile="/dev/null"'))
   })
 
-  it('quotes for a shell', async () => {
+  it('the command line of ssh quotes for a shell', async () => {
     const odd = ["it's", 'a b', '$(id)', '', 'x"y', 'back\\slash', '*', 'plain-1.2']
     const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `printf '%s\\n' ${odd.map(shellWord).join(' ')}`])
     assert.deepEqual(stdout.split('\n').slice(0, -1), odd)
@@ -218,7 +218,7 @@ exit 7
   const noted = (env: Record<string, string>, name: string): string =>
     fs.readFileSync(path.join(env.BIN ?? '', name), 'utf8')
 
-  it('runs ssh for the VM of that uid, and exits as it does', async () => {
+  it('vm ssh runs ssh for the VM of that uid, and exits as it does', async () => {
     const env = standIn()
     const { exitCode, stdout, stderr } = await svc3(['ssh', 'demo', '-u', 'ci', '--', 'ls', '-la', '/a b'], {
       env,
@@ -237,7 +237,7 @@ exit 7
     assert.doesNotMatch(noted(env, 'env'), /SSH_ASKPASS/)
   })
 
-  it('hands a password over by askpass: not in words, environment or files', async () => {
+  it('vm ssh hands a password over by askpass: not in words, environment or files', async () => {
     const env = standIn()
     const { exitCode } = await svc3(['ssh', 'demo', '--password-stdin', '--', 'true'], {
       env,
@@ -251,7 +251,7 @@ exit 7
     assert.ok(helper && !fs.existsSync(path.dirname(helper)), helper)
   })
 
-  it('says so when there is no ssh, no VM, or a word too many', async () => {
+  it('vm ssh says so when there is no ssh, no VM, or a word too many', async () => {
     const none = await svc3(['ssh', 'demo'], { env: { PATH: folder } })
     assert.deepEqual([none.exitCode, none.stderr.split('\n')[0]], [1, 'svc3: cannot run ssh (ENOENT)'])
     assert.equal((await svc3(['ssh', 'nobody'])).exitCode, 5)
@@ -270,7 +270,7 @@ exit 7
 })
 
 describe('askpass', () => {
-  it('is private, and gone afterwards', async () => {
+  it('askpass is private, and gone afterwards', async () => {
     const askpass = await offerPassword('planted secret')
     const script = askpass.env.SSH_ASKPASS ?? ''
     assert.equal(fs.statSync(path.dirname(script)).mode & 0o777, 0o700)
@@ -283,7 +283,7 @@ describe('askpass', () => {
 })
 
 describe('known hosts', () => {
-  it('are one file for each VM, and not too many', () => {
+  it('known hosts are one file for each VM, and not too many', () => {
     const home = fs.mkdtempSync(path.join(folder, 'home-'))
     const file = knownHostsFile({ env: { HOME: home } }, 'uid/1') ?? ''
     assert.equal(file, `${home}/.config/svc3/known-hosts/uid%2F1`)
@@ -302,7 +302,7 @@ describe('known hosts', () => {
 })
 
 describe('vm vnc', () => {
-  it('serves several viewers on a loopback port until Ctrl-C', async () => {
+  it('vm vnc serves several viewers on a loopback port until Ctrl-C', async () => {
     service.guest = (guest, port, count) => {
       guest.send(`${port} ${count} `)
       guest.on('message', (bytes: Buffer) => guest.send(bytes))
@@ -333,7 +333,7 @@ describe('vm vnc', () => {
     assert.deepEqual([exitCode, stdout], [130, `vnc://127.0.0.1:${port}\n`])
   })
 
-  it('says why there is no screen', async () => {
+  it('vm vnc says why there is no screen', async () => {
     const { vnc: _, ...blind } = service.vm
     const seeing = service.vm
     service.vm = blind

@@ -77,7 +77,7 @@ const steps: readonly (readonly [string, number, RegExp, RegExp?])[] = [
   ['node delete xeon-1', 0, /removed from the cluster/],
 ]
 
-describe('VMs and nodes from the command line', () => {
+describe('VM and node commands', () => {
   for (const [line, exitCode, stdout, stderr = /^(svc3: vm \w+: .*\n)*$/] of steps) {
     it(`svc3 ${line}: exit ${exitCode}`, async () => {
       const ran = await svc3(line)
@@ -87,7 +87,7 @@ describe('VMs and nodes from the command line', () => {
     })
   }
 
-  it('shows why a VM waits, meanwhile and afterwards', async () => {
+  it('vm deploy and vm list show why a VM waits, meanwhile and afterwards', async () => {
     const controller = new AbortController()
     const env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.adminToken }
     const { exitCode, stderr } = await run(['vm', 'deploy', 'waits', '-i', 'silicon'], {
@@ -102,7 +102,7 @@ describe('VMs and nodes from the command line', () => {
     assert.match(list.stderr, /^svc3: vm waits is pending: .+\n$/)
   })
 
-  it('is refused with 4 to developers and with 3 to strangers', async () => {
+  it('commands about nodes exit 4 for developers and 3 with a bad token', async () => {
     assert.equal((await svc3('node join-token', service.devToken)).exitCode, 4)
     assert.equal((await svc3('vm list', 'nonsense')).exitCode, 3)
   })

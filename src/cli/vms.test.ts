@@ -38,7 +38,7 @@ describe('vm list', () => {
   const waits = pendingVm('waits', 'node a: has no cores; node b: is cordoned')
   beforeEach(() => serve(service, { 'GET vms': answers({ items: [demo, waits] }) }))
 
-  it('has the columns that scripts know, with empty cells for a VM that is nowhere yet', async () => {
+  it('vm list has the columns that scripts know, with empty cells for a VM that is nowhere yet', async () => {
     const { stdout, stderr } = await vm('list')
     assert.deepEqual(lines(stdout), [
       'NAME\tIP\tSSH\tVNC\tSCREENSHARE\tSTATUS',
@@ -48,7 +48,7 @@ describe('vm list', () => {
     assert.equal(stderr, 'svc3: vm waits is pending: node a: has no cores; node b: is cordoned\n')
   })
 
-  it('adds the rest with -o wide', async () => {
+  it('vm list adds the rest with -o wide', async () => {
     const [header, first] = lines((await vm('list -o wide')).stdout)
     assert.equal(header?.split('\t').slice(6).join(' '), 'IMAGE CPU MEMORY NODE ARCHITECTURE POWER OWNER DEPLOY-DATE')
     assert.equal(
@@ -59,7 +59,7 @@ describe('vm list', () => {
     assert.match((await vm('list -o wide --no-color', { terminal })).stdout, /ada@example\.com {3}2 h ago\n/)
   })
 
-  it('is a bare array in JSON, and says nothing else', async () => {
+  it('vm list is a bare array in JSON, and says nothing else', async () => {
     const { stdout, stderr } = await vm('list -o json')
     assert.deepEqual(JSON.parse(stdout), [demo, waits])
     assert.equal(stderr, '')
@@ -69,7 +69,7 @@ describe('vm list', () => {
     assert.deepEqual([none.stdout, none.stderr], ['', 'svc3: No VMs in namespace svc-default.\n'])
   })
 
-  it('asks for one by name, and for several by picking them out', async () => {
+  it('vm list asks for one by name, and for several by picking them out', async () => {
     await vm('list demo')
     assert.equal(asked[0]?.query.get('fieldSelector'), 'name=demo')
     const both = await vm('list demo other')
@@ -79,7 +79,7 @@ describe('vm list', () => {
     assert.match(both.stderr, /^svc3: vms "other" not found\nsvc3: svc3 vm list -n svc-default shows/)
   })
 
-  it('filters by label and owner, and knows who "me" is', async () => {
+  it('vm list filters by label and owner, and knows who "me" is', async () => {
     await vm('list --label team=ios,stage!=test --label fast --owner Ada@example.com')
     assert.equal(asked[0]?.query.get('labelSelector'), 'team=ios,stage!=test,fast')
     assert.equal(asked[0]?.query.get('fieldSelector'), 'owner=ada@example.com')
@@ -94,7 +94,7 @@ describe('vm list', () => {
     assert.deepEqual([unknown.exitCode, lines(unknown.stderr)[0]], [2, 'svc3: the token does not say who "me" is'])
   })
 
-  it('tells a few reasons, not hundreds', async () => {
+  it('vm list shows a few reasons, not hundreds', async () => {
     const items = Array.from({ length: 20 }, (_, index) => pendingVm(`w${index}`, 'no node'))
     serve(service, { 'GET vms': () => ({ items }) })
     const { stderr } = await vm('list')
@@ -102,7 +102,7 @@ describe('vm list', () => {
     assert.match(stderr, /15 more; "svc3 vm list NAME" tells why\n$/)
   })
 
-  it('goes on with what changes until Ctrl-C, and exits 130', async () => {
+  it('vm list --watch shows changes until Ctrl-C, and exits 130', async () => {
     const controller = new AbortController()
     serve(service, {
       'WATCH vms': (request, response) => {
@@ -123,7 +123,7 @@ describe('vm list', () => {
 })
 
 describe('vm delete', () => {
-  it('deletes several, goes on after a failure, and exits with the worst', async () => {
+  it('vm delete deletes several, goes on after a failure, and exits with the worst', async () => {
     const remove = (name: string) => answers(success('deleted', { kind: 'vms', name }))
     serve(service, {
       'DELETE vms/a': remove('a'),
@@ -156,7 +156,7 @@ describe('vm delete', () => {
     assert.equal((await vm('delete')).exitCode, 2)
   })
 
-  it('says once that it is not let in, and how to look again after Ctrl-C', async () => {
+  it('vm delete says once that it is not permitted, and after Ctrl-C how to check again', async () => {
     service.override = undefined
     const stranger = await vm('delete a b c', { env: { SVC3_TOKEN: 'bad' } })
     assert.deepEqual([stranger.exitCode, lines(stranger.stderr).length], [3, 2])
@@ -167,7 +167,7 @@ describe('vm delete', () => {
     assert.match(cut.stderr, /^svc3: interrupted\nsvc3: what was begun goes on; "svc3 vm list -n svc-default"/)
   })
 
-  it('keeps to eight requests at a time', async () => {
+  it('vm delete keeps to eight requests at a time', async () => {
     let open = 0
     let most = 0
     const names = Array.from({ length: 30 }, (_, index) => `v${index}`)
@@ -200,7 +200,7 @@ describe('power', () => {
     })
   }
 
-  it('shows the refusal of the service', async () => {
+  it('a power command shows the refusal of the service', async () => {
     serve(service, {
       ...watched,
       'POST vms/demo/exec': () => {
@@ -211,7 +211,7 @@ describe('power', () => {
     assert.deepEqual([exitCode, stderr], [1, 'svc3: vm "demo" is Apple silicon-based\nsvc3: delete it\n'])
   })
 
-  it('asks before a revert on a terminal, unless --yes', async () => {
+  it('vm revert asks on a terminal, unless --yes', async () => {
     serve(service, { ...watched, 'POST vms/demo/exec': answers(vmOf({ name: 'demo' })) })
     const terminal = { stdin: true, stdout: true }
     const no = await vm('revert demo', { terminal, input: 'no\n' })
@@ -227,7 +227,7 @@ describe('vm resize', () => {
   const grown = vmOf({ name: 'demo', diskGb: 120 })
   const resize = (value = grown) => serve(service, { 'WATCH vms': changes(), 'POST vms/demo/resize': answers(value) })
 
-  it('sends the size, and tells what is left to do by hand', async () => {
+  it('vm resize sends the size, and says what is left to do by hand', async () => {
     resize({ ...grown, warning: 'grow the partition in the guest: run growpart' })
     const { exitCode, stdout, stderr } = await vm('resize demo 120')
     assert.deepEqual([exitCode, stdout, asked[0]?.body], [0, 'VM demo has a disk of 120 GB.\n', { size: 120 }])
@@ -236,7 +236,7 @@ describe('vm resize', () => {
     assert.equal((await vm('resize demo 120')).stderr, '')
   })
 
-  it('sends the password from standard input or, with a warning, from the command line', async () => {
+  it('vm resize sends the password from standard input or, with a warning, from the command line', async () => {
     resize()
     const piped = await vm('resize demo 120 -u admin --password-stdin', { input: 'planted-secret\n' })
     assert.deepEqual([piped.exitCode, piped.stderr], [0, ''])
@@ -245,7 +245,7 @@ describe('vm resize', () => {
     for (const { body } of asked) assert.deepEqual(body, { size: 120, user: 'admin', password: 'planted-secret' })
   })
 
-  it('tells what did not work, and exits 1 when it was asked for', async () => {
+  it('vm resize says what did not work, and exits 1 when it was asked for', async () => {
     resize({ ...grown, warning: 'the disk has 120 GB, but SSH refused the password\nrun growpart' })
     const { exitCode, stderr } = await vm('resize demo 120 -u admin --password-stdin', { input: 'wrong' })
     assert.deepEqual([exitCode, lines(stderr).length], [1, 2])
@@ -271,7 +271,7 @@ describe('vm resize', () => {
 })
 
 describe('vm extend', () => {
-  it('sets the end, or takes it away', async () => {
+  it('vm extend sets the end, or takes it away', async () => {
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })) })
     assert.equal((await vm('extend demo 2h --yes')).stdout, 'VM demo is deleted at 2026-11-15T13:00:00Z.\n')
     serve(service, { 'POST vms/demo/extend': answers(vmOf({ name: 'demo' })) })
@@ -283,7 +283,7 @@ describe('vm extend', () => {
     assert.equal((await vm('extend demo soon')).exitCode, 2)
   })
 
-  it('gives an end to a VM that has none only when somebody says so', async () => {
+  it('vm extend gives an end to a VM that has none only when somebody says so', async () => {
     const ends = vmOf({ name: 'demo', expiresAt: '2026-11-15T13:00:00Z' })
     serve(service, { 'GET vms/demo': () => vmOf({ name: 'demo' }), 'POST vms/demo/extend': answers(ends) })
     const piped = await vm('extend demo 1h')
@@ -303,7 +303,7 @@ describe('vm extend', () => {
 })
 
 describe('vm logs', () => {
-  it('streams every byte to a pipe, and nothing dangerous to a terminal', async () => {
+  it('vm logs streams every byte to a pipe, and nothing dangerous to a terminal', async () => {
     const text = 'boot\x1b[2J\r\nä login:\t'
     serve(service, {
       'GET vms/demo/logs': (request, response) => {
@@ -319,7 +319,7 @@ describe('vm logs', () => {
     assert.equal(seen.stdout, 'boot\\u001b[2J\nä login:    ')
   })
 
-  it('follows until Ctrl-C without a word', async () => {
+  it('vm logs follows until Ctrl-C without a word', async () => {
     const controller = new AbortController()
     serve(service, {
       'GET vms/demo/logs': (request, response) => {
@@ -335,7 +335,7 @@ describe('vm logs', () => {
     assert.equal(asked[0]?.query.toString(), 'follow=true')
   })
 
-  it('exits 5 when there is no such VM', async () => {
+  it('vm logs exits 5 when there is no such VM', async () => {
     serve(service, {})
     const { exitCode, stderr } = await vm('logs nobody')
     assert.equal(exitCode, 5)

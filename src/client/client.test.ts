@@ -60,7 +60,7 @@ const status = (reason: string, code: number, message = 'no') =>
   })
 
 describe('client', () => {
-  it('needs what the operation needs, at compile time', () => {
+  it('the client needs what the operation needs, at compile time', () => {
     const never = (client: ReturnType<typeof createClient>) => [
       // @ts-expect-error a parameter of the path is missing
       () => client.call(listRegistryCredentials),
@@ -75,7 +75,7 @@ describe('client', () => {
     assert.equal(typeof never, 'function')
   })
 
-  it('sends path, query, token and body, and returns the answer', async () => {
+  it('the client sends path, query, token and body, and returns the answer', async () => {
     await using service = await serve((request, response) => {
       assert.equal(request.headers.authorization, 'Bearer a-token')
       response.end(JSON.stringify({ items: [] }))
@@ -89,7 +89,7 @@ describe('client', () => {
     )
   })
 
-  it('refuses names that would change the path', async () => {
+  it('the client refuses names that would change the path', async () => {
     await using service = await serve((_, response) => response.end('{}'))
     for (const namespace of ['', '.', '..']) {
       await assert.rejects(service.client().call(listRegistryCredentials, { params: { namespace } }), {
@@ -99,7 +99,7 @@ describe('client', () => {
     assert.equal(service.seen.length, 0)
   })
 
-  it('turns a Status into the error that it stands for', async () => {
+  it('the client turns a Status into the error that it stands for', async () => {
     await using service = await serve((_, response) =>
       response.writeHead(409).end(status('AlreadyExists', 409, 'is there')),
     )
@@ -126,21 +126,21 @@ describe('client', () => {
     [409, 'null', 'Conflict'],
   ] as const
   for (const [code, text, reason] of foreign) {
-    it(`judges a foreign ${code} by its code`, async () => {
+    it(`the client judges a foreign ${code} by its code`, async () => {
       await using service = await serve((_, response) => response.writeHead(code).end(text))
       const client = service.client({ retry: { attempts: 1 } })
       await assert.rejects(client.call(getClusterInfo), { name: 'ApiError', reason })
     })
   }
 
-  it('does not take something else for an answer', async () => {
+  it('the client does not take something else for an answer', async () => {
     await using service = await serve((_, response) => response.end('<html>welcome</html>'))
     await assert.rejects(service.client().call(getClusterInfo), /is not JSON/)
     await using other = await serve((_, response) => response.end('{"hello":1}'))
     await assert.rejects(other.client().listAll(listRegistryCredentials, { params }), /is not a list/)
   })
 
-  it('reads answers that are text, and second successes', async () => {
+  it('the client reads answers that are text, and second successes', async () => {
     await using service = await serve((request, response) => {
       if (request.url === '/metrics') response.end('up 1\n')
       else response.writeHead(503).end('{"status":"starting","message":"wait"}')
@@ -151,7 +151,7 @@ describe('client', () => {
     assert.equal(service.seen.length, 2)
   })
 
-  it('follows the pages of a list', async () => {
+  it('the client follows the pages of a list', async () => {
     await using service = await serve((request, response) => {
       const next = new URL(request.url ?? '', 'http://x').searchParams.get('continue')
       response.end(JSON.stringify(next ? { items: [next] } : { items: ['first'], continue: 'second' }))
@@ -159,7 +159,7 @@ describe('client', () => {
     assert.deepEqual(await service.client().listAll(listRegistryCredentials, { params }), ['first', 'second'])
   })
 
-  it('repeats a POST with one key after lost connections and 503, honouring Retry-After', async () => {
+  it('the client repeats a POST with one key after lost connections and 503, honouring Retry-After', async () => {
     let count = 0
     await using service = await serve((request, response) => {
       count++
@@ -174,7 +174,7 @@ describe('client', () => {
     assert.deepEqual(service.waits, [100, 7_200])
   })
 
-  it('gives up after four tries, and at once when asked for too much patience', async () => {
+  it('the client gives up after four tries, and at once when asked for too much patience', async () => {
     await using service = await serve((request) => request.socket.destroy())
     await assert.rejects(service.client().call(getClusterInfo), { name: 'ConnectionError', fault: 'lost' })
     assert.equal(service.seen.length, 4)
@@ -183,7 +183,7 @@ describe('client', () => {
     assert.equal(busy.seen.length, 1)
   })
 
-  it('never repeats a DELETE, and sends it on a connection of its own', async () => {
+  it('the client never repeats a DELETE, and sends it on a connection of its own', async () => {
     let lose = false
     await using service = await serve((request, response) =>
       lose ? request.socket.destroy() : response.end('{"items":[]}'),
@@ -200,7 +200,7 @@ describe('client', () => {
     assert.deepEqual(more, [])
   })
 
-  it('says at once that nobody listens', async () => {
+  it('the client says at once that nobody listens', async () => {
     // Not a port that was somebody's before: it may be another's by now.
     await using gone = await serve(() => undefined)
     const error = await gone
@@ -213,7 +213,7 @@ describe('client', () => {
     assert.deepEqual(gone.waits, [])
   })
 
-  it('stops waiting after its time, and at the caller’s word', async () => {
+  it('the client stops waiting after its timeout, and when the caller aborts', async () => {
     await using service = await serve(() => undefined)
     await assert.rejects(service.client({ timeoutMs: 20 }).call(getClusterInfo), {
       name: 'ConnectionError',
@@ -225,7 +225,7 @@ describe('client', () => {
     await assert.rejects(call, /enough/)
   })
 
-  it('does not read without end', async () => {
+  it('the client does not read without end', async () => {
     await using service = await serve((_, response) => {
       const chunk = Buffer.alloc(1024 * 1024, 32)
       const pump = (): void => {

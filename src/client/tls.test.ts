@@ -34,8 +34,8 @@ const faultOf =
   (error: unknown): boolean =>
     error instanceof ConnectionError && error.fault === fault && code.test(error.message)
 
-describe('a server behind https:// that', () => {
-  it('says nothing is given up when the caller does', async () => {
+describe('https servers', () => {
+  it('an https server that says nothing is given up when the caller does', async () => {
     await against(
       () => undefined,
       async (request) => {
@@ -48,14 +48,14 @@ describe('a server behind https:// that', () => {
     )
   })
 
-  it('hangs up is a lost connection', async () => {
+  it('an https server that hangs up is a lost connection', async () => {
     await against(
       (socket) => socket.once('data', () => socket.destroy()),
       (request) => assert.rejects(httpTransport({ trust })(request), faultOf('lost', /ECONNRESET/)),
     )
   })
 
-  it('is not trusted is refused in the words of who judged, whichever bundle of the program that is', async () => {
+  it('an https server that is not trusted is refused in the words of who judged, whichever bundle of the program that is', async () => {
     const { private: key, cert } = await generate([{ name: 'commonName', value: 'localhost' }])
     const server = https.createServer({ key, cert }, (_, response) => response.end()).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -80,7 +80,7 @@ describe('a server behind https:// that', () => {
     }
   })
 
-  it('speaks plain HTTP is told apart', async () => {
+  it('an https server that speaks plain HTTP is told apart', async () => {
     await against(
       (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
       async (request) => {
@@ -92,7 +92,7 @@ describe('a server behind https:// that', () => {
     )
   })
 
-  it('is not there is refused', async () => {
+  it('an https server that is not there is refused', async () => {
     await against(
       () => undefined,
       async (request) => {

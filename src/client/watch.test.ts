@@ -46,7 +46,7 @@ async function watched(scripts: ((response: ServerResponse) => void)[], stopAt: 
 const cut = (response: ServerResponse, text: string): void => void response.write(text, () => response.destroy())
 
 describe('watch', () => {
-  it('goes on from the last version after a lost connection, also in the middle of a line', async () => {
+  it('a watch resumes from the last version after a lost connection, also in the middle of a line', async () => {
     const { events, asked } = await watched(
       [
         (response) => cut(response, change('ADDED', '8') + change('MODIFIED', '9').slice(0, 20)),
@@ -60,7 +60,7 @@ describe('watch', () => {
     assert.deepEqual(asked, ['7', '8', '9'])
   })
 
-  it('begins again when it is cut before the first bookmark', async () => {
+  it('a watch begins again when it is cut before the first bookmark', async () => {
     const { asked, events } = await watched(
       [
         (response) => cut(response, change('ADDED', '30')),
@@ -73,12 +73,12 @@ describe('watch', () => {
     assert.equal(events.at(-1), 'DELETED 32')
   })
 
-  it('ends when it is told to', async () => {
+  it('a watch ends when it is aborted', async () => {
     const { events, failure } = await watched([(response) => response.write(change('ADDED', '1'))], 1)
     assert.deepEqual([events, failure], [['ADDED 1'], undefined])
   })
 
-  it('throws Expired, before the stream and inside it', async () => {
+  it('a watch throws Expired, before the stream and inside it', async () => {
     const expired = { kind: 'Status', message: 'too old', reason: 'Expired', code: 410 }
     const before = await watched([(response) => response.writeHead(410).end(JSON.stringify(expired))], 1, '1')
     assert.equal(before.failure?.reason, 'Expired')
@@ -89,7 +89,7 @@ describe('watch', () => {
     assert.equal(inside.failure?.reason, 'Expired')
   })
 
-  it('gives up when nothing comes, and at once when it is not a watch', async () => {
+  it('a watch gives up when nothing comes, and at once when it is not a watch', async () => {
     const empty = await watched([(response) => response.end()], 1)
     assert.deepEqual([empty.failure?.fault, empty.asked.length], ['lost', 3])
     const page = await watched([(response) => response.end('<html>\n')], 1)

@@ -81,7 +81,7 @@ beforeEach(async () => {
 afterEach(() => fs.rm(folder, { recursive: true, force: true }))
 
 describe('installing', () => {
-  it('leaves files that everybody may read without a secret, and the secret where only the service reads it', async () => {
+  it('installing leaves files that everybody may read without a secret, and the secret where only the service reads it', async () => {
     await install('3.0.0')
     const unit = at('etc/systemd/system/svc3-agent.service')
     assert.equal(await modeOf(unit), 0o644)
@@ -97,7 +97,7 @@ describe('installing', () => {
     assert.deepEqual(calls, ['systemctl daemon-reload', 'systemctl enable svc3-agent', 'systemctl restart svc3-agent'])
   })
 
-  it('gives a server the memory that bin/svc3 gives it', async () => {
+  it('installing gives a server the memory that bin/svc3 gives it', async () => {
     const [flag = ''] =
       /--max-semi-space-size=\d+/.exec(await fs.readFile(new URL('../../bin/svc3', import.meta.url), 'utf8')) ?? []
     const steps = await installSteps({ ...target(await packaged('3.0.0')), kind: 'server' }, request)
@@ -105,7 +105,7 @@ describe('installing', () => {
     assert.ok(flag && unit.includes(`ExecStart=/usr/bin/node ${flag} /usr/local/lib/svc3/server/current`), unit)
   })
 
-  it('copies the program so that its user can run it, without what this user compiled', async () => {
+  it('installing copies the program so that its user can run it, without what this user compiled', async () => {
     await install('3.0.0')
     const current = at('usr/local/lib/svc3/agent/current')
     assert.equal(await modeOf(path.join(current, 'dist/svc3.cjs')), 0o644)
@@ -115,7 +115,7 @@ describe('installing', () => {
     assert.deepEqual(installed, { version: '3.0.0', dataDir: request.dataDir, user: request.user })
   })
 
-  it('tells what it would do, and does nothing until it is told to', async () => {
+  it('installing shows what it would do, and does nothing until it is confirmed', async () => {
     const steps = await installSteps(target(await packaged('3.0.0')), request)
     const said = steps.map(({ says }) => says).join('\n')
     assert.match(said, /\/etc\/systemd\/system\/svc3-agent\.service:\n {4}# Made by/)
@@ -123,12 +123,12 @@ describe('installing', () => {
     await assert.rejects(fs.access(at()), { code: 'ENOENT' })
   })
 
-  it('says what a service that does not come up said', async () => {
+  it('installing says what a service that does not come up said', async () => {
     starts = [new Error('Job for svc3-agent.service failed')]
     await assert.rejects(install('3.0.0'), /svc3-agent does not come up; it said:\nwhat it said last/)
   })
 
-  it('does not take over the data of another user', async () => {
+  it('installing does not take over the data of another user', async () => {
     await fs.mkdir(at('var/lib/svc3-agent'), { recursive: true })
     await fs.writeFile(at('var/lib/svc3-agent/node.json'), '{}')
     const there = target(await packaged('3.0.0'))
@@ -141,7 +141,7 @@ describe('installing', () => {
     await install('3.1.0')
   })
 
-  it('refuses a package that is not built', async () => {
+  it('installing refuses a package that is not built', async () => {
     const dir = await packaged('3.0.0')
     await fs.rm(path.join(dir, 'dist'), { recursive: true })
     await assert.rejects(
@@ -152,7 +152,7 @@ describe('installing', () => {
     )
   })
 
-  it('makes a property list on macOS', async () => {
+  it('installing makes a property list on macOS', async () => {
     const steps = await installSteps(
       { ...target(await packaged('3.0.0'), 'darwin'), isLive: false },
       { ...request, secrets: [] },
@@ -164,7 +164,7 @@ describe('installing', () => {
 })
 
 describe('upgrading', () => {
-  it('changes the program in one step, and starts the service again with the words it had', async () => {
+  it('upgrading changes the program in one step, and starts the service again with the words it had', async () => {
     await install('3.0.0')
     const unit = await fs.readFile(at('etc/systemd/system/svc3-agent.service'), 'utf8')
     calls = []
@@ -178,7 +178,7 @@ describe('upgrading', () => {
     assert.deepEqual(kept.sort(), ['3.1.0', '3.2.0', 'current', 'install.json'])
   })
 
-  it('goes back to what ran before where the new one does not come up', async () => {
+  it('upgrading goes back to what ran before where the new one does not come up', async () => {
     await install('3.0.0')
     const unit = at('etc/systemd/system/svc3-agent.service')
     await fs.appendFile(unit, '# as it was\n')
@@ -192,13 +192,13 @@ describe('upgrading', () => {
     assert.equal(calls.filter((call) => call === 'systemctl restart svc3-agent').length, 3)
   })
 
-  it('says that there is nothing to upgrade', async () => {
+  it('upgrading says that there is nothing to upgrade', async () => {
     await assert.rejects(upgrade(target(await packaged('3.1.0'))), /not installed here: run "svc3 agent install"/)
   })
 })
 
 describe('removing', () => {
-  it('stops the service, and leaves its data', async () => {
+  it('removing stops the service, and leaves its data', async () => {
     await install('3.0.0')
     calls = []
     for (const step of uninstallSteps(target('/nowhere'))) await step.run()

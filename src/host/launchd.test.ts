@@ -52,8 +52,8 @@ function parsePlist(text: string): Value {
   return value
 }
 
-describe('the property list', () => {
-  it('has what keeps the agent running, and its VMs when it ends', () => {
+describe('property list', () => {
+  it('the property list has what keeps the agent running, and its VMs when it ends', () => {
     const list = parsePlist(launchdList(agent)) as Record<string, Value>
     assert.equal(list.Label, 'io.svc3.agent')
     assert.deepEqual(list.ProgramArguments, agent.command)
@@ -69,13 +69,13 @@ describe('the property list', () => {
     })
   })
 
-  it('ends all of the server with it', () => {
+  it('the property list ends all of the server with it', () => {
     const list = parsePlist(launchdList({ ...agent, kind: 'server' })) as Record<string, Value>
     assert.equal(list.Label, 'io.svc3.server')
     assert.equal(list.AbandonProcessGroup, undefined)
   })
 
-  it('refuses what XML cannot hold', () => {
+  it('the property list refuses what XML cannot hold', () => {
     assert.throws(() => launchdList({ ...agent, command: ['a\u0000b'] }), /cannot be in a property list/)
   })
 })

@@ -32,11 +32,11 @@ const launchd: readonly (readonly [string | Error, ServiceState])[] = [
   [new ExecError('launchctl', 'failed', 113, 'Could not find service'), { state: 'not installed' }],
 ]
 
-describe('the state of a service', () => {
+describe('service state', () => {
   for (const [index, [text, state]] of systemd.entries())
-    it(`by systemd: ${state.state} (${index + 1})`, async () =>
+    it(`the state of a service by systemd: ${state.state} (${index + 1})`, async () =>
       assert.deepEqual(await supervisors.linux?.state('agent', answering(text)), state))
   for (const [index, [text, state]] of launchd.entries())
-    it(`by launchd: ${state.state} (${index + 1})`, async () =>
+    it(`the state of a service by launchd: ${state.state} (${index + 1})`, async () =>
       assert.deepEqual(await supervisors.darwin?.state('agent', answering(text)), state))
 })

@@ -18,7 +18,7 @@ const agent: ServiceDefinition = {
 }
 const server: ServiceDefinition = { ...agent, kind: 'server', command: [process.execPath, 'server'] }
 
-describe('the unit', () => {
+describe('systemd unit', () => {
   let folder: string
   before(async () => {
     folder = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-unit-'))
@@ -26,7 +26,7 @@ describe('the unit', () => {
   after(() => fs.rm(folder, { recursive: true }))
 
   for (const service of [agent, server])
-    it(`of the ${service.kind} is one that systemd takes without a word`, async () => {
+    it(`the systemd unit of the ${service.kind} is one that systemd takes without a word`, async () => {
       const file = path.join(folder, `svc3-${service.kind}.service`)
       await fs.writeFile(file, systemdUnit(service))
       // Recursive errors of the host's own units are not ours: only what is said of this file counts.
@@ -37,7 +37,7 @@ describe('the unit', () => {
       )
     })
 
-  it('is one of which systemd would complain if it were wrong', async () => {
+  it('a wrong unit would make systemd complain', async () => {
     const file = path.join(folder, 'svc3-wrong.service')
     await fs.writeFile(file, systemdUnit(agent).replace('KillMode=process', 'KillMode=gently'))
     const said = await exec('systemd-analyze', ['verify', '--man=no', '--recursive-errors=no', file]).then(
@@ -47,7 +47,7 @@ describe('the unit', () => {
     assert.match(said, /svc3-wrong\.service.*gently/)
   })
 
-  it('lets VMs live on when the agent ends, and has the next agent find them', () => {
+  it('the systemd unit lets VMs live on when the agent ends, and has the next agent find them', () => {
     const text = systemdUnit(agent)
     for (const line of ['Type=notify', 'KillMode=process', 'SendSIGKILL=no', 'Restart=on-failure', 'PrivateTmp=no'])
       assert.ok(text.includes(`\n${line}\n`), line)
@@ -55,7 +55,7 @@ describe('the unit', () => {
     assert.match(text, /^ReadWritePaths=\/srv \/srv\/images \/tmp \/var\/tmp$/m)
   })
 
-  it('keeps words as they are', () => {
+  it('the systemd unit keeps words as they are', () => {
     assert.match(systemdUnit(agent), / --name "a \\"b\\" 50%% \$\$HOME"\n/)
     assert.equal(quoted('https://svc3.example.com:8443'), 'https://svc3.example.com:8443')
     assert.equal(quoted('C:\\x y'), '"C:\\\\x y"')

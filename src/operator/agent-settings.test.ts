@@ -14,7 +14,7 @@ before(async () => {
 after(() => fs.rm(folder, { recursive: true }))
 
 describe('parseAgentSettings', () => {
-  it('takes a boot disk, its format, a key and a processor', () => {
+  it('parseAgentSettings takes a boot disk, its format, a key and a processor', () => {
     const given = { bootDisk: '/srv/oc.qcow2', bootDiskFormat: 'qcow2', smcKey: key, cpu: 'host' }
     assert.deepEqual(parseAgentSettings(JSON.stringify({ macos: given }), 'f'), {
       macos: { openCore: { file: '/srv/oc.qcow2', format: 'qcow2' }, smcKey: key, cpu: 'host' },
@@ -25,7 +25,7 @@ describe('parseAgentSettings', () => {
     assert.deepEqual(parseAgentSettings('{}', 'f'), {})
   })
 
-  it('takes a bridge, or what sealed guests of tart may reach, and says what does not go together', () => {
+  it('parseAgentSettings takes a bridge, or what sealed guests of tart may reach, and says what does not go together', () => {
     assert.deepEqual(parseAgentSettings('{"apple":{"bridge":"en0"}}', 'f'), { apple: { bridge: 'en0' } })
     assert.deepEqual(appleNetwork(undefined, { bridge: 'en0' }), { kind: 'bridged', card: 'en0' })
     const { apple } = parseAgentSettings('{"apple":{"allow":["10.0.0.0/8"]}}', 'f')
@@ -57,7 +57,7 @@ describe('parseAgentSettings', () => {
     ['a key that would end early', JSON.stringify({ macos: { smcKey: `"${key.slice(1)}` } }), /without '"'/],
   ]
   for (const [name, text, message] of refused)
-    it(`refuses ${name}`, () => {
+    it(`parseAgentSettings refuses ${name}`, () => {
       assert.throws(
         () => parseAgentSettings(text, '/f'),
         (error: Error) =>
@@ -67,13 +67,13 @@ describe('parseAgentSettings', () => {
 })
 
 describe('readAgentSettings', () => {
-  it('takes no file for no settings, but not where somebody named it', async () => {
+  it('readAgentSettings takes no file for no settings, but not where somebody named it', async () => {
     const file = path.join(folder, 'none.json')
     assert.deepEqual(await readAgentSettings(file, false), {})
     await assert.rejects(readAgentSettings(file, true), /none\.json cannot be read \(ENOENT\)/)
   })
 
-  it('refuses what others can read', async () => {
+  it('readAgentSettings refuses what others can read', async () => {
     const file = path.join(folder, 'open.json')
     await fs.writeFile(file, JSON.stringify({ macos: { smcKey: key } }))
     await fs.chmod(file, 0o640)

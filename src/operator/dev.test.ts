@@ -17,7 +17,7 @@ const tokens = {
   issue: async (principal: Principal) => ({ token: `token ${issued.push(principal)}` }),
 } as unknown as Tokens
 
-it('is bound to the account; without it there is none, and that is said once', async () => {
+it('the token in the connection file is bound to the account; without it there is none, and that is logged once', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'svc3-note-'))
   try {
     const localUsers = new LocalUsers(folder)
@@ -39,7 +39,7 @@ it('is bound to the account; without it there is none, and that is said once', a
   }
 })
 
-it('has no account with an organisation’s own provider', async () => {
+it('the connection file has no token with an organisation’s own provider', async () => {
   await adminNote()({ tokens, localUsers: undefined, log })
   assert.deepEqual(issued.at(-1), { kind: 'user', name: 'admin@localhost', admin: true })
 })

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { parseSimulation } from './simulate.ts'
 
 describe('--simulate', () => {
-  it('takes times, chances and limits', () => {
+  it('--simulate takes times, chances and limits', () => {
     assert.deepEqual(parseSimulation('boot=2s,stop=50ms,max-vms=2,fail-start=0.1,fail-stop=once,lose-after=1m'), {
       bootMs: 2_000,
       stopMs: 50,
@@ -15,7 +15,7 @@ describe('--simulate', () => {
     assert.deepEqual(parseSimulation(undefined), {})
   })
 
-  it('refuses what is no knob, or no value', () => {
+  it('--simulate refuses what is no knob, or no value', () => {
     for (const text of ['boot', 'boot=soon', 'fail-start=2', 'fail-nothing=1', 'max-vms=-1', 'x=1'])
       assert.throws(() => parseSimulation(text), /is not a knob with a value/, text)
   })

@@ -32,7 +32,7 @@ const deadPid = (): number => spawnSync(process.execPath, ['-e', '0']).pid
 const lastPath = (): string | undefined => service.requests.at(-1)?.path
 
 describe('connection', () => {
-  it('says how to start a server when none is known, also without HOME', async () => {
+  it('the command line says how to start a server when none is known, also without HOME', async () => {
     const { exitCode, stderr } = await run(list, { checkout: '/nowhere/svc3' })
     assert.equal(exitCode, 1)
     assert.match(
@@ -41,7 +41,7 @@ describe('connection', () => {
     )
   })
 
-  it('finds the local server of the checkout, and the one of SVC3_DATA before it', async () => {
+  it('the command line finds the local server of the checkout, and prefers the one of SVC3_DATA', async () => {
     const note = { apiUrl: service.apiUrl, adminToken: service.token, pid: process.pid }
     assert.equal((await run(list, { checkout: place('.svc3/connection.json', note) })).stdout, '[]\n')
     const checkout = place('.svc3/connection.json', { ...note, adminToken: 'another' })
@@ -50,7 +50,7 @@ describe('connection', () => {
     assert.equal((await run(list, { checkout })).exitCode, 3)
   })
 
-  it('takes the current context before the local server, with its namespace', async () => {
+  it('the current context, with its namespace, is preferred to the local server', async () => {
     const contexts = { work: { apiUrl: `${service.apiUrl}/`, token: service.token, namespace: 'svc-work' } }
     const config = place('svc3/config.json', { currentContext: 'work', contexts })
     assert.equal((await run(list, { env: { XDG_CONFIG_HOME: config } })).exitCode, 0)
@@ -64,7 +64,7 @@ describe('connection', () => {
     assert.equal((await run(list, { env: { HOME: home } })).exitCode, 0)
   })
 
-  it('sends a stored token only to the server it belongs to', async () => {
+  it('a stored token is sent only to the server it belongs to', async () => {
     const checkout = place('.svc3/connection.json', { apiUrl: 'http://127.0.0.1:1', adminToken: service.token })
     const { exitCode } = await run(list, { checkout, env: { SVC3_API_URL: service.apiUrl } })
     assert.equal(exitCode, 3)
@@ -73,7 +73,7 @@ describe('connection', () => {
     assert.equal((await run(list, { checkout: same, env: { SVC3_API_URL: service.apiUrl } })).exitCode, 0)
   })
 
-  it('explains a server that is gone', async () => {
+  it('a connection file of a server that is gone is explained', async () => {
     const pid = deadPid()
     const gone = await startFakeService()
     await gone[Symbol.asyncDispose]()
@@ -95,7 +95,7 @@ describe('connection', () => {
     ['svc3/config.json', { currentContext: 'a', contexts: { a: { apiUrl: 'localhost:8080' } } }, /is not of the form/],
   ] as const
   for (const [file, content, text] of broken) {
-    it(`refuses ${JSON.stringify(content)} in the config file`, async () => {
+    it(`the command line refuses ${JSON.stringify(content)} in the config file`, async () => {
       const { exitCode, stderr } = await run(list, { env: { XDG_CONFIG_HOME: place(file, content) } })
       assert.ok(exitCode === 1 || exitCode === 2)
       assert.match(stderr, text)
@@ -103,7 +103,7 @@ describe('connection', () => {
     })
   }
 
-  it('refuses addresses and tokens that cannot be right, without repeating them', async () => {
+  it('the command line refuses invalid addresses and tokens without repeating them', async () => {
     for (const SVC3_API_URL of ['127.0.0.1:8080', 'ftp://x', 'http://me:planted@x', 'http://x?planted', 'planted']) {
       const { exitCode, stderr } = await run(list, { env: { SVC3_API_URL } })
       assert.equal(exitCode, 2)

@@ -41,7 +41,7 @@ const asked = (): string => {
   return [...place(work, 'work'), ...place(lab, 'lab')].join()
 }
 
-describe('which service and which namespace', () => {
+describe('contexts', () => {
   const cases: readonly (readonly [string, Record<string, string>, string])[] = [
     ['regcred list', {}, 'work svc-default'],
     ['regcred list --context lab', {}, 'lab svc-lab'],
@@ -61,12 +61,12 @@ describe('which service and which namespace', () => {
       assert.equal(asked(), wanted)
     })
 
-  it('the address of the environment goes before its context', async () => {
+  it('SVC3_API_URL takes precedence over the context of the environment', async () => {
     const { exitCode } = await svc3('regcred list', { SVC3_API_URL: work.apiUrl, SVC3_CONTEXT: 'lab' })
     assert.deepEqual([exitCode, asked()], [0, 'work svc-default'])
   })
 
-  it('a context that is not there is told, with what is', async () => {
+  it('an unknown context is refused with the names of those that exist', async () => {
     const { exitCode, stderr } = await svc3('regcred list --context lob')
     assert.equal(exitCode, 5)
     assert.equal(stderr, `svc3: context "lob" not found in ${file}; did you mean "lab"?\nsvc3: there are work, lab\n`)
@@ -76,7 +76,7 @@ describe('which service and which namespace', () => {
 describe('config', () => {
   const current = () => JSON.parse(fs.readFileSync(file, 'utf8'))
 
-  it('use-context changes the one in use, and nothing else', async () => {
+  it('config use-context changes the current context, and nothing else', async () => {
     const before = current()
     const { exitCode, stdout } = await svc3('config use-context lab')
     assert.deepEqual([exitCode, stdout], [0, `Context lab is in use, with ${lab.apiUrl}.\n`])
@@ -87,7 +87,7 @@ describe('config', () => {
     assert.match((await svc3('config use-context lab', { SVC3_API_URL: 'http://x' })).stderr, /SVC3_API_URL is set/)
   })
 
-  it('set makes a context and uses it; the file is whole, private, and keeps what it does not know', async () => {
+  it('config set makes a context and uses it; the file is whole, private, and keeps unknown fields', async () => {
     const { exitCode } = await svc3('config set -a https://new.example.com --context new --namespace svc-new')
     assert.equal(exitCode, 0)
     const { currentContext, contexts, ours } = current()
@@ -101,13 +101,13 @@ describe('config', () => {
     )
   })
 
-  it('many at once lose nothing', async () => {
+  it('many concurrent config set commands lose nothing', async () => {
     const names = Array.from({ length: 8 }, (_, index) => `c${index}`)
     await Promise.all(names.map((name) => svc3(`config set -a https://${name}.example.com --context ${name}`)))
     for (const name of names) assert.equal(current().contexts[name].apiUrl, `https://${name}.example.com`)
   })
 
-  it('view shows everything but tokens', async () => {
+  it('config view shows everything but tokens', async () => {
     const { stdout } = await svc3('config view -o json')
     assert.deepEqual(
       JSON.parse(stdout).map(({ name, current }: { name: string; current: boolean }) => [name, current]),
@@ -119,7 +119,7 @@ describe('config', () => {
     assert.ok(!stdout.includes('-token'))
   })
 
-  it('says so when it cannot be written', async () => {
+  it('config set says so when the config file cannot be written', async () => {
     const { exitCode, stderr } = await svc3('config set -a https://x.example.com', {
       XDG_CONFIG_HOME: '/dev/null',
     })

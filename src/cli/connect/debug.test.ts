@@ -28,7 +28,7 @@ const svc3 = (words: readonly string[], input = '') =>
   run([...words, '--debug'], { env: { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }, input })
 
 describe('--debug', () => {
-  it('shows requests and answers, with their headers', async () => {
+  it('--debug shows requests and answers, with their headers', async () => {
     const { exitCode, stderr } = await svc3(['vm', 'deploy', 'demo', '-i', 'sonoma', '-o', 'json'])
     assert.equal(exitCode, 0)
     assert.match(stderr, /> POST http:\/\/127\.0\.0\.1:\d+\/api\/v1\/namespaces\/svc-default\/vms\n/)
@@ -53,21 +53,21 @@ describe('--debug', () => {
     [['vm', 'list'], ''],
   ] as const
   for (const [words, input] of secret)
-    it(`keeps secrets back: ${words.slice(0, 2).join(' ')}`, async () => {
+    it(`--debug keeps secrets back: ${words.slice(0, 2).join(' ')}`, async () => {
       const { stderr } = await svc3(words, input)
       assert.match(stderr, /> (?:GET|POST) /)
       assert.ok(!stderr.includes(canary), stderr)
     })
 
-  it('says when nothing answers', async () => {
+  it('--debug says when nothing answers', async () => {
     const { exitCode, stderr } = await run(['vm', 'list', '--debug'], { env: { SVC3_API_URL: 'http://127.0.0.1:1' } })
     assert.equal(exitCode, 1)
     assert.match(stderr, /< nothing after \d+ ms: no server answers/)
   })
 })
 
-describe('what may be shown', () => {
-  it('of every body and answer of the API, no field that may carry a secret', () => {
+describe('redaction', () => {
+  it('redaction shows no field that may carry a secret, of any body or answer of the API', () => {
     const secretly = /password|token|secret|credential|userdata|privatekey|certdata|authorization/i
     const leaks: string[] = []
     const walk = (value: unknown, path: string): void => {
@@ -84,7 +84,7 @@ describe('what may be shown', () => {
     assert.deepEqual(leaks, [])
   })
 
-  it('nothing that is not named, nothing inside of it, and no body that is no JSON', () => {
+  it('redaction hides unknown fields, whatever is inside them, and bodies that are not JSON', () => {
     assert.equal(
       shownBody(JSON.stringify({ name: 'demo', customVMMetadata: { name: canary }, labels: { a: canary }, cpu: 3 })),
       '{"name":"demo","customVMMetadata":"[redacted]","labels":"[redacted]","cpu":3}',

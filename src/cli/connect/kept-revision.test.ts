@@ -19,8 +19,8 @@ const url = 'https://svc3.example.com'
 const kept = (apiUrl = url, env: Host['env'] = { XDG_CACHE_HOME: folder }) =>
   keptRevision({ env, now: () => new Date(nowMs) } as Host, apiUrl)
 
-describe('the revision between commands', () => {
-  it('is the highest that was seen, for each service by itself', () => {
+describe('the revision kept between commands', () => {
+  it('the revision kept between commands is the highest that was seen, for each service by itself', () => {
     const first = kept()
     assert.equal(first.latest(), undefined)
     for (const revision of ['9', '10', '8', 'x', undefined]) first.saw(revision)
@@ -31,13 +31,13 @@ describe('the revision between commands', () => {
     assert.equal(fs.statSync(path.join(folder, 'svc3/revisions.json')).mode & 0o777, 0o600)
   })
 
-  it('is forgotten after some minutes', () => {
+  it('the revision kept between commands is forgotten after some minutes', () => {
     kept().saw('10')
     nowMs += 11 * 60_000
     assert.equal(kept().latest(), undefined)
   })
 
-  it('is done without where it cannot be kept or read', () => {
+  it('commands work without a kept revision where it cannot be written or read', () => {
     const nowhere = kept(url, {})
     nowhere.saw('5')
     assert.equal(nowhere.latest(), '5')

@@ -31,7 +31,7 @@ const host = () => new URL(service.apiUrl).host
 const jwt = (claims: object): string => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.c2ln`
 
 describe('user set-token', () => {
-  it('keeps a token from standard input, privately, with the time at which it runs out', async () => {
+  it('user set-token keeps a token from standard input, privately, with the time at which it runs out', async () => {
     const token = jwt({ exp: 1_800_000_000 })
     const { exitCode, stdout, stderr } = await run(['user', 'set-token', '-'], { env: there(), input: `${token}\n` })
     assert.deepEqual([exitCode, stderr], [0, ''])
@@ -44,7 +44,7 @@ describe('user set-token', () => {
     assert.equal((await run(['user', 'get-token'], { env: env() })).stdout, `${token}\n`)
   })
 
-  it('warns of one on the command line, and never repeats it', async () => {
+  it('user set-token warns about a token on the command line, and never repeats it', async () => {
     const { stderr, exitCode } = await run(['user', 'set-token', service.token], { env: there() })
     assert.equal(exitCode, 0)
     assert.match(stderr, /can be seen by others on this machine/)
@@ -56,7 +56,7 @@ describe('user set-token', () => {
     }
   })
 
-  it('leaves other contexts and unknown fields as they are, and drops the old login', async () => {
+  it('user set-token leaves other contexts and unknown fields as they are, and drops the old login', async () => {
     const other = { apiUrl: 'https://other.example', token: 'x', color: 'blue' }
     const old = { apiUrl: service.apiUrl, namespace: 'svc-ios', refreshToken: 'r', issuer: 'i', clientId: 'c' }
     store({ currentContext: 'other', contexts: { other, work: old }, theme: 'dark' })
@@ -66,7 +66,7 @@ describe('user set-token', () => {
     assert.deepEqual(config(), { currentContext: 'work', contexts, theme: 'dark' })
   })
 
-  it('says so when there is no place for it, or a broken one', async () => {
+  it('user set-token says so when there is no place for the config file, or it cannot be written', async () => {
     const nowhere = await run(['user', 'set-token', '-'], { env: { SVC3_API_URL: service.apiUrl }, input: 'abc' })
     assert.equal(nowhere.exitCode, 1)
     assert.match(nowhere.stderr, /there is no place for a configuration file\n.*set HOME/)
@@ -78,7 +78,7 @@ describe('user set-token', () => {
 })
 
 describe('user get-token', () => {
-  it('fails with 3 when there is none, or it has run out and cannot be renewed', async () => {
+  it('user get-token fails with 3 when there is none, or it has run out and cannot be renewed', async () => {
     const none = await run(['user', 'get-token'], { env: there() })
     assert.deepEqual([none.exitCode, none.stdout], [3, ''])
     assert.match(none.stderr, /Unauthorized: there is no token .*\nsvc3: run "svc3 login"/)
@@ -90,7 +90,7 @@ describe('user get-token', () => {
     assert.ok(!stderr.includes('planted'))
   })
 
-  it('prints SVC3_TOKEN before anything stored, without renewing that', async () => {
+  it('user get-token prints SVC3_TOKEN before anything stored, without renewing that', async () => {
     const renewal = { refreshToken: 'r', issuer: 'http://127.0.0.1:1', clientId: 'c' }
     const late = { apiUrl: service.apiUrl, token: 't', tokenExpiresAt: '2020-01-01T00:00:00Z', ...renewal }
     store({ currentContext: 'a', contexts: { a: late } })
@@ -98,7 +98,7 @@ describe('user get-token', () => {
     assert.deepEqual([exitCode, stdout], [0, 'mine\n'])
   })
 
-  it('takes the context of the server that SVC3_API_URL names', async () => {
+  it('user get-token takes the context of the server that SVC3_API_URL names', async () => {
     const other = { apiUrl: 'https://other.example', token: 'another' }
     store({ currentContext: 'other', contexts: { other, here: { apiUrl: service.apiUrl, token: 'this' } } })
     assert.equal((await run(['user', 'get-token'], { env: there() })).stdout, 'this\n')
@@ -107,13 +107,13 @@ describe('user get-token', () => {
 })
 
 describe('login and logout', () => {
-  it('says when the service names no provider', async () => {
+  it('login says so when the service names no identity provider', async () => {
     const { exitCode, stderr } = await run(['login'], { env: there() })
     assert.equal(exitCode, 1)
     assert.match(stderr, /names no identity provider\nsvc3: set SVC3_TOKEN/)
   })
 
-  it('sends nothing to a provider without TLS elsewhere', async () => {
+  it('login sends nothing to a remote identity provider without TLS', async () => {
     const info = { version: 'x', baseOauthEndpoint: 'http://id.example', appClientId: 'svc3' }
     service.override = (_request, response) => void response.end(JSON.stringify(info))
     const { exitCode, stderr } = await run(['login', '--no-browser'], { env: there() })
@@ -121,7 +121,7 @@ describe('login and logout', () => {
     assert.match(stderr, /the identity provider http:\/\/id\.example is reached without TLS/)
   })
 
-  it('logs out also when the provider is gone, and of nothing', async () => {
+  it('logout works also when the provider is gone, and without a login', async () => {
     assert.equal((await run(['user', 'logout'], { env: there() })).stdout, `Not logged in to ${service.apiUrl}.\n`)
     const renewal = { refreshToken: 'planted-refresh', issuer: 'http://127.0.0.1:1', clientId: 'c' }
     store({

@@ -76,8 +76,8 @@ const withAuthority = async <T>({ cert }: TestPair, work: () => Promise<T>): Pro
 }
 const assertSaidNothing = (): void => assert.deepEqual(received, [])
 
-describe('a server that no authority vouches for', () => {
-  it('is refused in a pipe, with its fingerprint and how to accept it', async () => {
+describe('unknown server', () => {
+  it('a server that no authority vouches for is refused in a pipe, with its fingerprint and how to accept it', async () => {
     const { exitCode, stdout, stderr } = await call(list)
     assert.deepEqual([exitCode, stdout], [1, ''])
     const [what, next] = stderr.split('\n')
@@ -89,7 +89,7 @@ describe('a server that no authority vouches for', () => {
   })
 
   for (const method of ['GET', 'POST', 'DELETE'] as const) {
-    it(`gets no ${method} either, nor what comes with it`, async () => {
+    it(`a server that no authority vouches for gets no ${method} either, nor what comes with it`, async () => {
       const words = { GET: list, POST: ['namespace', 'create', 'svc-x'], DELETE: ['namespace', 'delete', 'svc-x'] }[
         method
       ]
@@ -100,7 +100,7 @@ describe('a server that no authority vouches for', () => {
     })
   }
 
-  it('is asked about on a terminal, once, and remembered privately', async () => {
+  it('a server that no authority vouches for is asked about on a terminal, once, and remembered privately', async () => {
     const asked = await call(list, typing('yes\n'))
     assert.equal(asked.exitCode, 0, asked.stderr)
     assert.ok(asked.stderr.includes(`\n  ${fingerprintOf(own)}\n`) && asked.stderr.includes(origin))
@@ -115,7 +115,7 @@ describe('a server that no authority vouches for', () => {
   })
 
   for (const answer of ['no\n', '\n', '', 'yesterday\n']) {
-    it(`is not accepted by the answer ${JSON.stringify(answer)}`, async () => {
+    it(`a server that no authority vouches for is not accepted by the answer ${JSON.stringify(answer)}`, async () => {
       const { exitCode, stderr } = await call(list, typing(answer))
       assert.equal(exitCode, 1)
       assert.match(stderr, /was not accepted; nothing was sent/)
@@ -124,7 +124,7 @@ describe('a server that no authority vouches for', () => {
     })
   }
 
-  it('is accepted by SVC3_FINGERPRINT, however it is written', async () => {
+  it('a server that no authority vouches for is accepted by SVC3_FINGERPRINT, however it is written', async () => {
     const fingerprint = fingerprintOf(own)
     for (const text of [fingerprint, fingerprint.toLowerCase(), ` ${fingerprint.replaceAll(':', '')}\n`]) {
       const { exitCode, stderr } = await call(list, { env: { SVC3_FINGERPRINT: text } })
@@ -134,7 +134,7 @@ describe('a server that no authority vouches for', () => {
     assert.equal((await call(list, { env: { SVC3_FINGERPRINT: fingerprintOf(other) } })).exitCode, 1)
   })
 
-  it('is accepted by config set --fingerprint, which keeps what else is in the file', async () => {
+  it('a server that no authority vouches for is accepted by config set --fingerprint, which keeps what else is in the file', async () => {
     fs.mkdirSync(path.dirname(configFile()))
     const before = {
       theme: 'dark',
@@ -168,8 +168,8 @@ describe('a server that no authority vouches for', () => {
   })
 })
 
-describe('a pinned server', () => {
-  it('may renew its certificate, when it keeps its key', async () => {
+describe('pinned server', () => {
+  it('a pinned server may renew its certificate, when it keeps its key', async () => {
     await call(list, typing('yes\n'))
     const publicKey = createPublicKey(own.key).export({ type: 'spki', format: 'pem' }).toString()
     const renewed = await makePair({ name: 'own.example', keyPair: { privateKey: own.key, publicKey } })
@@ -179,7 +179,7 @@ describe('a pinned server', () => {
     assert.deepEqual([exitCode, stderr], [0, ''])
   })
 
-  it('has to have the pinned key, also where an authority vouches for another, until the pin is removed', async () => {
+  it('a pinned server has to have the pinned key, also where an authority vouches for another, until the pin is removed', async () => {
     await call(list, typing('yes\n'))
     serve(signed)
     received = []
@@ -198,7 +198,7 @@ describe('a pinned server', () => {
     assertSaidNothing()
   })
 
-  it('with another key is refused loudly, also on a terminal, and hears nothing', async () => {
+  it('a pinned server with another key is refused loudly, also on a terminal, and hears nothing', async () => {
     await call(list, typing('yes\n'))
     serve(other)
     received = []
@@ -215,10 +215,10 @@ describe('a pinned server', () => {
   })
 })
 
-describe('a server of an authority', () => {
+describe('server of an authority', () => {
   const setCa = (file: string) => call(['config', 'set', '--api-url', origin, '--ca', file])
 
-  it('needs no pin where the authority is known', async () => {
+  it('a server of an authority needs no pin where the authority is known', async () => {
     serve(signed)
     const file = path.join(home, 'ca.pem')
     fs.writeFileSync(file, authority.cert)
@@ -228,7 +228,7 @@ describe('a server of an authority', () => {
     assert.equal(config().pins, undefined)
   })
 
-  it('is refused when it is of another one, even where it was pinned', async () => {
+  it('a server of another authority is refused, even where it was pinned', async () => {
     const file = path.join(home, 'ca.pem')
     fs.writeFileSync(file, authority.cert)
     await call(list, typing('yes\n'))
@@ -242,7 +242,7 @@ describe('a server of an authority', () => {
     assert.equal((await call(list)).exitCode, 0)
   })
 
-  it('is refused when it is for another name', async () => {
+  it('a server whose certificate is for another name is refused', async () => {
     serve(signed)
     const file = path.join(home, 'ca.pem')
     fs.writeFileSync(file, authority.cert)
@@ -254,14 +254,14 @@ describe('a server of an authority', () => {
     assertSaidNothing()
   })
 
-  it('of a file that is not there, or no certificate, is told so', async () => {
+  it("an authority's file that is missing or no certificate is refused with the reason", async () => {
     assert.match((await setCa('missing.pem')).stderr, /cannot read the authorities in .*missing\.pem \(ENOENT\)/)
     fs.writeFileSync(path.join(home, 'odd'), 'x')
     assert.match((await setCa(path.join(home, 'odd'))).stderr, /holds no certificate in PEM/)
   })
 })
 
-describe('a server without TLS', () => {
+describe('server without TLS', () => {
   let plain: http.Server
   let port: number
   before(async () => {
@@ -276,13 +276,13 @@ describe('a server without TLS', () => {
     call(['namespace', 'list', ...words], { env: { SVC3_API_URL: `http://${host}:${port}`, ...more } })
 
   // Linux and macOS connect to this machine by 0.0.0.0, which is none of its loopback addresses.
-  it('that is not on this machine is told about once, where a token goes there', async () => {
+  it('a remote server without TLS is warned about once, where a token is sent to it', async () => {
     const { exitCode, stderr } = await listAt('0.0.0.0')
     const note = `svc3: the token travels in clear to http://0.0.0.0:${port}, and who listens in can use it; https:// is safer\n`
     assert.deepEqual([exitCode, stderr], [0, note])
   })
 
-  it('is not mentioned on loopback, without a token, or where only the answer is wanted', async () => {
+  it('a server without TLS is not mentioned on loopback, without a token, or where only the answer is wanted', async () => {
     assert.equal((await listAt('127.0.0.1')).stderr, '')
     assert.equal((await listAt('localhost')).stderr, '')
     assert.equal((await listAt('0.0.0.0', [], { SVC3_TOKEN: undefined })).stderr, '')
@@ -292,7 +292,7 @@ describe('a server without TLS', () => {
 })
 
 describe('config set', () => {
-  it('says what is missing or makes no sense', async () => {
+  it('config set says what is missing or invalid', async () => {
     const env = { SVC3_API_URL: undefined }
     const cases = [
       [['config', 'set'], /nothing to set/],
@@ -309,7 +309,7 @@ describe('config set', () => {
     assert.ok(!fs.existsSync(configFile()))
   })
 
-  it('forgets a login when the context moves to another server', async () => {
+  it('config set forgets a login when the context moves to another server', async () => {
     fs.mkdirSync(path.dirname(configFile()))
     const context = { apiUrl: 'http://old:1', token: 't', refreshToken: 'r', namespace: 'svc-y' }
     fs.writeFileSync(configFile(), JSON.stringify({ currentContext: 'work', contexts: { work: context } }))

@@ -99,30 +99,30 @@ describe('completion', () => {
     'image set-description ': ['sonoma', 'ventura'],
   }
   for (const [line, wanted] of Object.entries(cases))
-    it(`svc3 ${line}⇥ → ${wanted.join(' ') || 'nothing'}`, async () => {
+    it(`completion of svc3 ${line}⇥ offers ${wanted.join(' ') || 'nothing'}`, async () => {
       const found = await complete(line)
       assert.deepEqual(found.at(-1)?.startsWith(':') && found.filter((word) => word !== ':'), wanted)
     })
 
-  it('offers options where nothing else can come', async () => {
+  it('completion offers options where nothing else can come', async () => {
     assert.deepEqual((await complete('config set ')).slice(0, 2), ['--api-url', '--namespace'])
   })
 
-  it('asks in the namespace and the context of the line', async () => {
+  it('completion asks in the namespace and the context of the line', async () => {
     await complete('vm list -n svc-ios ')
     assert.match(service.requests.at(-1)?.path ?? '', /namespaces\/svc-ios\/vms/)
     await complete('vm list --context work ', { SVC3_API_URL: 'http://127.0.0.1:1' })
     assert.match(service.requests.at(-1)?.path ?? '', /namespaces\/svc-work\/vms/)
   })
 
-  it('never offers what could play with a terminal or a shell', async () => {
+  it('completion never offers what could play with a terminal or a shell', async () => {
     serve(service, {
       'GET vms': () => ({ items: [vmOf({ name: 'a b' }), vmOf({ name: '\x1b[2J' }), vmOf({ name: 'ok' })] }),
     })
     assert.deepEqual(await complete('vm list '), ['ok', ':'])
   })
 
-  it('keeps names for seconds, privately, and no token with them', async () => {
+  it('completion keeps names for seconds, privately, and no token with them', async () => {
     const cache = path.join(folder, 'cache')
     const more = { XDG_CACHE_HOME: cache }
     assert.deepEqual(await complete('vm list ', more), ['ci-1', 'demo', ':'])
@@ -138,7 +138,7 @@ describe('completion', () => {
     assert.deepEqual(await complete('vm list ', more), ['ci-1', 'demo', ':'])
   })
 
-  it('is silent and quick when the service is not there, does not answer, or refuses', async () => {
+  it('completion is silent and quick when the service is not there, does not answer, or refuses', async () => {
     service.override = () => undefined
     patience.end()
     assert.deepEqual(await complete('vm list '), [':'])
@@ -149,15 +149,15 @@ describe('completion', () => {
   })
 })
 
-describe('the scripts', () => {
+describe('completion scripts', () => {
   for (const shell of shells)
-    it(`of ${shell} are printed, for both names`, async () => {
+    it(`completion scripts of ${shell} are printed, for both names`, async () => {
       const { exitCode, stdout } = await run(['completion', shell])
       assert.equal(exitCode, 0)
       for (const word of ['svc3', 'orka3', '__complete']) assert.ok(stdout.includes(word))
     })
 
-  it('of PowerShell, which is not in Debian, have brackets and quotes in pairs', async () => {
+  it('completion scripts of PowerShell, which is not in Debian, have balanced brackets and quotes', async () => {
     const { stdout } = await run(['completion', 'powershell'])
     const code = stdout.replaceAll(/^#.*$/gm, '').replaceAll(/'[^'\n]*'|"[^"\n]*"/g, '""')
     const open: string[] = []
@@ -168,7 +168,7 @@ describe('the scripts', () => {
     assert.deepEqual(open, [])
   })
 
-  it('are for shells that are known', async () => {
+  it('completion scripts are refused for unknown shells', async () => {
     const { exitCode, stderr } = await run(['completion', 'bsh'])
     assert.equal(exitCode, 2)
     assert.match(

@@ -90,7 +90,7 @@ const word = fc.oneof(
 const line = fc.tuple(fc.constantFrom(...beginnings), fc.array(word, { maxLength: 6 })).map((parts) => parts.flat())
 const said = /^(svc3: |Waiting for VM [a-z0-9-]+ to be deployed\.$)/
 
-it('any 800 of them end with a known exit code, in plain lines', async () => {
+it('any 800 lines about VMs and nodes end with a known exit code, in plain lines', async () => {
   const env = { SVC3_API_URL: service.apiUrl, SVC3_TOKEN: service.token }
   const seen = new Set<number>()
   const property = fc.asyncProperty(line, fc.string({ maxLength: 6 }), async (words, input) => {

@@ -13,17 +13,17 @@ const columns: Column<{ name: string; at?: string; size?: number }>[] = [
 const items = [{ name: 'é-long-name', at: '2026-11-15T11:59:30Z', size: 3 }, { name: 'b' }]
 
 describe('tables', () => {
-  it('align by characters on a terminal, and mark what is missing', async () => {
+  it('tables align by characters on a terminal, and mark what is missing', async () => {
     const text = await render(items, columns, { format: 'wide', isTerminal: true, color: false, now })
     assert.equal(text, 'NAME          AGE        SIZE\né-long-name   just now   3\nb             -          -\n')
   })
 
-  it('keep tabs and newlines out of a pipe’s columns', async () => {
+  it('tables keep tabs and newlines out of a pipe’s columns', async () => {
     const text = await render([{ name: 'a\tb\nc' }], columns, { format: 'table', isTerminal: false, color: true, now })
     assert.equal(text, 'NAME\tAGE\na\\tb\\nc\t\n')
   })
 
-  it('hold thousands of rows', async () => {
+  it('tables hold thousands of rows', async () => {
     const many = Array.from({ length: 200_000 }, (_, index) => ({ name: `n${index}` }))
     const text = await render(many, columns, { format: 'table', isTerminal: true, color: false, now })
     assert.equal(text.split('\n').length, 200_002)
@@ -42,7 +42,7 @@ describe('times', () => {
     'not a time': 'not a time',
   }
   for (const [time, text] of Object.entries(cases))
-    it(`${time} reads ${text}`, () => assert.equal(ago(time, now), text))
+    it(`the time ${time} is shown as ${text}`, () => assert.equal(ago(time, now), text))
 })
 
 describe('suggestions', () => {
@@ -57,6 +57,6 @@ describe('suggestions', () => {
     '': undefined,
   }
   for (const [word, wanted] of Object.entries(cases)) {
-    it(`"${word}" → ${wanted}`, () => assert.equal(nearest(word, words), wanted))
+    it(`the word nearest to "${word}" is ${wanted}`, () => assert.equal(nearest(word, words), wanted))
   }
 })

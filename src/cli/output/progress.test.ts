@@ -55,8 +55,8 @@ afterEach(() => {
   mock.restoreAll()
 })
 
-describe('on a terminal', () => {
-  it('one line changes, and goes at the end', () => {
+describe('progress on a terminal', () => {
+  it('progress on a terminal is one line that changes, and is removed at the end', () => {
     const progress = startProgress(contextOf(true), 'vm demo')
     progress.show({ text: 'copies', percent: 50 })
     assert.deepEqual(screen(written), ['vm demo: copies [##########----------] 50 %'])
@@ -70,7 +70,7 @@ describe('on a terminal', () => {
     assert.equal(written, before)
   })
 
-  it('bytes come with rate and time left, and not more often than eyes can follow', () => {
+  it('progress on a terminal shows bytes with rate and time left, at a readable pace', () => {
     const meter = startMeter(contextOf(true), 'image sonoma', 4 * gibi)
     nowMs += 1_000
     meter.at(gibi)
@@ -83,12 +83,12 @@ describe('on a terminal', () => {
     assert.deepEqual(screen(written), [])
   })
 
-  it('never reaches the last column', () => {
+  it('progress on a terminal never reaches the last column', () => {
     startProgress(contextOf(true), 'image').show({ text: 'x'.repeat(200), percent: 1 })
     assert.equal(screen(written)[0]?.length, 69)
   })
 
-  it('several things have a line each, and leave one after the other', () => {
+  it('progress on a terminal has a line for each item, removed as each ends', () => {
     const board = startBoard(contextOf(true))
     const [a, b] = [board.item('layer a'), board.item('layer b')]
     a.show({ text: 'waits' })
@@ -102,7 +102,7 @@ describe('on a terminal', () => {
     assert.deepEqual(screen(written), [])
   })
 
-  it('of many things, the rest is counted', () => {
+  it('progress on a terminal counts the items that have no line', () => {
     const board = startBoard(contextOf(true))
     for (let index = 0; index < 12; index++) board.item(`layer ${index}`).show({ text: 'waits' })
     assert.equal(screen(written).length, 8)
@@ -111,14 +111,14 @@ describe('on a terminal', () => {
     assert.deepEqual(screen(written), [])
   })
 
-  it('does not let a name or a step play with the terminal', () => {
+  it('progress on a terminal lets no control character of a name or a step through', () => {
     startProgress(contextOf(true), 'vm').show({ text: '\x1b[2Jgone\nand' })
     assert.match(written, /\\u001b\[2Jgone\\nand/)
   })
 })
 
-describe('in a log', () => {
-  it('each step is a line, once', () => {
+describe('progress in a log', () => {
+  it('progress in a log is one line for each step', () => {
     const progress = startProgress(contextOf(false), 'vm demo')
     for (const percent of [0, 10, 20]) progress.show({ text: 'copies', percent })
     progress.show({ text: 'starts' })
@@ -126,7 +126,7 @@ describe('in a log', () => {
     assert.equal(written, 'svc3: vm demo: copies\nsvc3: vm demo: starts\n')
   })
 
-  it('a step that goes on for long is told again', () => {
+  it('progress in a log repeats a step that takes long', () => {
     const progress = startProgress(contextOf(false), 'vm demo')
     progress.show({ text: 'copies', percent: 0 })
     nowMs += 29_000
@@ -136,7 +136,7 @@ describe('in a log', () => {
     assert.equal(written, 'svc3: vm demo: copies\nsvc3: vm demo: copies (31 %)\n')
   })
 
-  it('bytes are told every ten seconds', () => {
+  it('progress in a log shows bytes every ten seconds', () => {
     const meter = startMeter(contextOf(false), 'image sonoma', 4 * gibi, gibi)
     for (let second = 1; second <= 25; second++) {
       nowMs += 1_000
@@ -149,8 +149,8 @@ describe('in a log', () => {
   })
 })
 
-describe('where only the answer is wanted', () => {
-  it('nothing is written', () => {
+describe('no progress', () => {
+  it('progress writes nothing where only the answer is wanted', () => {
     const progress = startProgress(contextOf(true, false), 'vm demo')
     progress.show({ text: 'copies', percent: 1 })
     progress.end()
@@ -158,22 +158,22 @@ describe('where only the answer is wanted', () => {
   })
 })
 
-describe('a transfer', () => {
-  it('tells bytes, rate and time left', () => {
+describe('transfer rate', () => {
+  it('a transfer shows bytes, rate and time left', () => {
     const told = transferText({ bytes: gibi, totalBytes: 4 * gibi, startBytes: 0, seconds: 10 })
     assert.deepEqual(told, { text: '1.0G of 4.0G, 102M/s, 30 s left', percent: 25 })
   })
 
-  it('counts only what has come since it began', () => {
+  it('a transfer counts only what has come since it began', () => {
     const told = transferText({ bytes: 3 * gibi, totalBytes: 4 * gibi, startBytes: 2 * gibi, seconds: 100 })
     assert.deepEqual(told, { text: '3.0G of 4.0G, 10M/s, 2 min left', percent: 75 })
   })
 
-  it('promises nothing while nothing has come', () => {
+  it('a transfer shows no time left while nothing has come', () => {
     assert.equal(transferText({ bytes: 0, totalBytes: gibi, startBytes: 0, seconds: 5 }).text, '0 of 1.0G, 0/s')
   })
 
-  it('notices that it became slower, and that it began anew', () => {
+  it('a transfer notices that it became slower, and that it began anew', () => {
     const rate = startRate(0)
     for (let second = 1; second <= 30; second++)
       rate({ done: second * 2 ** 20 * 100, total: 100 * gibi }, second * 1_000)

@@ -35,8 +35,8 @@ const how = (columns: number | undefined, color = false): Rendering => ({
 const esc = '\x1b'
 const withoutColors = (text: string): string => text.replaceAll(new RegExp(`${esc}\\[\\d+m`, 'g'), '')
 
-describe('a table', () => {
-  it('is as wide as it has to be where there is room', async () => {
+describe('table', () => {
+  it('a table is as wide as it has to be where there is room', async () => {
     assert.equal(
       await render([item], columns, how(80)),
       'NAME                DESCRIPTION                      SIZE   STATE\nmacos-sonoma-14.5   Xcode 15.4 with all simulators   90G    Ready\n',
@@ -44,7 +44,7 @@ describe('a table', () => {
     assert.equal(await render([item], columns, how(undefined)), await render([item], columns, how(500)))
   })
 
-  it('closes its gaps first, then cuts the widest columns, and the name last', async () => {
+  it('a table closes its gaps first, then cuts the widest columns, and the name last', async () => {
     const at = async (width: number) => (await render([item], columns, how(width))).split('\n')[1]
     assert.equal(await at(62), 'macos-sonoma-14.5  Xcode 15.4 with all simulators  90G   Ready')
     assert.equal(await at(60), 'macos-sonoma-14.5 Xcode 15.4 with all simulators 90G  Ready')
@@ -52,7 +52,7 @@ describe('a table', () => {
     assert.equal(await at(20), 'macos-sonoma-14…   …')
   })
 
-  it('never wraps, whatever is in it and however narrow the terminal', async () => {
+  it('a table never wraps, whatever is in it and however narrow the terminal', async () => {
     const text = fc.oneof(fc.string({ maxLength: 60 }), fc.string({ unit: 'grapheme', maxLength: 30 }))
     const items = fc.array(fc.record({ name: text, about: text, state: text, bytes: fc.nat() }), { maxLength: 5 })
     const property = fc.asyncProperty(items, fc.integer({ min: 1, max: 150 }), async (rows, width) => {
@@ -65,7 +65,7 @@ describe('a table', () => {
     await fc.assert(property, { numRuns: 300 })
   })
 
-  it('colours the header and what is well, under way or wrong', async () => {
+  it('a table colours the header, and states that are good, in progress or bad', async () => {
     const states = ['Running', 'Pending', 'Failed', 'Updating 40 %', 'odd']
     const text = await render(
       states.map((state) => ({ ...item, state })),
@@ -80,12 +80,12 @@ describe('a table', () => {
     )
   })
 
-  it('in a pipe is exact, uncut and without colours', async () => {
+  it('a table in a pipe is exact, uncut and without colours', async () => {
     const text = await render([item], columns, { ...how(20, true), isTerminal: false })
     assert.equal(text.split('\n')[1], 'macos-sonoma-14.5\tXcode 15.4 with all simulators\t96636764160\tReady')
   })
 
-  it('that grows fits, too', async () => {
+  it('a table that grows fits, too', async () => {
     const row = await growingTable(columns, how(50))
     const lines = (row(item) + row({ ...item, name: 'x'.repeat(40) })).split('\n').slice(0, -1)
     assert.equal(lines.length, 3)
@@ -102,7 +102,7 @@ describe('vm list', () => {
   const at = async (width: number, format: Rendering['format'] = 'table', shown = vm) =>
     (await render([shown], vmColumns, { ...how(width), format })).split('\n').slice(0, -1)
 
-  it('wide cuts what is long, then is longer than the line, and never without the end of a name or an address', async () => {
+  it('vm list -o wide cuts long texts, then exceeds the line, and never cuts a name or an address', async () => {
     for (const width of [80, 100, 150, 220]) {
       const [header = '', row = ''] = await at(width, 'wide')
       for (const text of [vm.name, '192.168.100.217', 'Running']) assert.ok(row.includes(text), `${width}: ${row}`)
@@ -112,7 +112,7 @@ describe('vm list', () => {
     assert.ok(widthOf((await at(150, 'wide'))[1] ?? '') <= 150)
   })
 
-  it('leaves columns out where it is narrow, the name and the status last', async () => {
+  it('vm list leaves columns out where it is narrow, the name and the status last', async () => {
     const headers = async (width: number) => (await at(width))[0]?.trim().split(/\s+/).join(' ')
     assert.equal(await headers(80), 'NAME IP SSH VNC SCREENSHARE STATUS')
     assert.equal(await headers(52), 'NAME IP STATUS')
@@ -123,13 +123,13 @@ describe('vm list', () => {
   })
 })
 
-describe('width', () => {
-  it('is counted in columns of the terminal', () => {
+describe('text width', () => {
+  it('text width is counted in columns of the terminal', () => {
     const cases = { abc: 3, é: 1, 'e\u0301': 1, 日本: 4, '🙂': 2, '': 0 }
     for (const [text, width] of Object.entries(cases)) assert.equal(widthOf(text), width, text)
   })
 
-  it('is kept when a text is cut', () => {
+  it('text width is kept when a text is cut', () => {
     assert.equal(cut('日本語', 5), '日本…')
     assert.equal(cut('日本語', 4), '日…')
     assert.equal(cut('abcdef', 3), 'ab…')

@@ -69,7 +69,7 @@ async function refused(status: number, text: RegExp, method: string, url: string
 }
 
 describe('logging in', () => {
-  it('logging in takes a form or JSON, with any Content-Type or none, and gives a token that works', async () => {
+  it('legacy login takes a form or JSON, with any Content-Type or none, and gives a token that works', async () => {
     const asForm = `email=${encodeURIComponent('ada@example.com')}&password=${encodeURIComponent(password)}`
     const asJson = JSON.stringify({ email: 'ada@example.com', password })
     for (const options of [
@@ -85,7 +85,7 @@ describe('logging in', () => {
     }
   })
 
-  it('logging in is refused with a wrong password, and slowed down together with the login form', async () => {
+  it('legacy login is refused with a wrong password, and slowed down together with the login form', async () => {
     const wrong = { token: null, body: { email: 'eve@example.com', password: 'wrong password' } }
     // At once: after five that took long, the sixth would have waited long enough.
     const answers = await Promise.all(Array.from({ length: 6 }, () => service.call('POST', '/token', wrong)))
@@ -97,23 +97,23 @@ describe('logging in', () => {
     await refused(400, /password is missing/, 'POST', '/token', { token: null, body: { email: 'a@b.c' } })
   })
 
-  it('logging in has the version that Jenkins asks for', async () => {
+  it('the legacy API has the version that Jenkins asks for', async () => {
     assert.equal((await ok('GET', '/health-check', { token: null })).api_version, '2.4.0')
   })
 })
 
-describe('a VM from its configuration to its end', () => {
+describe('VM lifecycle', () => {
   const name = 'ios-build'
   let id: string
 
-  it('a VM from its configuration to its end begins without configurations', async () => {
+  it('the legacy API begins without VM configurations', async () => {
     const answer = await refused(404, /^No VM configurations exist$/, 'GET', '/resources/vm/configs')
     assert.deepEqual(answer.body.configs, [])
     await refused(404, /No VM configurations exist/, 'GET', '/resources/vm/configs/none')
     await refused(404, /No VM configurations exist/, 'POST', '/resources/vm/deploy', { body: { orka_vm_name: 'none' } })
   })
 
-  it('a VM from its configuration to its end creates a configuration', async () => {
+  it('the legacy API creates a VM configuration', async () => {
     const body = {
       orka_vm_name: name, orka_base_image: 'ventura', orka_image: name, orka_cpu_core: 6, vcpu_count: 6,
       iso_image: 'None', attached_disk: 'None', vnc_console: true, memory: 0.0, tag: '', tag_required: false,
@@ -133,7 +133,7 @@ describe('a VM from its configuration to its end', () => {
     ])
   })
 
-  it('a VM from its configuration to its end says what is wrong with a configuration, all of it', async () => {
+  it('the legacy API names every problem of a VM configuration', async () => {
     const long = 'x'.repeat(39)
     await refused(400, /more than 38/, 'POST', '/resources/vm/create', {
       body: { orka_vm_name: long, orka_base_image: 'ventura' },
@@ -146,7 +146,7 @@ describe('a VM from its configuration to its end', () => {
     assert.match(answer.body.errors[0].message, /vnc_console must be true or false; orka_vm_name is missing/)
   })
 
-  it('a VM from its configuration to its end is listed while it is not deployed', async () => {
+  it('the legacy API lists a VM configuration that is not deployed', async () => {
     const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/list')
     assert.equal(all.length, 1)
     assert.equal(all[0].vm_deployment_status, 'Not Deployed')
@@ -154,7 +154,7 @@ describe('a VM from its configuration to its end', () => {
     assert.deepEqual((await ok('GET', `/resources/vm/status/${name}`)).virtual_machine_resources, all)
   })
 
-  it('a VM from its configuration to its end deploys it', async () => {
+  it('the legacy API deploys a VM configuration', async () => {
     const body = `orka_vm_name=${name}&reserved_ports[]=8000:80&vm_metadata=${encodeURIComponent('{"items":[{"key":"k","value":"v"}]}')}`
     const deployed = await ok('POST', '/resources/vm/deploy', { body, headers: form })
     id = deployed.vm_id
@@ -168,7 +168,7 @@ describe('a VM from its configuration to its end', () => {
     )
   })
 
-  it('a VM from its configuration to its end shows its status by name and by id, with strict types', async () => {
+  it('the legacy API shows the status of a VM by name and by id, with strict types', async () => {
     const { virtual_machine_resources: byName } = await ok('GET', `/resources/vm/status/${name}`)
     assert.deepEqual((await ok('GET', `/resources/vm/status/${id}`)).virtual_machine_resources, byName)
     const [{ status, ...group }] = byName
@@ -186,7 +186,7 @@ describe('a VM from its configuration to its end', () => {
     await refused(404, /not found/, 'GET', '/resources/vm/status/none')
   })
 
-  it('a VM from its configuration to its end powers it by name and by id', async () => {
+  it('the legacy API starts and stops a VM by name and by id', async () => {
     const words: readonly (readonly [string, string, string])[] = [
       ['stop', name, `${name} has stopped on macpro-1`],
       ['start', name, `${name} has started on macpro-1`],
@@ -203,7 +203,7 @@ describe('a VM from its configuration to its end', () => {
     await refused(404, /No VMs with that name/, 'POST', '/resources/vm/exec/stop', elsewhere)
   })
 
-  it('a VM from its configuration to its end saves and commits: the answer comes when it is done, or says what it failed for', async () => {
+  it('the legacy API answers save and commit when they are done, or with why they failed', async () => {
     const { collections } = service.services
     const captured = async (image: string, end: (capture: ImageCapture) => Promise<unknown>) => {
       await eventually(async () => assert.ok(collections.images.get('', image)?.value.capture))
@@ -241,7 +241,7 @@ describe('a VM from its configuration to its end', () => {
     for (const image of ['kept', 'lost']) await ok('POST', '/resources/image/delete', { body: { image } })
   })
 
-  it('a VM from its configuration to its end deploys a second of the same configuration under a generated name', async () => {
+  it('the legacy API deploys a second VM of a configuration under a generated name', async () => {
     const { vm_id: second } = await ok('POST', '/resources/vm/deploy', { body: { orka_vm_name: name } })
     const { virtual_machine_resources: all } = await ok('GET', '/resources/vm/list/all')
     assert.equal(all.length, 1)
@@ -262,7 +262,7 @@ describe('a VM from its configuration to its end', () => {
     })
   })
 
-  it('a VM from its configuration to its end refuses at once what no node can take, in the words that clients look for', async () => {
+  it('the legacy API refuses at once what no node can take, in the words that clients look for', async () => {
     await refused(409, /^No available nodes with sufficient CPU\.$/, 'POST', '/resources/vm/deploy', {
       body: { orka_vm_name: name },
     })
@@ -279,12 +279,12 @@ describe('a VM from its configuration to its end', () => {
     assert.equal(message, 'Successfully purged VM')
   })
 
-  it('a VM from its configuration to its end lists what a user owns', async () => {
+  it('the legacy API lists the VMs that a user owns', async () => {
     assert.equal((await ok('GET', '/resources/vm/list/admin@example.com')).virtual_machine_resources.length, 1)
     assert.deepEqual((await ok('GET', '/resources/vm/list/bob@example.com')).virtual_machine_resources, [])
   })
 
-  it('a VM from its configuration to its end leaves the VMs of others to their owners', async () => {
+  it('the legacy API does not change VMs of other owners', async () => {
     const answer = await service.call('DELETE', '/resources/vm/delete', {
       token: service.devToken,
       body: { orka_vm_name: id },
@@ -292,7 +292,7 @@ describe('a VM from its configuration to its end', () => {
     assert.equal(answer.status, 403, answer.text)
   })
 
-  it('a VM from its configuration to its end deletes one by id, with a body on DELETE that has no Content-Type', async () => {
+  it('the legacy API deletes a VM by id, with a body on DELETE that has no Content-Type', async () => {
     const { statusCode, payload } = await service.app.inject({
       method: 'DELETE',
       url: '/resources/vm/delete',
@@ -308,7 +308,7 @@ describe('a VM from its configuration to its end', () => {
     })
   })
 
-  it('a VM from its configuration to its end deploys replicas, all or none', async () => {
+  it('the legacy API deploys replicas, all or none', async () => {
     const { replicas } = await ok(
       'POST',
       '/resources/vm/create',
@@ -325,7 +325,7 @@ describe('a VM from its configuration to its end', () => {
     )
   })
 
-  it('a VM from its configuration to its end purges VMs and configuration', async () => {
+  it('the legacy API purges VMs and their configuration', async () => {
     for (const each of [name, 'small'])
       assert.equal(
         (await ok('DELETE', '/resources/vm/purge', { body: { orka_vm_name: each } })).message,
@@ -335,7 +335,7 @@ describe('a VM from its configuration to its end', () => {
     await refused(404, /No VMs with that name/, 'DELETE', '/resources/vm/purge', { body: { orka_vm_name: name } })
   })
 
-  it('a VM from its configuration to its end leaves events behind, as the requests of 3.0 do', async () => {
+  it('the legacy API records events, as the requests of 3.0 do', async () => {
     const { body } = await service.call('GET', '/api/v1/namespaces/svc-default/events')
     const reasons = new Set(body.items.map((event: { reason: string }) => event.reason))
     for (const reason of ['CreateVmConfig', 'DeployVm', 'ExecVm', 'DeleteVm', 'DeleteVmConfig'])
@@ -344,7 +344,7 @@ describe('a VM from its configuration to its end', () => {
 })
 
 describe('nodes', () => {
-  it('nodes are listed, tagged and untagged', async () => {
+  it('the legacy API lists, tags and untags nodes', async () => {
     const { message } = await ok('POST', '/resources/node/tag/ios', { body: { orka_node_name: 'macpro-1' } })
     assert.equal(message, "Successfully tagged node 'macpro-1' with a tag 'ios'")
     const { nodes } = await ok('GET', '/resources/node/list')
@@ -362,7 +362,7 @@ describe('nodes', () => {
 })
 
 describe('images and ISOs', () => {
-  it('images and ISOs are generated, uploaded, copied, downloaded, listed and deleted', async () => {
+  it('the legacy API generates, uploads, copies, downloads, lists and deletes images and ISOs', async () => {
     assert.equal(
       (await ok('POST', '/resources/image/generate', { body: { file_name: 'empty.img', file_size: '1G' } })).message,
       'Successfully generated image',
@@ -399,7 +399,7 @@ describe('images and ISOs', () => {
     assert.ok(answer.headers.deprecation)
   })
 
-  it('images and ISOs come back as they went', async () => {
+  it('the legacy API downloads images and ISOs as they were uploaded', async () => {
     const bytes = 'the bytes of an installer\0'.padEnd(512, '\0')
     const uploaded = await ok('POST', '/resources/iso/upload', await fileForm({ iso: bytes }))
     const [, name = ''] = /^Successfully uploaded (.+)$/.exec(uploaded.message) ?? []
@@ -423,7 +423,7 @@ describe('images and ISOs', () => {
 })
 
 describe('remote images and ISOs', () => {
-  it('remote images and ISOs are listed and pulled: the answer comes when the image is ready, or says why there is none', async () => {
+  it('the legacy API lists remote images and ISOs, and answers a pull when it is ready or with why it failed', async () => {
     await using remote = await startRemote()
     const remotes = [{ name: 'lab', url: remote.url, allowInsecure: true }]
     await using own = await startService({ settings: { legacy: { enabled: true }, remotes } })
@@ -451,7 +451,7 @@ describe('remote images and ISOs', () => {
 })
 
 describe('the certificate', () => {
-  it('the certificate is set as by its own operation', async () => {
+  it('the legacy API sets the certificate as its own operation does', async () => {
     const { cert, key } = await makePair()
     const { message } = await ok('POST', '/resources/cert/set', await fileForm({ certPath: cert, keyPath: key }))
     assert.equal(message, 'Successfully set certificate')
@@ -460,7 +460,7 @@ describe('the certificate', () => {
 })
 
 describe('who calls', () => {
-  it('who calls is counted by endpoint, subject and client, and survives a restart', async () => {
+  it('legacy calls are counted by endpoint, subject and client, across a restart', async () => {
     await service.call('GET', '/resources/ports', { headers: { 'user-agent': 'old-script/1.0' } })
     await service.call('GET', '/resources/ports', { headers: { 'user-agent': 'old-script/1.0' } })
     const { body } = await service.call('GET', '/api/v1/legacy/usage')

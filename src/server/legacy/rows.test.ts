@@ -33,7 +33,7 @@ describe('every row', () => {
   for (const row of legacyRows)
     for (const call of row.calls) {
       const name = `${call.method} ${call.path}`
-      it(`every row: ${name}: ${isCarriedOut(row, call) ? 'carried out' : '410'}`, async () => {
+      it(`legacy row ${name}: ${isCarriedOut(row, call) ? 'carried out' : '410'}`, async () => {
         const answer = await on.call(call.method, urlOf(call))
         assert.ok(isEnvelope(answer.body), answer.text)
         assert.match(String(answer.headers.deprecation), /^@\d+$/)
@@ -57,7 +57,7 @@ describe('every row', () => {
         }
       })
 
-      it(`every row: ${name}: 410 where the gateway is off`, async () => {
+      it(`legacy row ${name}: 410 where the gateway is off`, async () => {
         const answer = await off.call(call.method, urlOf(call), { token: null })
         assert.equal(answer.status, 410)
         assert.match(answer.body.errors[0].message, /switched off/)
@@ -67,7 +67,7 @@ describe('every row', () => {
       })
 
       if (isCarriedOut(row, call) && !['POST /token', 'GET /health-check'].includes(name))
-        it(`every row: ${name}: by nobody 401, by somebody from elsewhere 403`, async () => {
+        it(`legacy row ${name}: 401 without a token, 403 for a stranger`, async () => {
           const nobody = await on.call(call.method, urlOf(call), { token: null })
           assert.equal(nobody.status, 401)
           assert.match(nobody.body.errors[0].message, /Unauthorized/)
@@ -88,8 +88,8 @@ describe('every row', () => {
     }
 })
 
-describe('the page that answers link to', () => {
-  it('the page that answers link to is there for everybody, with every row, also where the gateway is off', async () => {
+describe('legacy page', () => {
+  it('the legacy page is public, with every row, also where the gateway is off', async () => {
     for (const service of [on, off]) {
       const { status, text, headers } = await service.call('GET', '/api/v1/legacy', { token: null })
       assert.deepEqual([status, headers['content-type']], [200, 'text/html; charset=utf-8'])
@@ -99,8 +99,8 @@ describe('the page that answers link to', () => {
   })
 })
 
-describe('slashes that mean nothing', () => {
-  it('slashes that mean nothing make no other path: behind it, or before it from a base address that ends in one', async () => {
+describe('slashes', () => {
+  it('trailing and doubled slashes make no other legacy path', async () => {
     const { body } = await on.call('GET', '/resources/vm/list')
     for (const path of ['/resources/vm/list/', '//resources/vm/list', '///resources/vm/list//?x=/y/']) {
       const answer = await on.call('GET', path)
@@ -113,7 +113,7 @@ describe('slashes that mean nothing', () => {
     assert.equal((await on.call('GET', '//console')).status, 404, 'others stay as they are')
   })
 
-  it('slashes that mean nothing name nothing', async () => {
+  it('an empty or blank segment of a legacy path is no name', async () => {
     for (const [method, path, status] of [
       ['POST', '/resources/node/tag/', 404],
       ['GET', '/resources/vm/list/%20', 400],
@@ -129,8 +129,8 @@ describe('slashes that mean nothing', () => {
   })
 })
 
-describe('what never reaches a route', () => {
-  it('what never reaches a route is told in the envelope, too', async () => {
+describe('refusals before routes', () => {
+  it('requests refused before a legacy route are answered in the envelope, too', async () => {
     for (const [method, path, status] of [
       ['OPTIONS', '/resources/vm/list', 405],
       ['OPTIONS', '/token', 405],
@@ -149,7 +149,7 @@ describe('what never reaches a route', () => {
 })
 
 describe('Link', () => {
-  it('Link has the name that the client gave, also where there is nothing of that name', async () => {
+  it('the Link header of a legacy answer has the name that the client gave, also of nothing that exists', async () => {
     const vm = { orka_vm_name: 'a/b' }
     const linked = async (method: string, path: string, body?: object) =>
       String((await on.call(method, path, { body })).headers.link)
@@ -161,8 +161,8 @@ describe('Link', () => {
   })
 })
 
-describe('what is wrong with fields', () => {
-  it('what is wrong with fields is told with their names in 2.4.x', async () => {
+describe('faulty fields', () => {
+  it('problems with fields are reported by their names in 2.4.x', async () => {
     const told = async (path: string, body: object) => {
       const answer = await on.call('POST', path, { body })
       assert.ok([400, 422].includes(answer.status), answer.text)
@@ -188,8 +188,8 @@ describe('what is wrong with fields', () => {
 })
 const addNode = () => startNode(on, { name: 'macpro-1' })
 
-describe('what is no row', () => {
-  it('what is no row is 404 in the envelope, or 405 where the path is one', async () => {
+describe('unknown calls', () => {
+  it('a call that is no legacy row is 404 in the envelope, or 405 where the path is one', async () => {
     for (const path of [
       '/resources',
       '/resources/vm/fly',
@@ -208,19 +208,19 @@ describe('what is no row', () => {
     assert.deepEqual([answer.status, answer.headers.allow], [405, 'POST'])
   })
 
-  it('what is no row is 410 where the gateway is off', async () => {
+  it('a call that is no legacy row is 410 where the gateway is off', async () => {
     assert.equal((await off.call('GET', '/resources/vm/fly', { token: null })).status, 410)
     assert.equal((await off.call('PUT', '/token', { token: null })).status, 410)
   })
 
-  it('what is no row leaves other unknown paths to the service', async () => {
+  it('the legacy gateway leaves other unknown paths to the service', async () => {
     const answer = await on.call('GET', '/resource')
     assert.deepEqual([answer.status, answer.body.kind], [404, 'Status'])
   })
 })
 
 describe('the namespace', () => {
-  it('the namespace is the one of the settings, also by its alias', async () => {
+  it('the namespace of legacy calls is the one of the settings, also by its alias', async () => {
     await using own = await startService({ settings: { legacy: { enabled: true, namespace: 'orka-ios' } } })
     const missing = await own.call('GET', '/resources/vm/list')
     assert.equal(missing.status, 404)
@@ -238,7 +238,7 @@ describe('the namespace', () => {
 })
 
 describe('a service account of the namespace', () => {
-  it('a service account of the namespace works like a developer', async () => {
+  it('a service account of the namespace uses legacy calls like a developer', async () => {
     const account = { name: 'jenkins', namespace: 'svc-default', uid: 'jenkins' }
     await on.services.collections.serviceAccounts.create('svc-default', 'jenkins', { ...account, createdAt: '' })
     const token = await on.tokenFor({ kind: 'serviceaccount', ...account })
@@ -250,7 +250,7 @@ describe('a service account of the namespace', () => {
 })
 
 describe('a developer', () => {
-  it('a developer may not do what takes an administrator', async () => {
+  it('a developer may not make legacy calls that need an administrator', async () => {
     for (const [method, path] of [
       ['POST', '/resources/node/tag/ios'],
       ['DELETE', '/resources/node/tag/ios'],
