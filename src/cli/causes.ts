@@ -1,4 +1,4 @@
-// What the service says of fields of a request → the same in the words of the command line, whose user sees options.
+// Translates what the service says about fields of a request into options of the command line.
 import type { ApiError, Cause } from '../api/errors.ts'
 
 /** Fields that are called otherwise here. */

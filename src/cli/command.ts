@@ -1,5 +1,4 @@
-// What a command is: data that the parser, the help and the reference read, and a function that does the work with what it
-// is given; and the table that commands stand in.
+// What a command is: data for parser, help and reference, and a function that does the work; and the table of commands.
 import type { Client } from '../client/client.ts'
 import type { Connection } from './connect/connection.ts'
 import type { Host } from './host.ts'
@@ -169,12 +168,12 @@ export const waiting = {
 /** Whole ones: timers take no others. */
 export const millisecondsOf = (minutes: number): number => Math.round(minutes * 60_000)
 
-/** Of commands that wait, when they are told to, for content that may be large. */
+/** For commands that wait, if asked to, for content that may be large. */
 export const waitingLonger = {
   timeout: { ...waiting.timeout, default: 60 },
 } as const satisfies Options
 
-/** Of commands that wait unless they are told not to. */
+/** For commands that wait unless asked not to. */
 export const waitsByItself = {
   wait: { type: 'boolean', description: 'Answer when it is done; so it is anyhow' },
   'no-wait': { type: 'boolean', description: 'Answer at once' },

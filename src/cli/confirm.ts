@@ -1,4 +1,4 @@
-// A question to the person at the terminal, answered with a line.
+// Asks a question on the terminal and reads one line.
 import type { Context } from './command.ts'
 import type { Host } from './host.ts'
 

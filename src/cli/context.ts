@@ -1,4 +1,4 @@
-// What a command's `run` is given: answers and conversation in the format that was asked for, and the service.
+// What a command's `run` gets: output and prompts in the requested format, and the service.
 import { isLoopback } from '../client/transport.ts'
 import type { CommandTable, Context } from './command.ts'
 import { type Connection, chooseNamespace, findConnection } from './connect/connection.ts'

@@ -1,5 +1,5 @@
-// Deletes what was named, one after the other in the answer, several at a time on the way. One that fails does not keep
-// the others; the worst failure is the exit code.
+// Deletes the named records concurrently and reports them in order. A failure does not stop the others; the worst one
+// is the exit code.
 import { ApiError, type Status } from '../api/errors.ts'
 import type { Context } from './command.ts'
 import { reportFailure } from './failure.ts'
@@ -50,7 +50,7 @@ export async function deleteEach(context: Context, deletion: Deletion): Promise<
   }
   const isData = context.format === 'json' || context.format === 'yaml'
   if (isData) await context.print(deleted, [], '')
-  // Of one, more can be told than here.
+  // A single failure can be reported in more detail than here.
   if (failure && names.length === 1) throw failure
   return worst
 }

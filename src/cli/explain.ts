@@ -1,5 +1,5 @@
-// What a refusal does not say by itself: the name that was probably meant, or that client and server are too far apart.
-// A courtesy with little patience: where the service does not answer at once, the refusal is told as it is.
+// Adds a hint to a refusal: the name that was probably meant, or that client and server versions do not match. Has a
+// short timeout, after which the refusal is shown without a hint.
 import { ApiError } from '../api/errors.ts'
 import { getClusterInfo } from '../api/service/service.ts'
 import { versionAdvice } from '../rules/versions.ts'

@@ -1,4 +1,4 @@
-// A failure → what the user reads on stderr and what the shell gets. Loaded only when something failed.
+// Turns an error into lines on stderr and an exit code. Loaded only when something failed.
 import { ApiError, type Reason } from '../api/errors.ts'
 import { ConnectionError } from '../client/transport.ts'
 import { hintHere, isAboutMissing, messageOf } from './causes.ts'

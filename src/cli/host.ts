@@ -1,4 +1,4 @@
-// What the command line needs of the world around it. The process provides it; tests provide their own.
+// What the command line needs of its environment. The process provides it; tests provide their own.
 
 export interface Sink {
   readonly isTerminal: boolean

@@ -1,5 +1,5 @@
-// A change that takes seconds to minutes, and answers when it is done. It outlives a restart of the service: the same
-// request is sent again under the same key, and the service goes on where it was. Ctrl-C ends the waiting only.
+// A change that takes seconds to minutes and answers when it is done. After a restart of the service the same request
+// is retried with the same key, and resumes. Ctrl-C ends only the waiting.
 import type { Operation, ResponseOf } from '../api/operation.ts'
 import type { CallInput, Client } from '../client/client.ts'
 import { ConnectionError } from '../client/transport.ts'

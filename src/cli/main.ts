@@ -1,4 +1,4 @@
-// The command line from its first word to its exit code: find the command, parse, run, tell what went wrong.
+// The command line from its first word to its exit code: find the command, parse, run, report errors.
 import type { CommandTable } from './command.ts'
 import type { Host } from './host.ts'
 import { asksForHelpEarly, isLeaf, locate } from './line/locate.ts'

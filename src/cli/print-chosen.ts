@@ -1,4 +1,4 @@
-// What every list command does with names: all records, or those that were asked for, and a word about the missing.
+// What every list command does with names: prints all records or the named ones, and reports the missing.
 import { notFound } from '../api/errors.ts'
 import type { Context } from './command.ts'
 import { nearestName } from './line/suggest.ts'

@@ -1,4 +1,4 @@
-// The command line as this process.
+// Runs the command line in this process.
 import fs from 'node:fs'
 import { commands } from './commands/index.ts'
 import type { Host, Sink, Source } from './host.ts'

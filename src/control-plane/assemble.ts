@@ -1,5 +1,5 @@
-// Puts one server together from its store, keys, settings and folders: everything that answers requests, not yet listening
-// and without controllers. The control plane and the tests build their servers here.
+// Assembles a server from its store, keys, settings and folders: everything that answers requests, not yet listening
+// and without controllers. Used by the control plane and by tests.
 import path from 'node:path'
 import { createAccounts } from '../auth/accounts.ts'
 import { createBrowserSessions } from '../auth/login/browser-sessions.ts'
@@ -151,7 +151,7 @@ export async function assembleServer(input: ServerInput) {
     address,
     /** Withdraws readiness and ends streams. */
     stop: () => stopping.abort(),
-    /** Ends requests under way: later than `stop`, where other servers go on with the work. */
+    /** Ends pending requests: later than `stop`, where other servers continue the work. */
     abort: () => ending.abort(),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   })

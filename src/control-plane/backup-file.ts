@@ -1,6 +1,5 @@
-// What a backup is: a tar file that says what it is first, then the records, the files of the data folder, the content of
-// images, and last a checksum of all of it. Written of every record at one revision, also while servers run: what changes
-// meanwhile is in the next one. Read as a whole before anything of it is used.
+// The format of a backup: a tar file of a manifest, all records at one revision, the files of the data folder, the
+// content of images, and a checksum. Written while servers run; verified as a whole before it is used.
 import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'
 import { sealedWith } from '../auth/seal.ts'

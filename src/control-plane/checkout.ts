@@ -1,5 +1,5 @@
-// Where this program was installed from: the folder that holds package.json, above src/ or dist/; and whether that is a
-// checkout, which can be built and keeps its own data, or a package that npm or another installed.
+// Where this program is installed: the folder of package.json above src/ or dist/, and whether it is a checkout, which
+// can be built and has its own data, or an installed package.
 import fs from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'

@@ -1,4 +1,4 @@
-// The connection file of a running service: how the local command line reaches it, and which process it is.
+// The connection file of a running service: its address for the local command line, and its process id.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'

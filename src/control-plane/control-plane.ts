@@ -1,5 +1,5 @@
-// Starts and stops the control plane: records, keys, images, the server, and the controllers. `svc3 dev` runs it beside the
-// nodes.
+// Starts and stops the control plane: records, keys, images, the server and the controllers. `svc3 dev` runs it
+// together with nodes.
 
 import { randomUUID } from 'node:crypto'
 import fs from 'node:fs/promises'
@@ -46,7 +46,7 @@ export interface ControlPlaneOptions {
   readonly host: string
   readonly port: number
   readonly environment: NodeJS.ProcessEnv
-  /** Serve plain HTTP beside HTTPS; the API is then known by its plain address. */
+  /** Serve plain HTTP as well as HTTPS; the API is then known by its plain address. */
   readonly plainHttp: boolean
   /** Where clients reach the API, when that is not where it listens. */
   readonly publicUrl?: string | undefined
@@ -82,7 +82,7 @@ export interface ControlPlane {
   stop(hurry?: AbortSignal): Promise<void>
 }
 
-/** Where there are other servers, nobody waits for this one: deployments under way may be let finish. */
+/** With other servers running, nobody waits for this one: pending deployments may finish. */
 const drainSeconds = { alone: 10, shared: 60 }
 
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
@@ -236,7 +236,7 @@ async function readSettings({ dataFolder, plainHttp, publicUrl, legacy = false }
   } satisfies Settings
 }
 
-/** Records that do not open are told loudly. */
+/** Records that do not open are logged as errors. */
 function announced(rotation: Rotation, log: Log): Rotation {
   for (const { key, problem } of rotation.refused) log.error('a sealed record does not open', { name: key, problem })
   return rotation

@@ -1,4 +1,4 @@
-// Working on the data folder of a service, for its operator: as its owner, and with failures that people can read.
+// Access to the data folder for commands of the operator: as its owner, and with readable errors.
 import fs from 'node:fs'
 
 /** A command on the data of a service cannot do what was asked for; the message says why. */

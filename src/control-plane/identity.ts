@@ -1,4 +1,4 @@
-// Which identity provider the service trusts: the organisation's own when one is configured, otherwise the built-in one.
+// Which identity provider the service trusts: the configured one, or else the built-in one.
 import fs from 'node:fs'
 import path from 'node:path'
 import { createIdentity, type Identity } from '../auth/login/oidc.ts'

@@ -1,5 +1,5 @@
-// Where the images of a cluster are: in the data folder, or in a registry. Both are opened here, and nobody else asks
-// which it is. What the records were begun with is written down with them, so that no server looks in the wrong place.
+// Opens the image store of a cluster: in the data folder, or in a registry. Which one is stored with the records, so
+// that no server uses the wrong one.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Collectable } from '../controllers/collect-images.ts'
@@ -48,7 +48,7 @@ const passwordVariable = 'SVC3_IMAGES_PASSWORD'
 const credentialName = 'svc3-images-password'
 export const inFolder = 'folder'
 
-/** Whoever asked asks again; but a registry that restarts is not to fail what is under way. */
+/** Callers retry; but a registry that restarts should not fail work in progress. */
 const retry = { attempts: 6, firstDelayMs: 250, maxDelayMs: 3_000, maxRetryAfterMs: 10_000 }
 const idleMs = 30_000
 /** A place that is known is not waited for. */
@@ -75,7 +75,7 @@ export async function openImagePlace(options: ImagePlaceOptions): Promise<ImageP
     server,
     allowInsecure: isPlain,
     credentials: await credentialsOf(settings, environment, password),
-    // The operator has named it, so it may be anywhere; its storage may be beside it, but not on this host.
+    // The operator has named it, so it may be anywhere; its storage may be on its network, but not on this host.
     policy: (host) => ({ allowPrivate: true, allowLoopback: host === hostname.replace(/^\[|\]$/g, '') }),
     ...(settings.caFile !== undefined && {
       ca: await readNamed(settings.caFile, 'the authority of the registry with the images, images.caFile'),
@@ -168,7 +168,7 @@ export async function imagePlaceName(store: Pick<Store, 'get'>, dataFolder: stri
   return address === inFolder ? contentFolder(dataFolder) : address
 }
 
-/** For commands beside a server, or without one: where these records have their images, as its settings reach it. */
+/** For commands that run with or without a server: the image store of these records, by the server's settings. */
 export async function openKnownPlace(
   address: string,
   dataFolder: string,

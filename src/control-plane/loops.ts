@@ -1,5 +1,5 @@
-// What a server does by itself: the controllers, which run on the leader where several servers share a store, and what
-// each server does for its own files.
+// Background work of a server: the controllers, which run on the leader of a cluster, and what each server does for its
+// own files.
 import { collectImages } from '../controllers/collect-images.ts'
 import { collectNamespaces } from '../controllers/collect-namespaces.ts'
 import { expireAnswers } from '../controllers/expire-answers.ts'

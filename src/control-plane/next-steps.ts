@@ -1,4 +1,4 @@
-// What to try first, as lines that can be pasted into a shell standing where the person stands.
+// The first commands to try, as lines to paste into a shell in the current folder.
 import path from 'node:path'
 import { checkoutFolder, isCheckout, usualDataDir } from './checkout.ts'
 

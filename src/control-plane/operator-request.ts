@@ -1,5 +1,5 @@
-// How a command of an operator has the server do what only the process can that has the data open, and is answered: a new
-// master key, new signing keys, a backup. The request and its answer stand in a file of the data folder.
+// Requests from an operator's command to the server that has the data open: a new master key, new signing keys, a
+// backup. Request and answer are in a file of the data folder.
 import { randomUUID } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'

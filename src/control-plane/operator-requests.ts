@@ -1,4 +1,4 @@
-// What a running server does for commands of its operator, because it alone has the data open.
+// Carries out operator requests in the running server, which alone has the data open.
 import { KeyringError, type KeySource } from '../auth/keyring.ts'
 import type { Secrets } from '../auth/secrets.ts'
 import type { SigningKeys } from '../auth/signing-keys.ts'
@@ -18,7 +18,7 @@ interface Operated {
   readonly collections: Collections
   readonly secrets: Secrets
   readonly signingKeys: Pick<SigningKeys, 'rotate'>
-  /** Records that do not open are told loudly. */
+  /** Records that do not open are logged as errors. */
   announced(rotation: Rotation): Rotation
 }
 

@@ -1,4 +1,4 @@
-// After a change of the master key: everything sealed goes under the active key, then the old keys are dropped.
+// After a rotation of the master key: reseals everything under the active key, then drops the old keys.
 import { type Keyring, loadKeyring, onlyActive, saveKeyring, withNewKey } from '../auth/keyring.ts'
 import type { ResealReport, Secrets } from '../auth/secrets.ts'
 import { type Collections, sealedOf } from '../store/records/collections.ts'
@@ -8,7 +8,7 @@ export interface Rotation extends ResealReport {
 }
 
 /**
- * A new key, written beside the old ones before anything is sealed with it: cut off at any point, what is on disk opens
+ * A new key, added to the old ones before anything is sealed with it: interrupted at any point, what is on disk opens
  * everything, and the next start goes on.
  */
 export async function rotateKeyFile(collections: Collections, secrets: Secrets, file: string): Promise<Rotation> {

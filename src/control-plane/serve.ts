@@ -1,5 +1,5 @@
-// What `svc3 dev` and `svc3 server` have in common: start, say so, leave a note for other programs on this machine,
-// rotate keys on a signal, stop on another.
+// What `svc3 dev` and `svc3 server` share: start, print the address, write the connection file, rotate keys on one
+// signal, stop on another.
 import fs from 'node:fs'
 import path from 'node:path'
 import v8 from 'node:v8'

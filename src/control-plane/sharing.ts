@@ -1,4 +1,4 @@
-// A server among others on one store: who it is, whom it finds there, and what only the first of them does.
+// A server in a cluster on one store: its identity, the other servers, and what only the first one does.
 import { randomUUID } from 'node:crypto'
 import net from 'node:net'
 import os from 'node:os'
@@ -75,7 +75,7 @@ export async function openSharing({ dataFolder, collections, tokens, certificate
   const calls = new ServerCalls({ self, tokens, certificates })
   const known = collections.servers.list().filter(({ value }) => value.id !== self.id)
   const answers = await Promise.all(known.map(({ value }) => calls.answers(value, askMs)))
-  // With another one there, nodes are being told things already: what they hear belongs to the era that is.
+  // With another server running, nodes already get desired state: it belongs to the present era.
   const isFirst = !answers.includes(true)
   if (isFirst || !collections.cluster.get('', 'id')) await beginEra({ collections, clock }, self.id)
   return { servers, calls, isFirst } satisfies Peers & { isFirst: boolean }

@@ -1,4 +1,4 @@
-// Why the service did not start: what, and what to do next, as lines for a person.
+// Explains why the service did not start, and what to do next.
 import { KeyringError } from '../auth/keyring.ts'
 import { SealError } from '../auth/seal.ts'
 import { RegistryError } from '../oci/artifact/errors.ts'

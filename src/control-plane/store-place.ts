@@ -1,5 +1,5 @@
-// Where the records of a data folder are. A folder whose records are in a store that servers share says so in a file, so
-// that no server begins anew beside them, and commands on this machine find them.
+// Where the records of a data folder are. A folder whose records are in a shared store has a file that says so: no
+// server starts a second, empty store, and local commands find the shared one.
 import fs from 'node:fs'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../platform/files.ts'

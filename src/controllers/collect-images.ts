@@ -1,5 +1,5 @@
-// Frees content that no image, ISO or VM refers to any more. What is new is left alone, and so is whatever came since the
-// oldest upload under way began: it may be named by a record that is still to be written.
+// Garbage-collects content that no image, ISO or VM refers to. Keeps what is new or arrived since the oldest running
+// upload began: its record may not be written yet.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { contentCheckMs, contentGraceMs } from '../rules/retention.ts'
 import type { Controller } from './controller.ts'
@@ -15,7 +15,7 @@ export interface Collectable {
 
 interface Collection {
   readonly content: Collectable
-  /** What came since then may belong to work that is under way. */
+  /** What came since then may belong to work in progress. */
   sinceMs(): number
 }
 

@@ -1,4 +1,4 @@
-// Goes on with namespaces whose deletion was cut off, and removes what was left behind in those that are gone.
+// Finishes interrupted deletions of namespaces, and removes leftovers of deleted ones.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { removeNamespace, removeStrays } from '../store/records/namespaces.ts'
 import { ignoreLost } from '../store/store.ts'

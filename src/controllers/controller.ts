@@ -1,4 +1,4 @@
-// What every controller works with: records and time. It accepts no input; it looks at what is there.
+// What every controller works with: records and the clock. It takes no other input.
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Collections } from '../store/records/collections.ts'

@@ -1,4 +1,4 @@
-// Forgets the answers to requests with an Idempotency-Key a day after they were given.
+// Deletes the stored answers to requests with an Idempotency-Key after a day.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { hasExpired, keptAnswers } from '../rules/retention.ts'

@@ -1,4 +1,4 @@
-// Keeps the log of events bounded: the newest stay.
+// Bounds the event log: the newest events stay.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { keptEvents } from '../rules/retention.ts'
 import { ignoreLost } from '../store/store.ts'

@@ -1,5 +1,4 @@
-// Sweeps what logins left behind when their time is over: sessions, codes and refresh tokens of the built-in identity
-// provider, and sessions of browsers.
+// Deletes expired logins: sessions, codes and refresh tokens of the built-in identity provider, and browser sessions.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { ignoreLost } from '../store/store.ts'
 import type { Controller } from './controller.ts'

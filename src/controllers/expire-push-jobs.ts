@@ -1,4 +1,4 @@
-// Forgets push jobs an hour after their end (docs/spec.md R40).
+// Deletes push jobs an hour after they finished (docs/spec.md R40).
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { hasExpired } from '../rules/retention.ts'

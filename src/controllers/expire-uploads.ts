@@ -1,4 +1,4 @@
-// Forgets uploads that were cut off and that nobody went on with for a day.
+// Deletes interrupted uploads that nobody has resumed for a day.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { Controller } from './controller.ts'
 

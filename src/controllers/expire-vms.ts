@@ -1,5 +1,5 @@
-// Ends VMs whose time is over: a ttl that has passed, or a deployment that somebody waited for and that took too long. Also
-// sweeps secrets of VMs that never came to be. Sleeps until the next one is due.
+// Deletes VMs whose ttl has passed or whose awaited deployment took too long, and secrets of VMs that were never
+// created. Sleeps until the next one is due.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
 import { isDeleted, removeVm } from '../store/records/vms.ts'

@@ -1,5 +1,5 @@
-// Ends what a server that is gone was about to take in: records of uploads whose file died with it, where uploads that
-// can go on were, and what had to be remembered for a time that is over.
+// Cleans up after servers that are gone: records of uploads whose file was lost with them, locations of resumable
+// uploads, and whatever was kept for a limited time.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { hasExpired } from '../rules/retention.ts'

@@ -1,5 +1,5 @@
-// Of several servers one leads, and only it runs controllers. A record in the store says who, renewed by compare-and-set;
-// nobody's clock is compared with anybody else's: each judges by how long, on its own monotonic clock, nothing moved.
+// Leader election: one server of several runs the controllers. The lease is a record renewed by compare-and-set; each
+// server judges it by its own monotonic clock, so wall clocks are never compared.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Log } from '../platform/log.ts'
 import { type Entry, isFault, type Json, type Store, StoreError } from '../store/store.ts'

@@ -1,5 +1,5 @@
-// Says in the records which nodes answer: READY as soon as a stream is open, NOT READY when there was none for 40 s.
-// (Of one that looks open and is silent for so long, the server that has it says so.)
+// Sets the readiness of nodes: READY once a stream is open, NOT READY after 40 s without one. (A stream that looks open
+// but is silent for that long is reported by the server that holds it.)
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { NodeRecord } from '../store/records/fleet-records.ts'

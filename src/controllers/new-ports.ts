@@ -1,5 +1,5 @@
-// A port that another program of the host took first: the VM gets others, on the same node. A port that somebody reserved
-// cannot be another one: a VM that never ran goes to look for another node, one that did says what is wrong.
+// Gives a VM other ports on the same node when another program took one first. With a reserved port, a VM that never
+// ran is rescheduled to another node, and one that did reports the conflict.
 import { allocatePorts } from '../rules/placement.ts'
 import type { VmRecord } from '../store/records/fleet-records.ts'
 import { changeNode, changeVm, isDeleted, release, withDesired } from '../store/records/vms.ts'

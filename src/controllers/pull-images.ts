@@ -1,5 +1,5 @@
-// Pulls what records want from remotes, a few at a time. A record that is Updating with a `pull` says what; when it goes,
-// the pull ends. After a restart the same records are found, and go on.
+// Runs the pulls that records ask for, a few at a time: an Updating record with a `pull` starts one, and deleting the
+// record ends it. Resumes after a restart.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { ImageRecord } from '../store/records/fleet-records.ts'
 import type { Entry } from '../store/store.ts'

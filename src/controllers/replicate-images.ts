@@ -1,5 +1,5 @@
-// Where servers share records but not disks, each brings the content of every image to its own: one of them may be lost,
-// and no image is. What comes first is what was asked for; this brings the rest.
+// Copies the content of every image to each server where servers share records but not disks, so that losing one loses
+// no image. Content that was requested comes first.
 import { type Loop, startLoop } from '../platform/loop.ts'
 import type { Controller } from './controller.ts'
 

@@ -1,5 +1,5 @@
-// What nodes have left, as placement needs it. A run of the scheduler takes rooms for its namespaces, and every placement
-// of that run is taken off before the next one is decided.
+// The free capacity of nodes, for placement. A run of the scheduler subtracts each placement before it decides the
+// next.
 import { type Allocation, type Candidate, mayBeMacos } from '../rules/placement.ts'
 import type { ReservedPort } from '../rules/ports.ts'
 import type { NodeRecord } from '../store/records/fleet-records.ts'

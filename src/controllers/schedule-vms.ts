@@ -1,6 +1,5 @@
-// Gives every pending VM its node. What a VM takes is first reserved in the node's record, by compare-and-set, then the
-// VM is told: two VMs never get the last core, and a crash in between leaves a reservation that the next sweep frees.
-// Runs when something changes; there is no polling on the way of a deployment.
+// Places pending VMs. Capacity is first reserved in the node's record by compare-and-set, then the VM is bound: no
+// overcommit, and the next sweep frees what a crash leaves reserved. Runs on changes, without polling.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { type Allocation, demandOf, nowhere, type Placement, place } from '../rules/placement.ts'
@@ -154,7 +153,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     )
   }
 
-  /** Reasons that were too soon are told with the next look, and ports are given out with it. */
+  /** Reasons that were too early to report, and ports, are written with the next run. */
   function later(): void {
     laterTimer ??= setTimeout(() => {
       laterTimer = undefined

@@ -1,6 +1,5 @@
-// Images and push jobs that wait for what nobody will bring: their VM is gone, its node has not answered for an hour, or a
-// server died before it told the VM. And VMs that name what has come to its end. While a node does not answer, the image
-// says so. Looks when a VM that was being captured is gone, and every now and then.
+// Fails captures that can never finish: the VM is gone, its node was silent for an hour, or a server died before the VM
+// was updated; and clears finished captures from VMs. Shows on the image that its node does not answer.
 import { timestamp } from '../platform/clock.ts'
 import { type Loop, startLoop } from '../platform/loop.ts'
 import { lostNodeSeconds } from '../rules/retention.ts'

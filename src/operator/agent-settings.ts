@@ -1,5 +1,5 @@
-// `agent.json`: what the operator of a node gives it that is no option, because it is secret or rarely changes. Read once,
-// when the agent starts; refused where others could read it. Nothing of it is ever logged or told to the server.
+// `agent.json`: settings of a node that are no options, because they are secret or rarely change. Read once at start,
+// refused if others can read it, never logged or sent to the server.
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import path from 'node:path'

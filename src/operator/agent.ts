@@ -1,5 +1,4 @@
-// svc3 agent: what one node is asked for. The agent itself is loaded when it is to run: the help of this command is not to
-// wait for it.
+// svc3 agent: its options and how it starts. The agent itself is imported lazily, so that help is fast.
 import fs from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'

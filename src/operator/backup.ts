@@ -1,4 +1,4 @@
-// svc3 server backup: everything that a service knows, in one file. With a server on the records, that server writes it.
+// svc3 server backup: everything that a service knows, in one file. A running server writes it itself.
 import { defineCommand } from '../cli/command.ts'
 import { type BackupReport, writeBackup } from '../control-plane/backup-file.ts'
 import { imagePlaceOf, inFolder, openKnownPlace } from '../control-plane/image-place.ts'

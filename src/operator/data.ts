@@ -1,4 +1,4 @@
-// What the commands that work on the data of a service share: opening the records, and saying what went wrong.
+// What commands on the data of a service share: opening the records, and reporting errors.
 import { KeyringError, takeKeySource } from '../auth/keyring.ts'
 import { SealError } from '../auth/seal.ts'
 import { Failure } from '../cli/line/usage.ts'
@@ -23,7 +23,7 @@ const expected = [
   ContentTooLargeError,
 ]
 
-/** Failures that are meant for people are told with what they leave behind. */
+/** Failures that are meant for people are reported with what they leave behind. */
 export async function explaining<T>(leaves: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

@@ -1,4 +1,4 @@
-// The nodes of `svc3 dev`: agents in this process, which reach the server as agents everywhere do.
+// The nodes of `svc3 dev`: agents in this process, which connect to the server like any agent.
 import os from 'node:os'
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'

@@ -1,5 +1,5 @@
-// svc3 dev: the whole service in one process, for a laptop or a single host. Its connection file carries a token of the
-// administrator, so that the command line beside it needs no login. Server and nodes are loaded when they are to run.
+// svc3 dev: the whole service in one process, for a laptop or a single host. Its connection file has a token of the
+// administrator, so that the local command line needs no login.
 import { randomBytes } from 'node:crypto'
 import { type Architecture, architectures } from '../api/architecture.ts'
 import type { User } from '../auth/principal.ts'

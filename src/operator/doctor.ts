@@ -1,4 +1,4 @@
-// svc3 agent doctor: checks this host as a node, for the driver that it is to use.
+// svc3 agent doctor: checks whether this host can be a node with the given driver.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import {

@@ -1,5 +1,4 @@
-// svc3 server forget: a server that will not come back is not waited for any more. Written into the store, where every
-// other one sees it.
+// svc3 server forget: removes a server that will not come back from the cluster, in the store, where the others see it.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineCommand } from '../cli/command.ts'
 import { OperatorError } from '../control-plane/data-folder.ts'
@@ -48,7 +47,7 @@ export async function forgetServer(store: Pick<Store, 'get' | 'list' | 'delete'>
       `there is no server "${name}" to be waited for; ${hosts.length === 0 ? 'none is known' : `known are ${hosts.join(', ')}`}`,
     )
   }
-  // At one address there may be one that runs beside one whose folder is gone.
+  // One address may have a running server and one whose folder is gone.
   const renewed = await Promise.all(named.map(({ value: { id } }) => isRenewed(store, `/servers/${id}`)))
   const gone = named.filter((_, index) => !renewed[index])
   if (gone.length === 0)

@@ -1,4 +1,5 @@
-// What this host needs to run VMs with QEMU, and how it comes. `svc3 dev` asks; the tests install the same.
+// The programs that this host needs to run VMs with QEMU, and how to install them. `svc3 dev` checks them; tests
+// install them.
 import { canInstall, type DebianProgram, install, installLine, missingOf } from '../platform/debian.ts'
 
 interface HostProgram extends DebianProgram {

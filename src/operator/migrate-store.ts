@@ -1,5 +1,5 @@
-// svc3 server migrate-store: the records of a data folder from SQLite to etcd. Cut off anywhere: the old store serves on
-// until the new one is whole, then is marked and serves no more; the same command goes on where it was.
+// svc3 server migrate-store: moves the records of a data folder from SQLite to etcd. The old store serves until the new
+// one is complete, then is marked as moved; an interrupted run is resumed by the same command.
 import fs from 'node:fs/promises'
 import { defineCommand } from '../cli/command.ts'
 import { UsageError } from '../cli/line/usage.ts'

@@ -1,4 +1,4 @@
-// Options that commands of an operator share. Light: the help of `svc3 server` and `svc3 agent` reads it.
+// Options that commands of the operator share. Light: the help of `svc3 server` and `svc3 agent` imports it.
 import path from 'node:path'
 import type { Options } from '../cli/command.ts'
 import { dataDir } from '../cli/connect/connection.ts'

@@ -1,5 +1,4 @@
-// Where a node's servers are, as its data folder tells it: the address that it joined by, those that it has learned since,
-// and by which key it knows them.
+// The server addresses in a node's data folder: the one it joined by, those it has learned since, and the pinned key.
 import path from 'node:path'
 import { readFileIfPresent } from '../platform/files.ts'
 

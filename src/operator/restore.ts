@@ -1,5 +1,5 @@
-// svc3 server restore: a backup into an empty store, content first, then the records that name it. Cut off anywhere, no
-// server starts on what is there, and the same command goes on.
+// svc3 server restore: restores a backup into an empty store, content first, then records. After an interruption no
+// server starts on the partial data, and the same command resumes.
 import { randomUUID } from 'node:crypto'
 import fs, { type FileHandle } from 'node:fs/promises'
 import path from 'node:path'

@@ -1,6 +1,5 @@
-// svc3 server rotate-master-key: a new master key becomes active, everything sealed goes under it, the old one is dropped.
-// With a server running on the data, that server does it; otherwise this process does. A crash at any point leaves a
-// key ring that opens everything, and the next start finishes the work.
+// svc3 server rotate-master-key: activates a new master key, reseals everything, drops the old one; in the running
+// server if there is one. A crash leaves a key ring that opens everything, and the next start finishes.
 import fs from 'node:fs'
 import path from 'node:path'
 import { loadKeyring, takeKeySource } from '../auth/keyring.ts'

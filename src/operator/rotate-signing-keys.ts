@@ -1,5 +1,5 @@
-// svc3 server rotate-signing-keys: a new key signs tokens. Written into the store, where every server sees it; with a
-// server on SQLite, that server does it.
+// svc3 server rotate-signing-keys: a new key signs tokens. Written into the store, where every server sees it; with
+// SQLite, the running server does it.
 import { loadKeyring, takeKeySource } from '../auth/keyring.ts'
 import { Secrets } from '../auth/secrets.ts'
 import { loadSigningKeys, type Rotated } from '../auth/signing-keys.ts'

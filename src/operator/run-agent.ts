@@ -1,4 +1,4 @@
-// One node, as `svc3 agent` runs it. VMs outlive it; the next one takes them over.
+// Runs one node for `svc3 agent`. VMs outlive the process; the next one adopts them.
 import path from 'node:path'
 import { type Agent, startAgent } from '../agent/agent.ts'
 import { NoAddress } from '../agent/host/capacity.ts'
@@ -85,7 +85,7 @@ export async function runAgent(options: AgentOptions): Promise<number> {
   }
   process.stdout.write(`svc3 agent "${agent.name}" works for ${apiUrls.join(', ')}; Ctrl-C ends it, its VMs run on\n`)
   const stopLog = lookAfterLog(process.env.SVC3_LOG_FILE)
-  // Up, whether or not a server is there: VMs are looked after.
+  // Up, whether or not a server answers: VMs are being managed.
   await notifySupervisor('ready', `node "${agent.name}"`)
   void agent.ready.then(async () => {
     process.stdout.write(`svc3 agent "${agent.name}" is connected\n`)

@@ -1,5 +1,5 @@
-// svc3 server: the control plane alone, by HTTPS. Nobody is logged in by it: users come from the identity provider. The
-// server itself is loaded when it is to run: the help of this command is not to wait for it.
+// svc3 server: the control plane alone, over HTTPS, with users of the identity provider. The server itself is imported
+// lazily, so that help is fast.
 import path from 'node:path'
 import { defineCommand } from '../cli/command.ts'
 import type { Host } from '../cli/host.ts'

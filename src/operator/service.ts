@@ -1,4 +1,4 @@
-// svc3 as a service of its host: `install`, `status`, `upgrade` and `uninstall`, the same for the agent and the server.
+// svc3 as a service of its host: `install`, `status`, `upgrade` and `uninstall`, for the agent and the server.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import { type Command, type Context, defineCommand, type Options, printed, type Values } from '../cli/command.ts'

@@ -1,4 +1,4 @@
-// --simulate: how nodes that only pretend behave, as KNOB=VALUE pairs.
+// --simulate: the behaviour of simulated nodes, as KNOB=VALUE pairs.
 import { UsageError } from '../cli/line/usage.ts'
 import { parseDuration } from '../rules/durations.ts'
 

@@ -1,4 +1,4 @@
-// svc3 server users: edits the users of the built-in identity provider in the data folder of this machine.
+// svc3 server users: edits the users of the built-in identity provider in the local data folder.
 import fs from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KeyringError, loadKeyring, takeKeySource } from '../auth/keyring.ts'

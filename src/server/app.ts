@@ -1,4 +1,4 @@
-// The HTTP service: one Fastify route for every operation of the table, and what holds for all of them.
+// The HTTP service: one Fastify route for each operation of the table, and the hooks that all routes share.
 import { randomBytes } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { ApiError } from '../api/errors.ts'

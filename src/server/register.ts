@@ -1,4 +1,4 @@
-// One operation of the table becomes one route.
+// Registers an operation of the table as a route.
 import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import type { ListQuery, Operation } from '../api/operation.ts'

@@ -1,4 +1,4 @@
-// svc3 __complete: what shells ask while somebody types. Quick, and silent whatever goes wrong.
+// svc3 __complete: the completions that shells ask for. Fast, and silent on any error.
 import { defineCommand, type Names } from '../command.ts'
 import { fieldsOf, readConfig } from '../connect/connection.ts'
 import type { Host } from '../host.ts'

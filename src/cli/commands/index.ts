@@ -1,4 +1,4 @@
-// The table of commands: words → what they are for and where they are. Help reads it without loading any command.
+// The table of commands: words, summary and module of each. Help reads it without loading any command.
 import type { Command, CommandTable, Leaf } from '../command.ts'
 
 /** Under two names. */

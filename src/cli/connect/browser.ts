@@ -1,4 +1,4 @@
-// Opens a page in the person's browser, where there is one.
+// Opens a page in the user's browser, if there is one.
 import childProcess from 'node:child_process'
 import type { Host } from '../host.ts'
 

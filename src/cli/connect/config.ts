@@ -1,5 +1,5 @@
-// Changes of the configuration file: whole or not at all, private, one process after the other. What this program does
-// not know is kept. Reading it is in connection.ts, which every command loads.
+// Writes the configuration file: atomic, private, locked between processes, keeping unknown fields. Reading it is in
+// connection.ts, which every command loads.
 import fs from 'node:fs'
 import path from 'node:path'
 import { readFileIfPresent, writeFileAtomically } from '../../platform/files.ts'
@@ -81,7 +81,7 @@ function parse(text: string, file: string): Config {
     const value: unknown = JSON.parse(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Config
   } catch {
-    // Told below: a parser's message would quote the file, and with it a token.
+    // Reported below: a parser's message would quote the file, and with it a token.
   }
   throw new Failure(`${file} is not a JSON object`, 'correct it, or move it away')
 }

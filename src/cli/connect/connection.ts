@@ -1,4 +1,5 @@
-// Who to talk to, and as whom: --context > environment > config file > the local server's own note of where it is.
+// Which service to call, and with which token: --context > environment > config file > the local server's connection
+// file.
 
 import fs from 'node:fs'
 import os from 'node:os'
@@ -224,7 +225,7 @@ function readJson(file: string): Fields | undefined {
     const fields = fieldsOf(JSON.parse(text))
     if (fields) return fields
   } catch {
-    // Told below: a parser's message would quote the file, and with it a token.
+    // Reported below: a parser's message would quote the file, and with it a token.
   }
   throw new Failure(`${file} is not a JSON object`, 'correct it, or move it away')
 }

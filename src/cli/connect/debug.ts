@@ -1,4 +1,4 @@
-// --debug: each request and its answer on stderr, as far as redact.ts lets them be seen.
+// --debug: each request and its answer on stderr, redacted by redact.ts.
 import type { Transport, TransportResponse } from '../../client/transport.ts'
 import type { Host } from '../host.ts'
 import { visible } from '../output/output.ts'

@@ -1,5 +1,5 @@
-// The latest revision that the last commands were told by servers that share a store: a list that follows a deployment,
-// in another process and from another server, has it. Kept for minutes; what cannot be kept or read is done without.
+// Keeps the latest revision that commands have seen, for minutes, so that the next command, perhaps at another server
+// of the cluster, reads its own writes. Errors in reading or writing it are ignored.
 import fs from 'node:fs'
 import path from 'node:path'
 import { createRevision, type Revision } from '../../client/revision.ts'

@@ -1,4 +1,4 @@
-// From the provider's tokens to a token of the service, kept in the configuration file.
+// Exchanges the provider's tokens for a token of the service, and stores it in the configuration file.
 
 import { exchangeToken, type UserToken } from '../../api/access/tokens.ts'
 import { ApiError } from '../../api/errors.ts'

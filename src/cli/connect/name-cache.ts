@@ -1,5 +1,5 @@
-// Names for completion, kept for seconds: whoever presses Tab twice should not wait twice, nor ask a service that does
-// not answer each time. What cannot be kept or read is asked for again.
+// Caches names for completion for some seconds, so that a second Tab does not wait again, or ask a service that does
+// not answer. Errors in reading or writing it are ignored.
 
 import { createHash } from 'node:crypto'
 import fs from 'node:fs'

@@ -1,5 +1,5 @@
-// Names that the service knows, for "did you mean" and for completion: asked for once, with little patience, and only
-// with what is at hand: no login is renewed and no question asked for their sake.
+// Fetches names from the service for "did you mean" and completion: one request with a short timeout and the token at
+// hand, without renewing a login or asking a question.
 
 import { listNamespaces } from '../../api/access/namespaces.ts'
 import { listRegistryCredentials } from '../../api/access/registry-credentials.ts'

@@ -1,6 +1,5 @@
-// Logging in at an identity provider: authorization code with PKCE on a loopback port, device code, refresh, revocation.
-// A bundle of its own that only logins and renewals load. It therefore throws no classes of ours, which would be others
-// than the command line's: problems are returned.
+// OIDC logins: authorization code with PKCE on a loopback port, device code, refresh, revocation. In a bundle of its
+// own, which has other class identities than the command line's: so it returns problems, never throws.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
@@ -249,7 +248,7 @@ async function onLoopback<T>(
     done.resolve('failed')
     throw error
   } finally {
-    // The page is on its way: the connection ends when it has arrived, or when the browser does not read it.
+    // The page is being sent: the connection ends when it has arrived, or when the browser does not read it.
     const late = setTimeout(() => server.closeAllConnections(), 1_000)
     await new Promise((resolve) => server.close(resolve))
     clearTimeout(late)

@@ -1,4 +1,4 @@
-// A password from the keyboard or from a pipe: never shown, never repeated, refused when it is empty.
+// Reads a password from the keyboard or a pipe: never echoed, never repeated, refused when empty.
 import type { Context } from '../command.ts'
 import { Interrupted, UsageError } from '../line/usage.ts'
 

@@ -1,5 +1,5 @@
-// What may be shown of requests and answers: by allow-list. A field that is not named here may carry a password, a token
-// or a customer's data, and is only said to be there.
+// Redacts requests and answers by an allow-list: a field that is not named here may carry a secret or a customer's
+// data, so only its presence is shown.
 
 const hidden = '[redacted]'
 

@@ -1,5 +1,5 @@
-// A stored token that has run out, renewed with the provider's refresh token before the command goes on. One process at
-// a time: a refresh token is good for one use, and the second of two users would end the login for both.
+// Renews an expired token with the provider's refresh token before the command continues. One process at a time: a
+// refresh token has a single use, and a second use would end the login.
 
 import type { Context } from '../command.ts'
 import { editContext, withConfigLock } from './config.ts'

@@ -1,4 +1,4 @@
-// The client of a command, made when a command first talks to the service: it brings http and the API's shapes along.
+// The API client of a command, created on first use because it loads http and the API's schemas.
 import { type Client, createClient } from '../../client/client.ts'
 import { httpTransport } from '../../client/http.ts'
 import { ConnectionError, type Transport } from '../../client/transport.ts'

@@ -1,6 +1,5 @@
-// Which https servers the command line trusts: those whose public key somebody accepted, which is pinned by its
-// fingerprint in the config file; where none is pinned, those that an authority vouches for. A pin that exists has to
-// match, whoever vouches for the other key, until somebody removes it or names an authority with config set --ca.
+// Which https servers are trusted: those whose public key is pinned by fingerprint in the config file or, without a
+// pin, those that a CA vouches for. A pin must match in any case, until it is removed or replaced with config set --ca.
 import fs from 'node:fs'
 import { isStranger, meetStranger, type Peer, type Stranger, type Trust } from '../../client/tls.ts'
 import { ConnectionError } from '../../client/transport.ts'
@@ -14,7 +13,7 @@ const probeMs = 5_000
 /** Judges each connection when it is made. Nothing where there is no TLS. */
 export function trustFor(host: Host, { apiUrl, ca }: Connection): Trust | undefined {
   if (!apiUrl.startsWith('https:')) return undefined
-  // What is wrong with these is told now, and not as a failure of the connection.
+  // Errors in these are reported now, and not as a failure of the connection.
   const { origin } = new URL(apiUrl)
   const authorities = ca === undefined ? undefined : readAuthorities(ca)
   expectedFingerprint(host, origin, ca)
@@ -35,7 +34,7 @@ export async function meetServer(host: Host, { apiUrl, ca }: Connection, signal:
   const canAsk = host.stdin.isTerminal && host.stderr.isTerminal
   if (!canAsk || ca !== undefined || expectedFingerprint(host, origin, ca) !== undefined) return
   const place = { host: hostname.replace(/^\[|\]$/g, ''), port: Number(port || 443) }
-  // Whoever cannot be reached now is told about when the request is sent.
+  // An unreachable server is reported when the request is sent.
   const peer = await meetStranger(place, probeMs).catch(() => undefined)
   if (!peer) return
   if (!(await isAccepted(host, peer, signal)))

@@ -1,6 +1,5 @@
-// Connections through the service to a port of a VM. A bundle of its own that only those commands load, because the
-// WebSocket package costs every other one. It therefore throws no classes of ours, which would be others than the
-// command line's: problems are returned.
+// Tunnels through the service to a port of a VM. In a bundle of its own, because the WebSocket package is slow to load;
+// it has other class identities than the command line's, so it returns problems, never throws.
 import type { Duplex } from 'node:stream'
 import { dialTunnel, type TunnelOptions } from '../../client/tunnel.ts'
 

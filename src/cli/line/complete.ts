@@ -1,5 +1,5 @@
-// Where a line stands that is being typed: which words may come next, or which names have to be asked for. Reads the
-// table of commands and the same data as the parser; asks nobody.
+// Completes a partial line: the words that may come next, or the kind of names to ask the service for. Uses the table
+// of commands and the data of the parser; makes no requests.
 
 import {
   type Arguments,

@@ -1,5 +1,5 @@
-// The scripts that make shells ask "svc3 __complete" while somebody types. They know nothing of commands: what the
-// program learns, its completion knows without a new script. Bash's also runs in version 3.2, which macOS has.
+// Completion scripts for shells, which call "svc3 __complete". They know no commands, so they never need an update.
+// Bash's also runs in version 3.2, which macOS has.
 
 export const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 export type Shell = (typeof shells)[number]

@@ -1,4 +1,4 @@
-// Help as text, made from the table and from a command's own data.
+// Renders help as text from the table and a command's own data.
 
 import {
   type Command,

@@ -1,4 +1,4 @@
-// Finds the command that the first words name. Options of every command may stand before and between these words.
+// Finds the command that the first words name. Global options may come before and between these words.
 import type { CommandTable, Entry, Leaf } from '../command.ts'
 import { didYouMean } from './suggest.ts'
 import { UsageError } from './usage.ts'

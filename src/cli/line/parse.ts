@@ -1,4 +1,4 @@
-// The words of a command line → typed values, or one line about what is wrong with them.
+// Parses the words of a command line into typed values, or into one line about what is wrong.
 import { parseDuration } from '../../rules/durations.ts'
 import { type Argument, type Arguments, type Command, everywhere, type Option, type Options } from '../command.ts'
 import { didYouMean } from './suggest.ts'

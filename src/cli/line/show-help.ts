@@ -1,4 +1,4 @@
-// Prints help for a place in the table: the program, a group, or a command, which only then is loaded.
+// Prints help for the program, a group, or a command, which is loaded only then.
 import type { CommandTable } from '../command.ts'
 import type { Host } from '../host.ts'
 import { commandHelp, groupHelp, programHelp, programSummary } from './help.ts'

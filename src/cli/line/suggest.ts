@@ -1,4 +1,4 @@
-// "Did you mean …": the known word that is nearest to a mistyped one.
+// "Did you mean …": the known word nearest to a mistyped one.
 
 /** The nearest candidate, when it is near enough to be meant. */
 export function nearest(word: string, candidates: readonly string[]): string | undefined {

@@ -1,4 +1,4 @@
-// What the command line itself refuses: each says what is wrong in one line, and what to do next in another.
+// Usage errors: each has a line about what is wrong, and one about what to do next.
 
 export const exitCodes = {
   done: 0,
@@ -12,7 +12,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const
 
-/** A failure that is told as it is. Where there is no hint, the line of usage is shown. */
+/** A failure that is shown as it is. Without a hint, the line of usage is shown. */
 class CommandError extends Error {
   readonly exitCode: number
   readonly hint: string | undefined

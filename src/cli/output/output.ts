@@ -1,4 +1,4 @@
-// Answers in the four formats. A table is two things: aligned for eyes on a terminal, tab-separated and exact in a pipe.
+// Prints answers in four formats. Tables are aligned on a terminal, and tab-separated and exact in a pipe.
 import { roughSize } from '../../rules/sizes.ts'
 import type { Limits } from './table.ts'
 

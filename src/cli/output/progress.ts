@@ -1,12 +1,11 @@
-// What happens while a command waits, for everything that takes long: a line that changes for each thing on a terminal,
-// with bytes, rate and time left where bytes move; now and then a plain line in a log; nothing where only the answer is
-// wanted.
+// Progress of long commands: a changing line per item on a terminal, with bytes, rate and time left; occasional plain
+// lines in a log; nothing with --quiet or where only the answer is printed.
 import type { Host } from '../host.ts'
 import { visible } from './output.ts'
 import { type Bytes, startRate } from './rate.ts'
 import { cut, widthOf } from './text-width.ts'
 
-/** Who is told: nobody, where only the answer is wanted. */
+/** Where progress goes: nowhere, if only the answer is wanted. */
 interface Talking {
   readonly host: Host
   readonly isTalking: boolean

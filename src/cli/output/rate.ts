@@ -1,4 +1,4 @@
-// How fast bytes come, and how long the rest will take.
+// Estimates the rate of a transfer and the time left.
 import { timeLeft } from '../../rules/durations.ts'
 import { roughSize } from '../../rules/sizes.ts'
 

@@ -1,6 +1,5 @@
-// A table for eyes: columns side by side in the width of the terminal. Nothing wraps: the widest columns are cut first,
-// then those that matter less are left out; the first one, which names things, is cut last. Only who asks for all columns
-// gets lines that are too long, rather than addresses without their end.
+// Fits a table to the terminal without wrapping: the widest columns are cut first, then less important ones are
+// dropped; the name is cut last. With all columns requested, lines may be too long instead of cutting addresses.
 import { cut, widthOf } from './text-width.ts'
 
 interface TableStyle {

@@ -1,5 +1,5 @@
-// How many columns of a terminal a text takes, and cutting it to so many. What is wide and what takes no room follows
-// Unicode's East Asian Width as far as tables need it.
+// The width of a text in terminal columns, and cutting to a width, by Unicode's East Asian Width as far as tables need
+// it.
 
 const ascii = /^[\x20-\x7e]*$/
 const noRoom = /^(?:\p{M}|[\u200b-\u200d])$/u

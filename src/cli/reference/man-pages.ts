@@ -1,5 +1,5 @@
-// docs/man: svc3(1), and a page for each word that follows it, with all that belongs to it. Written for man-db and mandoc
-// alike: only macros of the classic man package.
+// Generates docs/man: svc3(1), and a page for each group of commands. Uses only macros of the classic man package, for
+// man-db and mandoc.
 import { everywhere, type Options } from '../command.ts'
 import { commands } from '../commands/index.ts'
 import { optionRow, programSummary, tour } from '../line/help.ts'

@@ -1,5 +1,4 @@
-// Every command as data for its pages: docs/cli.md and the man pages are written from this, as help is. Not part of the
-// program: `npm run generate` loads it.
+// Every command as data for docs/cli.md and the man pages. Not part of the program: `npm run generate` loads it.
 
 import type { Command, CommandTable, Entry } from '../command.ts'
 import { commands } from '../commands/index.ts'

@@ -1,4 +1,4 @@
-// docs/cli.md: every command, its options and examples.
+// Generates docs/cli.md: every command with its options and examples.
 import { everywhere, type Options } from '../command.ts'
 import { optionRow } from '../line/help.ts'
 import { environment, exits, type Fact, output, type Page, precedence } from './pages.ts'

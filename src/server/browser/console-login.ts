@@ -1,5 +1,5 @@
-// Logging in to the console at the identity provider: /console/login sends the browser there, /console/callback is where
-// it comes back. What belongs to one login is kept in that browser, in a cookie that no script reads.
+// OIDC login of the web console: /console/login redirects to the identity provider, /console/callback takes its answer.
+// The state of one login is kept in an HttpOnly cookie.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { BrowserSessions } from '../../auth/login/browser-sessions.ts'
@@ -28,7 +28,7 @@ const problemCookie = 'svc3_console_problem'
 const loginSeconds = 600
 const problemSeconds = 120
 
-/** Told on the login page, by name: what a provider sends along is never shown. */
+/** Reasons shown on the login page, by name: what a provider sends along is never shown. */
 const problems = {
   late: 'The login has run out, or was begun in another browser. Log in again.',
   refused: 'The identity provider refused the login. Log in again, or ask whoever runs it.',
@@ -48,7 +48,7 @@ export interface LoginServices extends ConsolePlace {
 
 export interface ConsoleLogin {
   readonly flow: CodeFlow
-  /** What became of the last login in this browser, told once. */
+  /** The outcome of the last login in this browser, shown once. */
   takeProblem(request: FastifyRequest, reply: FastifyReply): string | undefined
 }
 

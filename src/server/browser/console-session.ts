@@ -1,4 +1,4 @@
-// /console/session: who the browser is logged in as, logging in with a token or a ticket, and logging out.
+// /console/session: who the browser is logged in as, login with a token or a ticket, and logout.
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { badRequest } from '../../api/errors.ts'
 import type { BrowserSession, Person } from '../../auth/login/browser-sessions.ts'

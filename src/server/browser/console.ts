@@ -1,5 +1,5 @@
-// /console: the web console, as `npm run build` left it in dist/console. Hashed files are for ever, the page itself is
-// read anew each time; whatever is below /console/ and no file is the page, which finds out by itself what to show.
+// /console: serves the web console built into dist/console. Hashed files are cached for ever, the page itself is not;
+// every unknown path below /console/ gets the page, which does its own routing.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

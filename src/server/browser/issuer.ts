@@ -1,5 +1,5 @@
-// The built-in identity provider's place in the service: everything under /oidc is handed to it as it came, body and
-// all. Charged to the address that asks, because every login that begins leaves a record; measured and logged.
+// Mounts the built-in identity provider under /oidc: requests are forwarded unparsed, measured, logged, and
+// rate-limited by address, because each login that begins writes a record.
 import type { FastifyInstance } from 'fastify'
 import { type LocalIssuer, mount } from '../../auth/provider/issuer.ts'
 import type { Log } from '../../platform/log.ts'

@@ -1,5 +1,5 @@
-// Requests about files that only one server has: an upload that can go on does so where its bytes are. Whoever gets such a
-// request passes it on as it is, once; a request that was passed on is answered where it came to.
+// Forwards requests about a partial upload to the server that has its bytes on disk, at most once: a forwarded request
+// is answered where it arrives.
 import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders } from 'node:http'
 import { pipeline } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'

@@ -1,5 +1,5 @@
-// How one server reaches another: by https, at the address in the other's record, and only where the key is that of the
-// cluster's certificate. Who calls shows a token of a few minutes, signed by the keys that all of them share.
+// HTTPS calls between the servers of a cluster: to the address in the other's record, accepting only the key of the
+// cluster's certificate, with a short-lived token signed by the shared keys.
 import { createHash } from 'node:crypto'
 import http from 'node:http'
 import https from 'node:https'

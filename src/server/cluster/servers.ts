@@ -1,5 +1,5 @@
-// The servers that share a store, as each of them sees it. Every server renews a record of its own; one whose record did
-// not move for longer than its lease, by our own monotonic clock, is dead. Nobody's time of day is compared with anybody's.
+// Membership of the servers that share a store. Each renews its own record; one whose record has not changed for longer
+// than its lease, by the local monotonic clock, is dead. Wall clocks are never compared.
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
 import { type Loop, startLoop } from '../../platform/loop.ts'

@@ -1,5 +1,5 @@
-// The content of images where several servers share records: each server keeps what it has been sent or asked for, and
-// what it lacks it takes from another one. Content is named by its digest, so that a copy is as good as any other.
+// Image content in a cluster without a shared disk: each server keeps what was uploaded to it or requested from it, and
+// fetches the rest from another server. Content is addressed by digest, so any copy will do.
 import { findServerBlobs, getServerBlob } from '../../api/nodes/servers.ts'
 import { ContentAwayError, type ContentStore, NoContentError } from '../../images/content/content.ts'
 import type { Log } from '../../platform/log.ts'

@@ -1,6 +1,5 @@
-// Whether this server still sees what the others do. One that has lost its way to the store would go on answering from
-// memory: with accounts that were deleted, for nodes that get nothing new. So it asks the others, and when one of them is
-// further, or cannot be asked, it answers nothing until it sees again. Where none of them sees more, all of them go on.
+// Stops a server that has lost the store from answering from stale memory: it asks the others, and refuses requests
+// while one of them is ahead or cannot be asked. Where none is ahead, all keep serving.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { allOperations } from '../../api/index.ts'

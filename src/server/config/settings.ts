@@ -1,4 +1,4 @@
-// What an operator may set, with the defaults; read from `config.json` in the data folder.
+// The operator's settings with their defaults, read from `config.json` in the data folder.
 
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import * as t from 'typebox'

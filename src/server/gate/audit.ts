@@ -1,5 +1,5 @@
-// Every change becomes an event: who, what, when, by which request, with which outcome. Written after the change and
-// before its answer, so that whoever got an answer finds the event; the log is bounded by a controller.
+// Audit log: every change becomes an event with caller, operation, time, request and outcome. Written after the change
+// and before its answer, so that the caller finds it; a controller bounds the log.
 import { randomBytes } from 'node:crypto'
 import type { Operation } from '../../api/operation.ts'
 import { displayName, type Principal } from '../../auth/principal.ts'
@@ -63,7 +63,7 @@ function namedBy(path: string, { params, body, answer }: Change): string {
   return typeof value === 'string' ? value.slice(0, 300) : ''
 }
 
-/** ` (users ana@example.com; serviceaccounts svc-ios:jenkins)`: what was asked for, as far as it is told. */
+/** ` (users ana@example.com; serviceaccounts svc-ios:jenkins)`: the fields of the request that an event may show. */
 function detailsOf({ operation, body }: Change): string {
   if (!operation.tells) return ''
   const told = operation.tells.flatMap((field) => {

@@ -1,5 +1,5 @@
-// Who calls, and may they? Before the body is read. One message for every bad token, and for what somebody may not use
-// the same answer whether it exists or not.
+// Authentication and authorization, before the body is read. Every bad token gets the same message, and a forbidden
+// resource the same answer whether it exists or not.
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'
@@ -119,7 +119,7 @@ export function guard(operation: Operation, services: GateServices): onRequestHo
     return id !== undefined && services.browserSessions.find(id) === undefined
   }
 
-  // Without promises on the way of a known token: this runs for every request.
+  // Synchronous for a known token: this runs for every request.
   return (request, _reply, done) => {
     const token = bearer(request)
     if (token === undefined) {

@@ -1,6 +1,5 @@
-// Requests of the console: their caller is known by a cookie that no script can read, and that the browser sends by
-// itself. So whatever comes with it must show that our own page sent it: by where the browser says that it comes from,
-// and, where it changes something, by a header that a page of another origin cannot set.
+// CSRF protection for the console, whose session is an HttpOnly cookie: requests must come from our own origin, and
+// changes must carry a header that a page of another origin cannot set.
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import type { BrowserSession, BrowserSessions } from '../../auth/login/browser-sessions.ts'

@@ -1,5 +1,5 @@
-// `resourceVersion` in the body of a change: it is made only while the record that the path names still has it. Holds for
-// every operation whose body takes the field and whose path ends in one of the names below.
+// Optimistic concurrency: a change with `resourceVersion` in its body is made only while the record named by the path
+// still has that version. For every operation with that field and one of the path parameters below.
 import { ApiError } from '../../api/errors.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'
 import { realNamespace } from '../../rules/names.ts'

@@ -1,5 +1,5 @@
-// Idempotency-Key: the same key on the same POST within 24 hours gets the first answer, also after a crash and also
-// while the first is still under way. The key is a caller's own: another caller's equal key is another key.
+// Idempotency-Key: the same key on the same POST within 24 hours gets the first answer, also after a crash or while the
+// first request is still running. Keys are scoped to their caller.
 import { createHmac } from 'node:crypto'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'

@@ -1,5 +1,5 @@
-// Who may ask how often: a caller with a good token has a budget of their own; everything else, guessing included, is
-// charged to the address it comes from, so that a flood of bad tokens does not shut out a good one.
+// Rate limits: a caller with a valid token has their own budget; everything else is charged to its address, so that a
+// flood of bad tokens does not lock out good ones.
 import type { FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { callerKey, type Principal } from '../../auth/principal.ts'

@@ -1,4 +1,4 @@
-// What holds for every namespace: it exists before anything is put into it, and goes with all that is in it.
+// Rules for every namespace: it must exist before anything is put into it, and deleting it deletes what is in it.
 import { randomUUID } from 'node:crypto'
 import { ApiError, notFound } from '../../api/errors.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'

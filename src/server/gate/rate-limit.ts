@@ -1,5 +1,5 @@
-// How fast one caller may ask: a bucket of ten seconds' worth that fills evenly. Counted here and per server, by a
-// monotonic clock, without a promise on the way: it runs for every request.
+// A token bucket per caller that holds ten seconds' worth. Counted per server by a monotonic clock, and synchronous,
+// because it runs for every request.
 
 interface RateLimit {
   /** Takes one; returns 0, or after how many seconds there will be one again. */
@@ -12,7 +12,7 @@ interface Bucket {
 }
 
 const burstSeconds = 10
-/** More callers than this at once are not told apart any better: the longest silent is forgotten. */
+/** With more callers than this at once, the one that was silent longest is evicted. */
 const maxBuckets = 20_000
 
 export function createRateLimit(nowMs: () => number = () => performance.now()): RateLimit {

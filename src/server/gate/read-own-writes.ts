@@ -1,5 +1,5 @@
-// Where servers share a store: an answer says how far its server was, the caller sends the latest that they were told, and
-// a server that is not there yet waits a moment. Nobody misses what they wrote, or goes back to what was before.
+// Read-your-writes across servers: an answer carries its server's revision, the caller sends back the latest it has
+// seen, and a server that is behind waits a moment to catch up.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 import { revisionHeader } from '../../api/revision.ts'
@@ -26,7 +26,7 @@ export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {
 }
 
 /**
- * For browsers, which are sent on without being told how far the last server was: what was written before is seen here,
+ * For browsers, which are redirected without the revision of the last server: what was written before is seen here,
  * or the request is refused for now.
  */
 export async function caughtUpHere(horizon: Horizon): Promise<void> {

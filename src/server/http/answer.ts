@@ -1,4 +1,4 @@
-// An answer of a handler with another status than the operation's first.
+// A handler's answer with a status other than the operation's default.
 export class Answer<T> {
   readonly status: number
   readonly value: T

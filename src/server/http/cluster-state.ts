@@ -1,4 +1,4 @@
-// How this server and its service are, for metrics: from memory, but for the store's own word.
+// The state of this server and its service as metrics: from memory, except for the store's own health.
 
 import { Horizon } from '../../store/horizon.ts'
 import { type Collections, viewsOf } from '../../store/records/collections.ts'

@@ -1,5 +1,5 @@
-// Going away without a failed request: readiness is withdrawn first and streams are told to go elsewhere, requests are
-// answered on until load balancers have noticed, and every answer ends its connection.
+// Graceful shutdown: readiness is withdrawn and streams are asked to reconnect elsewhere, then requests are still
+// answered, each closing its connection, until load balancers have noticed.
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
@@ -24,7 +24,7 @@ export function refuseWhenStopping(stopping: AbortSignal): void {
   })
 }
 
-/** After so long, requests under way are told that it is over, and a moment later their connections end. */
+/** After this long, pending requests are aborted, and a moment later their connections are closed. */
 export function cutOff(app: FastifyInstance, abort: () => void, afterMs: number): Disposable {
   const timers = [setTimeout(abort, afterMs), setTimeout(() => app.server.closeAllConnections(), afterMs + lastWordMs)]
   return { [Symbol.dispose]: () => timers.forEach(clearTimeout) }

@@ -1,5 +1,5 @@
-// What the charts show: the last day, minute by minute, in rings of numbers whose size never changes. Times are counted
-// in classes that grow by a quarter, so that a minute of a million requests takes no more room than one of three.
+// Data of the charts: the last day by the minute, in ring buffers of fixed size. Latencies are histograms whose buckets
+// grow by a quarter, so that busy minutes take no more memory.
 import type { Charts } from '../../api/service/charts.ts'
 import type { Clock } from '../../platform/clock.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -76,7 +76,7 @@ export function createHistory({ collections: { vms, pushJobs }, clock }: History
   const first = minuteNow()
   let latest = first
 
-  /** The place of this minute; those that have passed since the last one are emptied on the way. */
+  /** The slot of this minute; slots of minutes passed since the last one are cleared. */
   const slotNow = (): number => {
     const minute = minuteNow()
     // A clock that was set back goes on writing where it was.

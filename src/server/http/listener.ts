@@ -1,5 +1,5 @@
-// One port for HTTP and HTTPS: the first byte of a connection tells which it is. Both run the same handler under the same
-// limits. The plain server is the one that listens, so that counting and closing connections covers both.
+// One port for HTTP and HTTPS, told apart by the first byte of a connection. Both use the same handler and limits; the
+// plain server owns the socket, so that counting and closing connections covers both.
 import http from 'node:http'
 import https from 'node:https'
 import net from 'node:net'
@@ -9,7 +9,7 @@ import type { Log } from '../../platform/log.ts'
 import type { Certificates, Served } from '../tls/certificates.ts'
 
 interface ListenerOptions {
-  /** Without it, whoever speaks plain HTTP is told to use https:// and gets nothing else. */
+  /** Without it, plain HTTP is answered only with the advice to use https://. */
   readonly plainHttp: boolean
   readonly certificates: Pick<Certificates, 'current' | 'subscribe'>
   readonly log: Log

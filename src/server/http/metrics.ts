@@ -1,4 +1,4 @@
-// Metrics for Prometheus: requests by route, store latencies, refusals, what is built.
+// Prometheus metrics: requests by route, store latencies, refusals, build information.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 
 /** The streams that are open now. */

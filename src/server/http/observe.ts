@@ -1,5 +1,4 @@
-// Every request is measured; changes, refusals and faults are logged, reads and what agents report only when somebody
-// debugs.
+// Measures every request and logs changes, refusals and faults; reads and agent reports are logged only at debug level.
 import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
 import { displayName } from '../../auth/principal.ts'

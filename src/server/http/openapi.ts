@@ -1,5 +1,5 @@
-// The API document, made from the table: OpenAPI 3.1, in which a TypeBox schema stands as it is. Also checked in as
-// docs/openapi.json; a test holds the two together.
+// Generates the OpenAPI 3.1 document from the table of operations, whose TypeBox schemas are used as they are.
+// docs/openapi.json is a copy, which a test keeps current.
 import { codes, type Reason, Status } from '../../api/errors.ts'
 import { publishedOperations } from '../../api/index.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'

@@ -1,5 +1,5 @@
-// Bodies as sloppy clients send them: JSON with any Content-Type, without one, or empty. What is not JSON in UTF-8 is
-// refused; `__proto__` and its like never become properties, and no text is silently changed on the way in.
+// Parses request bodies leniently: JSON with any Content-Type or none, or empty. Refuses what is not JSON in UTF-8, and
+// never sets `__proto__` and its like.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 

@@ -1,4 +1,4 @@
-// One spelling of each path: clients put a slash behind it, and base addresses that end in one put two before it.
+// Normalizes slashes in paths: clients append one, and base addresses that end in one lead to two at the front.
 import { allOperations } from '../../api/index.ts'
 import { isLegacyPath } from '../../legacy/paths.ts'
 

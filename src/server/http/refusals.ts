@@ -1,5 +1,5 @@
-// Whatever is thrown becomes a Status: refusals as they are, faults of the framework and the store by the tables
-// below, everything else a 500 that tells the log everything and the caller only the request id.
+// Turns whatever is thrown into a Status: refusals as they are, errors of the framework and the store by the tables
+// below, anything else a 500 with the details in the log and only the request id in the answer.
 import type { FastifyError } from 'fastify'
 import { ApiError, badRequest, type Cause, invalid, type Reason } from '../../api/errors.ts'
 import {

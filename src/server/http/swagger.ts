@@ -1,4 +1,4 @@
-// /api/v1/swagger: Swagger UI, served from its package with nothing from elsewhere and nothing inline.
+// /api/v1/swagger: Swagger UI from its package, with nothing loaded from elsewhere and nothing inline.
 import { createReadStream, existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
@@ -40,7 +40,7 @@ export const swaggerFiles = {
   'favicon-32x32.png': 'image/png',
 } as const
 
-/** An installed svc3 has them beside its bundles, and no packages. */
+/** An installed svc3 has them next to its bundles, and no packages. */
 function filesFolder(): string {
   const built = ['swagger-ui', '../swagger-ui'].map((name) => path.join(import.meta.dirname, name))
   const found = built.find((folder) => existsSync(folder))

@@ -1,5 +1,5 @@
-// How many bytes go through the service: what its connections have carried, asked of the system now and then, so that no
-// byte is touched for it. Uploads, downloads, what nodes fetch and send, and tunnels are all in it.
+// Bytes in and out of the service, sampled from the counters of its sockets, so that no byte is touched for it.
+// Includes uploads, downloads, node traffic and tunnels.
 import type { Server, Socket } from 'node:net'
 
 const everyMs = 5_000

@@ -1,6 +1,5 @@
-// Requests against their schemas. Bodies as they are: nothing is coerced and nothing unknown is dropped or refused, so
-// that newer clients work. Queries are text, so numbers and booleans are read out of them. A schema is compiled when the
-// first request comes: all of them at once would be most of the time that the service needs to start.
+// Validates requests by schema. Bodies are not coerced, and unknown fields are ignored for newer clients; queries are
+// text and are coerced. Schemas are compiled on first use, to start faster.
 import { Ajv, type AnySchema, type Options, type ValidateFunction } from 'ajv'
 
 const asTheyAre: Options = {

@@ -1,4 +1,4 @@
-// From files to content in the store, and back to bytes: what the operations on images and ISOs need of src/images.
+// Turns files into content of the image store and back into bytes, for the operations on images and ISOs.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import type { Architecture } from '../../api/architecture.ts'
@@ -47,7 +47,7 @@ export interface ImageContents {
   /** A file as it is. */
   importFile(file: string, options: ImportOptions): Promise<Imported>
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Throws where some of its disk is not to be had: before the first byte is sent, that can be told. */
+  /** Throws where some of its content is unavailable: an error can be sent only before the first byte. */
   requireDisk(digest: string): Promise<void>
   /** Where what is not zero goes on, at or after `offset`. */
   nextData(digest: string, offset: number): Promise<number>

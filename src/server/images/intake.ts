@@ -1,5 +1,5 @@
-// A file on the server's disk becomes the content of a record that is Updating, which is then Ready by one
-// compare-and-set. For uploads, whichever way they came, and for pulls.
+// Takes a file on the server's disk in as the content of an Updating record, then makes the record Ready by one
+// compare-and-set. For all uploads and pulls.
 import { ApiError, invalid } from '../../api/errors.ts'
 import { DiskFullError } from '../../images/content/temporary-files.ts'
 import { BadDiskError } from '../../images/qcow2/header.ts'
@@ -45,7 +45,7 @@ export async function takeIn({ clock }: { readonly clock: Clock }, intake: Intak
   }))
 }
 
-/** Passes on how far it is, one at a time and not too often. A report that fails is no reason to fail. */
+/** Reports progress, one report at a time and throttled. A failed report does not fail the intake. */
 function progressReporter(write: (progress: Progress) => Promise<unknown>): {
   report(progress: Progress): void
   end(): Promise<void>

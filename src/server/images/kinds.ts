@@ -1,4 +1,4 @@
-// Images and ISOs side by side, for what is done with both in the same way.
+// The kinds image and ISO, for code that treats both alike.
 
 import { type ImageContents, openImageContents } from './contents.ts'
 import { amongServers, type ImageServices, ImageStore } from './store.ts'

@@ -1,5 +1,5 @@
-// What images and ISOs have in common: records in a collection of their own, over the same content. A record is whole or
-// not there: it becomes Ready by one compare-and-set, after all that it names is in the store.
+// Records of images and ISOs: a collection for each, over the same content. A record becomes Ready by one
+// compare-and-set after all content that it names is stored, so it is never half there.
 import { ApiError, type Cause, invalid, notFound, type Status, success } from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
 import type { ContentStore } from '../../images/content/content.ts'
@@ -163,7 +163,7 @@ export class ImageStore {
     } catch (error) {
       const found = collection.get('', record.name)
       if (!isFault(error, 'AlreadyExists') || !found) throw error
-      // One that is being taken in by this server: its request is under way. A capture or a pull goes on by itself.
+      // Being taken in by this server: its request is still running. A capture or a pull continues by itself.
       const isUploading = found.value.state === 'Updating' && !found.value.capture && !found.value.pull
       if (isOf(found, requestKey) && !isUploading) return { entry: found, isRepeated: true }
       throw this.#taken(found.value)

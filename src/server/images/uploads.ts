@@ -1,5 +1,5 @@
-// An upload becomes an image or an ISO: the file to the disk, its record as Updating, its content into the store, the
-// record Ready. Whatever fails on the way, nothing of it stays; what is in the store already, the collector finds.
+// Makes an image or ISO of an upload: file to disk, record Updating, content into the store, record Ready. A failure
+// leaves no record and no file; content already stored is garbage-collected.
 import { type Architecture, architectures } from '../../api/architecture.ts'
 import { type ApiError, badRequest, type Cause } from '../../api/errors.ts'
 import type { Image } from '../../api/images/images.ts'
@@ -15,7 +15,7 @@ import type { Asked, ImageStore } from './store.ts'
 export interface UploadServices {
   readonly uploads: Uploads
   readonly clock: Clock
-  /** Aborted when requests under way have to end. */
+  /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
 }
 

@@ -1,4 +1,4 @@
-// Which VMs use which image or ISO, kept current from the records: nobody looks through all VMs to tell.
+// An index of which VMs use which image or ISO, kept current from the records.
 import type { VmRecord } from '../../store/records/fleet-records.ts'
 import type { View } from '../../store/view.ts'
 

@@ -1,4 +1,5 @@
-// Bodies of 2.4.x clients: JSON or a form, with the right Content-Type, a wrong one or none. curl -d calls JSON a form.
+// Parses bodies of 2.4.x clients: JSON or a form, with the right Content-Type, a wrong one or none. curl -d labels JSON
+// as a form.
 import type { FastifyInstance } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
 

@@ -1,5 +1,5 @@
-// What a legacy call is to the gateway: fields and path parameters in, an answer out, with the operations of the table to
-// work with.
+// The interface of a legacy call: fields and path parameters in, an answer out, with the operations of the table at
+// hand.
 import type { FastifyReply } from 'fastify'
 import type { LocalIssuer } from '../../auth/provider/issuer.ts'
 import type { Collections } from '../../store/records/collections.ts'
@@ -27,7 +27,7 @@ export function goneSignal({ raw }: FastifyReply): AbortSignal {
   return gone.signal
 }
 
-/** A reply in place of an answer: it is on its way already. */
+/** In place of an answer: the reply is being sent already. */
 export type LegacyHandler = (
   context: LegacyContext,
 ) => LegacyAnswer | FastifyReply | Promise<LegacyAnswer | FastifyReply>

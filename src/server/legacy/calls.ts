@@ -1,5 +1,4 @@
-// Every legacy call that the gateway carries out, by method and path. What the rows have and this table has not was
-// removed.
+// Every legacy call that the gateway implements, by method and path. Rows that are missing here were removed in 3.0.
 
 import { ApiError } from '../../api/errors.ts'
 import { listNodes, tagNode, untagNode } from '../../api/nodes/nodes.ts'

@@ -1,4 +1,4 @@
-// Configurations and deployments as 2.4.x knows them: what is deployed is always a configuration, by its name.
+// Configurations and deployments in the API of 2.4.x, which deploys a configuration by its name.
 import { ApiError, badRequest, notFound } from '../../api/errors.ts'
 import { listNodes, type Node } from '../../api/nodes/nodes.ts'
 import { createVmConfig, getVmConfig, listVmConfigs, type VmConfig } from '../../api/vms/vm-configs.ts'

@@ -1,5 +1,5 @@
-// Answers of 2.4.x: one envelope for everything. A refusal stands in `errors` and in the status, because one client looks
-// only at the first and others only at the second.
+// The response envelope of 2.4.x. A refusal sets both `errors` and the status, because some clients check only one of
+// them.
 import type { ApiError } from '../../api/errors.ts'
 import { commandsFor, operationsText } from '../../legacy/advice.ts'
 import type { LegacyCall, LegacyRow } from '../../legacy/row.ts'
@@ -11,7 +11,7 @@ export interface Envelope {
   readonly [field: string]: unknown
 }
 
-/** What a call answers: fields beside the message. */
+/** What a call answers: fields in addition to the message. */
 export interface LegacyAnswer {
   readonly status?: number
   readonly message?: string

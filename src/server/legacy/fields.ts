@@ -1,5 +1,5 @@
-// Fields of 2.4.x requests, read with patience: numbers and booleans may come as text (forms have nothing else), and
-// clients send "None" and "N/A" back as they got them.
+// Reads fields of 2.4.x requests leniently: numbers and booleans may be text, as in forms, and clients send "None" and
+// "N/A" back as they got them.
 import { badRequest, type Cause } from '../../api/errors.ts'
 import type { Fields } from './bodies.ts'
 

@@ -1,5 +1,5 @@
-// What every answer to a legacy request tells a client that looks: deprecated since when (RFC 9745), until when it is
-// answered (RFC 8594), and which request takes its place.
+// Deprecation headers of legacy answers: deprecated since (RFC 9745), sunset (RFC 8594), and the request that replaces
+// it.
 import type { FastifyReply } from 'fastify'
 import { fillPath } from '../../legacy/advice.ts'
 import type { LegacyRow } from '../../legacy/row.ts'

@@ -1,4 +1,4 @@
-// Images and ISOs as 2.4.x knows them. What takes time in 3.0 (save, commit, copy, pull) was done when 2.4.x answered, so
+// Images and ISOs in the API of 2.4.x. What is asynchronous in 3.0 (save, commit, copy, pull) was synchronous there, so
 // the gateway waits for it.
 import { ApiError } from '../../api/errors.ts'
 import {

@@ -1,4 +1,4 @@
-// What is wrong with a request, told with the names that a client of 2.4.x gave its fields.
+// Renames fields in validation errors to the names that 2.4.x clients use.
 import { ApiError, type Cause } from '../../api/errors.ts'
 import type { OperationId } from '../../api/index.ts'
 

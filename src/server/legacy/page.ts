@@ -1,4 +1,4 @@
-// The page about every call of 2.4.x, to which the answers link.
+// The page about every call of 2.4.x, which legacy answers link to.
 import type { FastifyInstance } from 'fastify'
 import { base } from '../../api/operation.ts'
 import type { Found } from '../../legacy/find.ts'

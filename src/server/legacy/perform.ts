@@ -1,4 +1,4 @@
-// Carries out operations of the table for a legacy request, as their routes would: the same permission, schema, handler
+// Runs operations of the table for a legacy request as their routes would: with the same permission, schema, handler
 // and event.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../../api/operation.ts'

@@ -1,5 +1,5 @@
-// The gateway for 2.4.x clients: a route for every call of the rows, and an answer in their envelope for everything else
-// under their paths. Off, all of it answers 410.
+// The gateway for 2.4.x clients: a route for every row, and an answer in the envelope for anything else under their
+// paths. When it is disabled, all of them answer 410.
 import type { FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler, RouteOptions } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { Operation } from '../../api/operation.ts'

@@ -1,5 +1,5 @@
-// Records of 3.0 in the shapes of 2.4.x. Types are strict in old clients: ports are text, cores are integers, memory is
-// text.
+// Renders records of 3.0 in the shapes of 2.4.x. Old clients are strict about types: ports and memory are text, cores
+// are integers.
 import type { Image } from '../../api/images/images.ts'
 import type { Node } from '../../api/nodes/nodes.ts'
 import type { VmConfig } from '../../api/vms/vm-configs.ts'

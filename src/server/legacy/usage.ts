@@ -1,5 +1,5 @@
-// How often whose program called which path of 2.4.x. Counted in memory and written in batches, as what was added since:
-// several servers may count into the same records. A kill loses what came since the last batch.
+// Counts 2.4.x calls by path, subject and client. Counted in memory and written in batches as increments, so that
+// several servers can share the records; a crash loses the last batch.
 import { createHash } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Collections, LegacyUsageRecord } from '../../store/records/collections.ts'
@@ -12,7 +12,7 @@ interface LegacyRequestSeen {
   readonly isRefused: boolean
 }
 
-/** User-Agent is anybody's text: more than this many are not told apart. */
+/** User-Agent is arbitrary text: more than this many are counted together. */
 const maxRecords = 5_000
 const others = '(others)'
 const maxClientLength = 120

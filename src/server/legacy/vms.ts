@@ -1,5 +1,4 @@
-// VMs as 2.4.x knows them: found by the name of their configuration, by their own, or by their id; looked at, powered,
-// deleted.
+// VMs in the API of 2.4.x: looked up by configuration, name or id; shown, powered, deleted.
 import { ApiError } from '../../api/errors.ts'
 import { listNodes } from '../../api/nodes/nodes.ts'
 import { deleteVmConfig, listVmConfigs } from '../../api/vms/vm-configs.ts'

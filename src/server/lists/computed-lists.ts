@@ -1,4 +1,4 @@
-// Lists that are made for each answer and not of records of their own: pages and filters as on every list, but no watch.
+// Lists computed for each request instead of stored: paged and filtered like every list, but without watch.
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import type { Item } from '../../rules/selectors.ts'

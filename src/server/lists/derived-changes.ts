@@ -1,5 +1,5 @@
-// Two sources of one watch: the records of its list, and items that tell something else now though their records are the
-// same, because they tell of other records as well (an image, of the VMs that use it).
+// Merges two sources of one watch: changed records of the list, and items whose rendering changed because of other
+// records (an image shows which VMs use it).
 import type { Bookmark, Change } from '../../store/store.ts'
 
 /** Calls back with the keys of such items. Returns how to stop. */

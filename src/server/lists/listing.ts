@@ -1,4 +1,4 @@
-// What a list shows. Filters, paging, ETag and watch are the same for all lists and live in lists.ts and watches.ts.
+// The interface of a list: what it shows. Filters, paging, ETag and watch are shared, in lists.ts and watches.ts.
 import type { Collection } from '../../store/collection.ts'
 import type { Entry } from '../../store/store.ts'
 import type { ExtraChanges } from './derived-changes.ts'

@@ -1,5 +1,5 @@
-// What all lists have in common: filters, pages, ETag. Served from memory: an item is rendered once per change, and a
-// page of an unfiltered list once per change of its scope.
+// Filters, pages and ETags of all lists. Served from memory: an item is rendered once per change, and a page of an
+// unfiltered list once per change in its scope.
 import { badRequest } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'
 import { type Fields, type Item, parseFieldSelector, parseLabelSelector, type Test } from '../../rules/selectors.ts'

@@ -1,5 +1,5 @@
-// Many watches on one WebSocket. Each is judged like the list that it watches, again and again while it lasts; a browser
-// that reads too slowly holds its own watches up and nobody's memory.
+// Many watches on one WebSocket. Each is authorized like the list that it watches, repeatedly while it lasts; a slow
+// browser delays only its own watches and costs no memory.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'

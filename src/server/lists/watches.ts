@@ -1,5 +1,5 @@
-// A list that goes on: one JSON object a line, from a revision or from what is there now. A client that reads too
-// slowly is cut off and resumes from the last version it saw.
+// Watches: a list continued as JSON lines, from a revision or from the present state. A client that reads too slowly is
+// disconnected and resumes from the last version it saw.
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
 import type { ListQuery, Operation } from '../../api/operation.ts'

@@ -1,6 +1,5 @@
-// The cluster's own authority for nodes: says by a certificate which node a key belongs to, for as long as a token of the
-// node is good, so that nobody has to keep a list of those that are not. Its key is a sealed record of the store, so that
-// every server signs with the same.
+// The cluster's certificate authority for nodes. Certificates live as long as a node's token, so no revocation list is
+// needed; its key is a sealed record, so that every server signs with the same one.
 import { X509Certificate } from 'node:crypto'
 import type { NodeCertificate } from '../../api/nodes/node-key.ts'
 import type { Secrets } from '../../auth/secrets.ts'

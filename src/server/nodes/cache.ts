@@ -1,4 +1,5 @@
-// The cache of images in a node's record: what its agent is told, what its reports settle, and what is shown of it.
+// The image cache in a node's record: the desired images sent to its agent, the status from its reports, and how both
+// are shown.
 
 import type { CachedCopy, CachedImage, DesiredCache, NodeCache as ShownCache } from '../../api/images/image-cache.ts'
 import type { NodeReport } from '../../api/nodes/node-report.ts'
@@ -13,7 +14,7 @@ type Records = Pick<Collections, 'nodes' | 'images' | 'vms'>
 
 export const noCache: NodeCache = { pins: {}, drops: [] }
 
-/** What the agent of a node is told. An image that is not there, or has no content yet, is left out. */
+/** The desired images sent to a node's agent. One that does not exist, or has no content yet, is left out. */
 export function desiredCache({ images: known }: Pick<Records, 'images'>, node: NodeRecord | undefined): DesiredCache {
   const { pins, drops } = node?.cache ?? noCache
   const images = Object.keys(pins).flatMap((name) => {

@@ -1,5 +1,5 @@
-// X.509 for nodes: the certificate of the authority, and those that it signs for the keys of nodes. Loading this costs
-// 100 ms, so it is imported when one is made. (selfsigned cannot sign for a key that somebody else has.)
+// X.509 certificates of the authority and of nodes. Imported lazily, because loading takes 100 ms. (selfsigned cannot
+// sign for a key that it does not have.)
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, type webcrypto } from 'node:crypto'
 import {
   AuthorityKeyIdentifierExtension,

@@ -1,5 +1,5 @@
-// Captures whose content is on its way from a node: what came since the oldest of them began is not for the collector. One
-// that was not heard of for a while does not count; what is collected of it then, its node is asked for again.
+// Captures being uploaded by nodes: the collector keeps what arrived since the oldest began. One that has been silent
+// for a while does not count; its node is asked again for what is collected then.
 
 const silenceMs = 5 * 60_000
 

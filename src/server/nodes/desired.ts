@@ -1,5 +1,5 @@
-// What the agent of a node gets of a VM: the record's desired state, with all that carrying it out needs. Every new
-// generation goes out as soon as it is written, and everything at once when an agent connects.
+// The desired state of a VM as sent to its node's agent, with everything needed to carry it out. Each new generation is
+// sent once it is written, and everything when an agent connects.
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 import type { DesiredCapture } from '../../api/nodes/captures.ts'
 import { machineOf } from '../../api/vms/vm-shape.ts'
@@ -20,7 +20,7 @@ export interface DesiredServices {
   readonly log: Log
 }
 
-/** Credentials for growing a file system: on their way to an agent, and nowhere else. */
+/** Credentials for growing a file system: sent to an agent, and kept nowhere. */
 export type Growth = Map<string, { readonly generation: number; readonly user: string; readonly password: string }>
 
 export interface VmSecret {
@@ -97,7 +97,7 @@ function tell(services: DesiredServices, record: VmRecord, revision: string): vo
   if (desired) services.fleet.sendVm(record.place.node, desired)
 }
 
-/** A secret that does not open is told loudly, and keeps no other VM from its node. */
+/** A secret that does not open is logged as an error, and does not block other VMs. */
 function tryDesired(services: DesiredServices, record: VmRecord, revision = zeroRev): DesiredVm | undefined {
   try {
     return desiredOf(services, record, revision)

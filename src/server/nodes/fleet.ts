@@ -1,5 +1,5 @@
-// The open streams to agents, one a node: who is there, and what they get. A stream carries the newest generation of each
-// VM; a slow agent gets fewer messages, never more memory.
+// The open streams to agents, one per node. A stream carries the newest generation of each VM: a slow agent gets fewer
+// messages and costs no more memory.
 
 import type { DesiredCache } from '../../api/images/image-cache.ts'
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'

@@ -1,5 +1,5 @@
-// A join token for one host is good for one node: the first key that comes with it takes it, in the store, whichever
-// server it comes to. The same key may come again, as after a crash, until its node was made.
+// Single-use join tokens: the first key that presents one claims it in the store, on whichever server. The same key may
+// retry, as after a crash, until its node exists.
 import { createHash } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import type { JoinGrant } from '../../auth/node-keys.ts'

@@ -1,4 +1,5 @@
-// Nodes whose stream another server holds: what is for them goes to that server, in one step and never on from there.
+// Reaches nodes whose stream is held by another server: messages go to that server in one hop and are never forwarded
+// again.
 
 import { ApiError } from '../../api/errors.ts'
 import type { AgentMessage } from '../../api/nodes/agent.ts'

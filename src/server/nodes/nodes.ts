@@ -1,4 +1,4 @@
-// What serves nodes and those who wait for their VMs, put together once: streams, presence, tunnels, waits.
+// Wires up what serves nodes and requests that wait for VMs: streams, presence, tunnels, waits.
 
 import type { Secrets } from '../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'

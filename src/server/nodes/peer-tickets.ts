@@ -1,6 +1,5 @@
-// By what nodes serve each other content, besides their certificates, which only say who they are. A node that serves has a
-// secret for every epoch; one that fetches gets the key that this secret makes of its own uid. Nothing is stored: keys
-// follow from one secret and the time, and a node that was removed gets no new ones.
+// Keys with which nodes fetch content from each other: a serving node has a secret per epoch, a fetching node gets a
+// key derived from it and its own uid. Nothing is stored, and a removed node gets no new key.
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../platform/clock.ts'
 

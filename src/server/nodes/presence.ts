@@ -1,5 +1,5 @@
-// Which nodes are there, by whichever server holds their stream. A stream is written down when it opens and when it ends;
-// in between its server's own record vouches for it, so that a thousand nodes at rest cost what their servers cost.
+// Which nodes are connected, and to which server. Written when a stream opens or ends; in between the server's own
+// record vouches for it, so that idle nodes cost nothing.
 import { randomUUID } from 'node:crypto'
 import { type Clock, timestamp } from '../../platform/clock.ts'
 import type { Log } from '../../platform/log.ts'
@@ -21,7 +21,7 @@ export interface Presence {
 }
 
 interface Claim {
-  /** Everything up to here is in what the node is told; undefined: whatever the views have. */
+  /** The state sent to the node includes everything up to this revision; undefined: whatever the views have. */
   readonly rev: Rev | undefined
   /** False when the node has come to another server since. */
   isCurrent(): boolean
@@ -107,7 +107,7 @@ export class SharedPresence implements Presence {
       since: timestamp(clock.now()),
     }
     const { rev } = await this.#put(record)
-    // A node removes what it is not told of: what it is told has to be as new as anything that any server ever told it.
+    // A node removes what it is not sent: what it is sent has to be as new as anything that any server ever sent it.
     const signal = AbortSignal.timeout(patienceMs)
     const views = [vms, nodes, images, isos, cluster, vmSecrets].map(({ view }) => view)
     await Promise.all(views.map((view) => caughtUp(store, view, rev, signal)))

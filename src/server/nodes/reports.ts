@@ -1,4 +1,4 @@
-// What an agent says about a VM comes into its record. Pure but for the time: the same report again changes nothing.
+// Applies an agent's report to the record of a VM. Pure except for the time, and idempotent.
 import type { VmReport } from '../../api/nodes/agent.ts'
 import { timestamp } from '../../platform/clock.ts'
 import type { VmObserved, VmRecord } from '../../store/records/fleet-records.ts'

@@ -1,6 +1,5 @@
-// A terminal in the browser: the service speaks SSH to the guest, through the tunnel that `svc3 vm ssh` takes. The
-// password is in the memory of this process while it logs in, and nowhere else. What one side does not read the other
-// does not send: neither a slow browser nor a guest that writes without end grows the server.
+// A terminal in the browser: the service speaks SSH to the guest through a tunnel, with backpressure both ways. The
+// password stays in memory, and only during login.
 import { createHash } from 'node:crypto'
 import type { Duplex } from 'node:stream'
 import type { Client, ClientChannel } from 'ssh2'
@@ -58,7 +57,7 @@ export function serveTerminal(socket: Duplex, options: TerminalOptions): void {
 
   socket.on('data', (message: Buffer | string) => {
     if (typeof message !== 'string') {
-      // What is typed ahead of the shell is nobody's; it may be a password.
+      // Input typed before the shell starts is dropped; it may be a password.
       if (guest && !guest.shell.write(message)) {
         socket.pause()
         guest.shell.once('drain', () => socket.resume())

@@ -1,5 +1,5 @@
-// Connections to VMs through the service. A node is never dialled: its agent is told over its stream to come, and its
-// WebSocket and the caller's are joined here. A tunnel has a name that cannot be guessed and one use.
+// Connections to VMs through the service. Nodes are never dialled: an agent is asked over its stream to connect, and
+// its WebSocket is joined with the caller's. A tunnel has an unguessable name and a single use.
 import { randomBytes } from 'node:crypto'
 import { type Duplex, pipeline, type Readable } from 'node:stream'
 import { ApiError, notFound } from '../../api/errors.ts'
@@ -69,7 +69,7 @@ export class Tunnels {
     return prefix === '' || at < 0 || tunnel.startsWith(prefix) ? undefined : tunnel.slice(0, at)
   }
 
-  /** The agent comes for a tunnel that it was told about. */
+  /** The agent connects for a tunnel that it was asked to open. */
   answer(node: string, tunnel: string): Accept {
     const waiting = this.#waiting.get(tunnel)
     if (waiting?.node !== node) throw notFound('tunnels', tunnel.slice(0, 64), 'it came too late, or never was')

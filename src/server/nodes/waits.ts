@@ -1,5 +1,5 @@
-// Waiting for a record to become something, without polling and without a listener per waiter: one subscription, and a
-// map from key to those who wait for it.
+// Waits for a record to reach a condition, without polling: one subscription to the store, and a map from key to
+// waiters.
 import type { Entry } from '../../store/store.ts'
 import type { View } from '../../store/view.ts'
 

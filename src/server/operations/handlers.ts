@@ -1,5 +1,5 @@
-// What a handler is: the operation's types in, the operation's answer out. The table of all handlers has one for every
-// operation, or it does not compile.
+// The type of a handler, derived from its operation. The table of handlers compiles only if it has one for every
+// operation.
 import type { TSchema } from 'typebox'
 import type { OperationId, OperationTable } from '../../api/index.ts'
 import type { BodyOf, ItemOf, Operation, ParamsOf, QueryOf, ResponseOf } from '../../api/operation.ts'

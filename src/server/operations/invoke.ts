@@ -1,5 +1,5 @@
-// How an operation of the table is called, by whichever door: an HTTP route, the gateway for 2.4.x clients, or a watch on a
-// shared connection. The same permission, namespace, schemas, expected version, handler and event for all of them.
+// Invokes an operation of the table, from an HTTP route, the 2.4.x gateway or a multiplexed watch, with the same
+// permission, namespace, schemas, expected version, handler and event.
 import { ApiError } from '../../api/errors.ts'
 import { allOperations } from '../../api/index.ts'
 import { type Operation, paramNames } from '../../api/operation.ts'

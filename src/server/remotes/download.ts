@@ -1,5 +1,5 @@
-// The file of a remote item comes to the disk: by ranges, going on where it was, after a restart too, and checked in the
-// end. The size of the file says how far it is; that is all there is to remember.
+// Downloads the file of a remote item to disk by ranges, resumes after a restart, and verifies it at the end. The size
+// of the file is the only progress state.
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'

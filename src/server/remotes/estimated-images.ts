@@ -1,5 +1,5 @@
-// What an estimate can say of an image in a registry: what a deployment would learn there, in less time, and remembered for a
-// minute: a form asks again with every field that changes.
+// Looks up a registry image for an estimate: what a deployment would find there, with a shorter timeout, cached for a
+// minute because a form asks again whenever a field changes.
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError } from '../../api/errors.ts'
 import { findCredentials, type RegistryServices, referenceOf } from './registries.ts'

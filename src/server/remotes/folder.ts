@@ -1,4 +1,4 @@
-// A remote that is a folder of a web server: `index.json` says what is there, and the files lie beside it.
+// A remote that is a folder of a web server: `index.json` lists the files next to it.
 import * as t from 'typebox'
 import { Compile } from 'typebox/compile'
 import { architectures } from '../../api/architecture.ts'
@@ -84,7 +84,7 @@ const itemOf = ({ kind, name, type, size, sha256, description, firmware, os }: L
   ...(os !== undefined && { os }),
 })
 
-/** A wrong entry spoils the whole: whoever made it should be told, not guessed at. */
+/** One invalid entry fails the whole index: its author should see the error, not a guess. */
 export function parseIndex(text: string, { name, url }: Pick<Place, 'name' | 'url'>): readonly Listed[] {
   const refuse = (what: string): never => {
     throw new RemoteError(`index.json of remote "${name}" ${what}`, false)

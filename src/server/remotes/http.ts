@@ -1,5 +1,5 @@
-// Requests to remotes, which an administrator has named: their own host is good wherever it is. Where it sends us on to
-// is judged at every hop, on the address that is connected to, so that neither a name nor a redirect leads inside.
+// HTTP requests to remotes. The host that an administrator configured is trusted; redirects are checked at every hop by
+// the address connected to, so that neither a name nor a redirect reaches internal hosts (SSRF).
 import dns from 'node:dns'
 import http, { type IncomingMessage } from 'node:http'
 import https from 'node:https'
@@ -14,7 +14,7 @@ export interface Place {
   /** Ends in a slash. */
   readonly url: URL
   readonly allowInsecure: boolean
-  /** PEM, beside those that Node trusts. */
+  /** PEM, in addition to those that Node trusts. */
   readonly authorities: readonly string[] | undefined
   /** Between the first two tries; more between later ones. */
   readonly firstDelayMs: number

@@ -1,5 +1,5 @@
-// A pull: what a record wants of a remote is fetched, made into content, and the record is Ready, or Failed with the
-// reason. Whoever asked has had the record already; a restart goes on with what is there.
+// A pull in the background: fetches what a record wants from a remote, stores it as content, and makes the record
+// Ready, or Failed with the reason. Resumes after a restart.
 import { createHash } from 'node:crypto'
 import fs from 'node:fs/promises'
 import path from 'node:path'
@@ -34,7 +34,7 @@ import type { RemoteItem, RemoteKind } from './source.ts'
 interface OfferServices {
   /** Where images and ISOs can be pulled from. */
   readonly remotes: Remotes
-  /** Aborted when requests under way have to end. */
+  /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
 }
 export type BeginPullServices = OfferServices & RegistryServices

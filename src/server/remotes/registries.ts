@@ -1,5 +1,4 @@
-// How the registry of a reference is reached: which stored credentials are used with it, and what is said where there are
-// none.
+// How the registry of a reference is accessed: which stored credentials apply, and the error where there are none.
 import fs from 'node:fs/promises'
 import { ApiError, invalid } from '../../api/errors.ts'
 import type { RegistryLogin } from '../../api/nodes/captures.ts'
@@ -18,7 +17,7 @@ export interface RegistryServices {
   readonly collections: Stored
   readonly secrets: Secrets
   readonly settings: Pick<Settings, 'registries'>
-  /** Aborted when requests under way have to end. */
+  /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
 }
 

@@ -1,5 +1,5 @@
-// Images in registries, as the server sees them: a reference is looked at once, with the credentials of the namespace, and
-// stands for one manifest from then on. So nobody gets from a node's cache what the registry would not give them.
+// Resolves image references in registries to a manifest, once, with the credentials of the namespace. So nobody gets
+// from a node's cache what the registry would refuse them.
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, type ErrorOptions, type Reason } from '../../api/errors.ts'
 import { RegistryError, type RegistryFault } from '../../oci/artifact/errors.ts'

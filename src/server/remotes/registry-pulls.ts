@@ -1,5 +1,5 @@
-// Pulls from registries into the image store of the cluster: beside those from remotes, and like them written down in the
-// record, done in the background, and gone on with after a restart. What has come stays in the store.
+// Pulls from registries into the cluster's image store. Like those from remotes they are stored in the record, run in
+// the background and resume after a restart; fetched content stays in the store.
 import type { ContentStore } from '../../images/content/content.ts'
 import { putManifest, readManifest } from '../../images/pack/stored-manifests.ts'
 import { type ImageLimits, imageDestination } from '../../oci/artifact/image-target.ts'

@@ -1,4 +1,4 @@
-// Where images and ISOs can be pulled from: what the configuration names, each behind the same seam.
+// The configured remotes from which images and ISOs are pulled, behind one interface.
 import fs from 'node:fs/promises'
 import path from 'node:path'
 import tls from 'node:tls'

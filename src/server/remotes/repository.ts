@@ -1,4 +1,4 @@
-// A remote that is a repository of an OCI registry: its tags are the images that it offers. Read without credentials.
+// A remote that is a repository of an OCI registry: its tags are the images. Read without credentials.
 import { RegistryError } from '../../oci/artifact/errors.ts'
 import { inspectImage } from '../../oci/inspect.ts'
 import { openRegistry, type Registry } from '../../oci/registry/registry.ts'

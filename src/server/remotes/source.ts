@@ -1,4 +1,4 @@
-// What every kind of remote is to the others: what it offers, and how that is fetched.
+// The interface of a remote: what it offers, and how to fetch it.
 import type { Architecture } from '../../api/architecture.ts'
 import type { Source } from '../../oci/artifact/target.ts'
 import type { Firmware, GuestSystem, Imported } from '../images/contents.ts'

@@ -1,4 +1,4 @@
-// Every handler of every noun. A noun or an operation that is missing here does not compile.
+// The table of all handlers. It does not compile if an operation is missing.
 import type { Cause } from '../../api/errors.ts'
 import type { OperationId } from '../../api/index.ts'
 import type { MultiplexServices } from '../lists/multiplex.ts'
@@ -80,7 +80,7 @@ export function createOperations(services: HandlerServices): Operations {
 }
 
 /**
- * Rules that are told together with what a schema finds, so that one answer names all faulty fields. They get the fields
+ * Rules that are reported together with schema errors, so that one answer names all faulty fields. They get the fields
  * that the schema has nothing against.
  */
 export const checks: { readonly [Id in OperationId]?: (body: Record<string, unknown>) => Cause[] } = {

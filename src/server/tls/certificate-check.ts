@@ -1,5 +1,5 @@
-// Whether a certificate and a private key can serve HTTPS, and what is public about a certificate. Decides only; what is
-// served is in certificates.ts. No message repeats anything of a key.
+// Checks whether a certificate and a private key can serve HTTPS, and extracts what is public. No message repeats
+// anything of a key. Which certificate is served is decided in certificates.ts.
 import { createHash, createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import tls from 'node:tls'
 import { type Cause, invalid } from '../../api/errors.ts'

@@ -1,5 +1,5 @@
-// The certificate that HTTPS is served with: the uploaded one, or one that the service makes and renews by itself. It is
-// a record of the store, so that every server has the same; its key is sealed.
+// The certificate for HTTPS: the uploaded one, or a self-signed one that is renewed automatically. It is a record of
+// the store, with its key sealed, so that every server has the same.
 import type { Certificate } from '../../api/service/certificates.ts'
 import type { Secrets } from '../../auth/secrets.ts'
 import { type Clock, timestamp } from '../../platform/clock.ts'

@@ -1,4 +1,4 @@
-// The hosts that a certificate of our own is good for.
+// The host names in a self-signed certificate.
 import net from 'node:net'
 import os from 'node:os'
 

@@ -1,5 +1,4 @@
-// A certificate that the service makes for itself: good for HTTPS with clients that pin it. Loading this costs 100 ms, so
-// it is imported when one is made.
+// Makes a self-signed certificate, for clients that pin it. Imported lazily, because loading takes 100 ms.
 import { createPublicKey } from 'node:crypto'
 import net from 'node:net'
 import { generate } from 'selfsigned'

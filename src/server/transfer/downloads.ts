@@ -1,5 +1,4 @@
-// Answers that are files: whole or one range of them, with their length, an ETag, and HEAD. Nothing is held in memory but
-// what is on its way.
+// File downloads: whole or one range, with length, ETag and HEAD, streamed without buffering.
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
@@ -8,7 +7,7 @@ import type { Operation } from '../../api/operation.ts'
 import { type StreamServices, streamBytes } from './streams.ts'
 
 export interface DownloadServices extends StreamServices {
-  /** Aborted when requests under way have to end. */
+  /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
 }
 
@@ -85,7 +84,7 @@ export async function sendDownload(
     reply.header(nextDataHeader, String(Math.min(bytes, await download.nextData(end).catch(refuse))))
   // Names are plain by rule, and need no quoting.
   reply.header('content-disposition', `attachment; filename="${name}"`).header('content-length', String(end - start))
-  // Who goes on with a part is told when it comes to what is missing.
+  // A client that resumes with a range gets the error when it reaches what is missing.
   if (start === 0) await download.requireAll?.().catch(refuse)
   const signed = canSign(request, end - start)
     ? await sign(download, { start, end }, reply, services).catch(refuse)
@@ -98,7 +97,7 @@ export async function sendDownload(
   })
 }
 
-/** With the first piece at hand: that there is none can be told as long as nothing was sent. */
+/** Reads the first chunk early: that it is missing can be reported only before anything is sent. */
 async function begun(pieces: AsyncIterable<Uint8Array>): Promise<AsyncIterable<Uint8Array>> {
   const rest = pieces[Symbol.asyncIterator]()
   const first = await rest.next()

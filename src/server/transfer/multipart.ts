@@ -1,5 +1,5 @@
-// Forms with files: the parts of a multipart body become one object, which the operation's schema then checks like any
-// other. Only operations that take forms pay for it, because it is registered in a scope of its own.
+// Multipart forms with files: the parts become one object that the operation's schema checks like any other. Registered
+// in a scope of its own, so that only operations with forms pay for it.
 import multipart, { type MultipartFile } from '@fastify/multipart'
 import type { FastifyInstance, FastifyRequest, preValidationAsyncHookHandler } from 'fastify'
 import type { TObject } from 'typebox'

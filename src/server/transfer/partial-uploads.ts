@@ -1,5 +1,5 @@
-// Uploads that can go on, on the server's disk: what each is in a small file, and what has arrived of it in another, whose
-// size says how far it is. There is nothing else to remember, so a killed server goes on with what it finds.
+// Resumable uploads on the server's disk: a small file with the metadata, and one with the bytes so far, whose size is
+// the progress. Nothing else is state, so a killed server resumes with what it finds.
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'
@@ -163,7 +163,7 @@ export class PartialUploads {
     return writeFileAtomically(this.#note(upload.id), JSON.stringify(note))
   }
 
-  /** All that were begun must fit beside each other. */
+  /** All uploads that were begun must fit on the disk together. */
   async #checkRoom(bytes: number, others: readonly PartialUpload[]): Promise<void> {
     const { bavail, bsize } = await fs.statfs(this.#folder)
     let promised = 0

@@ -1,5 +1,5 @@
-// How long a request may take to arrive. Node's own limit is one for all: it would cut off every large upload. So bodies
-// are watched here: all of it within a time, or, for uploads, never so long without a byte.
+// Timeouts for receiving a request. Node has one limit for all, which would cut off large uploads: here a body has a
+// total timeout or, for uploads, an idle timeout.
 import { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { allOperations } from '../../api/index.ts'
@@ -16,7 +16,7 @@ export function limitBodies(app: FastifyInstance, { requestSeconds, silenceSecon
   app.addHook('onRequest', (request, reply, done) => {
     const { headers } = request.raw
     const isUpload = uploads.has(request.routeOptions.config.operation ?? '')
-    // An upload is told to go on when nothing speaks against it: a refusal then costs its sender nothing.
+    // An upload gets 100 Continue once it is accepted: a refusal before that costs its sender nothing.
     if (isExpecting(request) && !isUpload) reply.raw.writeContinue()
     if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0)
       watch(app, request, isUpload ? silenceSeconds : requestSeconds, isUpload)

@@ -1,4 +1,4 @@
-// Answers that go on: counted, bounded, and ended as soon as their caller may not see them any more.
+// Streaming answers: counted, bounded, and ended once their caller loses the permission.
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError } from '../../api/errors.ts'
@@ -38,7 +38,7 @@ export function streamBytes(
 interface StreamSource {
   readonly operation: Operation
   readonly type: string
-  /** MUST throw before the first byte what the caller should be told. */
+  /** Errors that the caller should see MUST be thrown before the first byte. */
   open(signal: AbortSignal): Promise<ByteStream>
   isOver(): boolean
 }
@@ -72,7 +72,7 @@ export async function stream(
   return reply.type(type).header('cache-control', 'no-store').send(bytes)
 }
 
-/** Agents keep one stream each, as many as there are nodes; what servers pass on was counted where it came in. */
+/** Agents keep one stream each, as many as there are nodes; what servers forward was counted where it came in. */
 export function admit(operation: Operation, request: FastifyRequest, services: StreamServices): string {
   const caller = request.principal ? callerKey(request.principal) : request.ip
   if (operation.allow !== 'agent' && operation.allow !== 'server') checkRoom(caller, services)

@@ -1,5 +1,5 @@
-// WebSockets: an upgrade passes the same hooks as every request (limits, token, permission, validation), so that a refusal
-// is an ordinary answer; only then the connection changes hands. Bytes travel in binary messages.
+// WebSockets: an upgrade passes the same hooks as every request (limits, token, permission, validation), so that a
+// refusal is an ordinary answer. Bytes travel in binary messages.
 import http from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
@@ -33,7 +33,7 @@ const sockets = new WebSocketServer({
 /** A peer that vanished without a word is noticed. */
 const pingMs = 30_000
 const framesAhead = 4
-/** What browsers are told when it is over: with which login, or which right. */
+/** Close codes for browsers: the login ended, or the permission. */
 const lostCodes = { login: 4401, role: 4403 } as const
 const lostTexts = { login: 'the login has ended', role: 'the right to this has ended' } as const
 const goodbyeMs = 1_000

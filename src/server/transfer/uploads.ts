@@ -1,5 +1,5 @@
-// Requests that are files: their bytes go to a temporary file as they come, never into memory. Until the handler has
-// seen what is known about it, and has nothing against it, not a byte of the body is asked for.
+// File uploads: bytes are streamed to a temporary file, never into memory. No byte of the body is read until the
+// handler has accepted the metadata.
 import fs from 'node:fs/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ApiError, badRequest } from '../../api/errors.ts'
@@ -32,7 +32,7 @@ export interface Upload {
   /** It has its fields in its body; otherwise the body is the file. */
   readonly isForm: boolean
   /**
-   * Puts the body on the disk. `judge` is told the fields when they become known, once more whenever there are more of
+   * Puts the body on the disk. `judge` gets the fields when they become known, once more whenever there are more of
    * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
    */
   receive(judge: (fields: UploadFields) => void): Promise<Received>
@@ -47,7 +47,7 @@ interface Passing {
   readonly pieces: AsyncIterable<Uint8Array>
 }
 
-/** The folder of unfinished uploads, and since when the oldest of those is under way that have begun to be content. */
+/** The folder of unfinished uploads, and when the oldest of those that are becoming content began. */
 export class Uploads {
   readonly folder: string
   readonly #startsMs = new Set<number>()
@@ -233,7 +233,7 @@ function refusalOf(error: unknown, { raw }: FastifyRequest): unknown {
   return String((error as { code?: unknown }).code).startsWith('FST_') ? refusalOfForm(error, fieldBytes) : error
 }
 
-/** Not "later": whoever waits is told at once, and can do something about it. */
+/** Fails at once instead of retrying: whoever waits can do something about it. */
 export const diskFull = (cause: unknown): ApiError =>
   new ApiError('RequestEntityTooLarge', 'the disk of the server is full; nothing was kept', {
     hint: 'delete images that nobody needs, or ask whoever runs the server for space; then send it again',

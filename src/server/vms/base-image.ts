@@ -1,4 +1,4 @@
-// What a VM's disk is made from, written down in its record: an image's name may stand for something else tomorrow.
+// Pins in a VM's record what its disk is made from, because an image's name may mean other content later.
 import { ApiError, notFound } from '../../api/errors.ts'
 import type { ContentStore } from '../../images/content/content.ts'
 import type { Collections } from '../../store/records/collections.ts'

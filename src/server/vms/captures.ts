@@ -1,5 +1,5 @@
-// From a request to a capture: first the image's record, which takes the name or the lock, then the VM's, whose next
-// generation lets its node freeze it. Cut off in between, the same request goes on; otherwise a controller tidies up.
+// Starts a capture: first the image's record, which takes the name or the lock, then the VM's, whose next generation
+// makes its node freeze it. A retry resumes it; otherwise a controller cleans up.
 import { randomUUID } from 'node:crypto'
 import { ApiError } from '../../api/errors.ts'
 import { timestamp } from '../../platform/clock.ts'

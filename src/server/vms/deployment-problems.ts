@@ -1,4 +1,4 @@
-// What can be seen to be wrong with the fields of a deployment or a VM configuration, each by itself.
+// Validates the fields of a deployment or a VM configuration, each by itself.
 import type { Cause } from '../../api/errors.ts'
 import type { VmConfigInput } from '../../api/vms/vm-configs.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'

@@ -1,5 +1,5 @@
-// A deployment: from the request to the record, then the wait until it runs, failed, or is too late. The record is all
-// there is: after a restart of the server the VM comes up all the same.
+// Deploys a VM: from the request to the record, then waits until it runs, fails or times out. The record is the only
+// state, so the VM comes up even if the server restarts.
 import { randomBytes, randomUUID } from 'node:crypto'
 import type { Architecture } from '../../api/architecture.ts'
 import { ApiError, invalid, notFound } from '../../api/errors.ts'
@@ -99,7 +99,7 @@ export async function createVm(services: DeployServices, request: Request): Prom
   }
 }
 
-/** Its record is there: whoever is told of a store that does not answer must not take it for not made. */
+/** Its record exists: an error about a store that does not answer must not look as if nothing was created. */
 const asWritten = (error: unknown): never => {
   if (!isFault(error, 'Unavailable')) throw error
   throw new StoreError('Unknown', 'the record was written, and its image could not be looked at again', {

@@ -1,9 +1,9 @@
-// What ends waiting for a VM on this server, while the VM itself goes on.
+// What interrupts waiting for a VM on this server, while the VM itself continues.
 import { ApiError } from '../../api/errors.ts'
 import { staleRefusal } from '../cluster/staleness-guard.ts'
 
 export interface InterruptionServices {
-  /** Aborted when requests under way have to end. */
+  /** Aborted when pending requests have to end. */
   readonly ending: AbortSignal
   /** Whether this server sees what the others do; only where there may be others. */
   readonly staleness?: { readonly lost: AbortSignal; readonly isStale: boolean } | undefined

@@ -1,4 +1,4 @@
-// Metadata for a guest: four ways in which clients send it, one map.
+// Metadata for a guest: four formats that clients send, normalized into one map.
 import type { Cause } from '../../api/errors.ts'
 import type { VmDeployment } from '../../api/vms/vm-deployment.ts'
 

@@ -1,4 +1,4 @@
-// Whether something may happen to a VM as it is now: the rules of src/rules, asked about a record.
+// Applies the rules of src/rules to a VM's record: whether an action is allowed in its present state.
 import { ApiError } from '../../api/errors.ts'
 import { refuseAction, type VmAction } from '../../rules/vm-actions.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'

@@ -1,5 +1,5 @@
-// From what a client sent to a whole shape: defaults, a configuration's values, overrides, and what can never be right.
-// Zero and false mean "not set" where clients of the original always send them (docs/spec.md R46).
+// Completes the shape that a client sent: defaults, a configuration's values, overrides, validation. Zero and false
+// mean "not set" where clients of the original always send them (docs/spec.md R46).
 import type { Architecture } from '../../api/architecture.ts'
 import type { Cause } from '../../api/errors.ts'
 import {

@@ -1,4 +1,4 @@
-// A VM's record as the API shows it.
+// Renders a VM's record for the API.
 import type { Vm } from '../../api/vms/vms.ts'
 import { gibibytes } from '../../rules/sizes.ts'
 import type { VmRecord } from '../../store/records/fleet-records.ts'
@@ -21,7 +21,7 @@ const statuses: Readonly<Record<Power, Vm['status']>> = {
 const statusOf = ({ observed }: VmRecord): Vm['status'] =>
   observed.hasRun && observed.power !== 'failed' ? 'Running' : statuses[observed.power]
 
-/** What is under way, in a word; undefined when nothing is. */
+/** The running operation in one word; undefined when there is none. */
 export function busyWith({ desired, observed }: VmRecord): string | undefined {
   return observed.generation < desired.generation ? desired.action : undefined
 }

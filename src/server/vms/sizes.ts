@@ -1,4 +1,4 @@
-// What a disk may become, and what somebody is told after it grew (docs/spec.md R41–R44).
+// Which sizes a disk may grow to, and the message after it grew (docs/spec.md R41–R44).
 import { ApiError, type Cause, invalid } from '../../api/errors.ts'
 import type { Vm } from '../../api/vms/vms.ts'
 import type { NodeRecord, VmRecord } from '../../store/records/fleet-records.ts'

@@ -1,5 +1,5 @@
-// Saves what the service sends. What has come is kept in FILE.<content>.part, so that the same command goes on where it
-// was cut off, and only with the same content; the file itself is there when all of it is.
+// Downloads to a file. Progress is kept in FILE.<content>.part, so that the same command resumes, and only with the
+// same content; FILE itself appears when it is complete.
 
 import crypto from 'node:crypto'
 import { constants, promises } from 'node:fs'

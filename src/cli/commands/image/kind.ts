@@ -1,4 +1,4 @@
-// Images and ISOs have the same commands: what differs between them is here.
+// What differs between the commands of images and those of ISOs.
 import type { Image } from '../../../api/images/images.ts'
 import * as api from '../../../api/images/images.ts'
 import type { Operation } from '../../../api/operation.ts'

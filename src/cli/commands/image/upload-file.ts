@@ -1,5 +1,5 @@
-// Sends a file to the service, and shows how far it is; then what the service makes of it. Cut off in any way, it goes on
-// where it was, also when the same command is given again.
+// Uploads a file and shows the progress, then that of the service's processing. Interrupted in any way, the same
+// command resumes it.
 import path from 'node:path'
 import { ApiError } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'

@@ -1,4 +1,4 @@
-// The file of an upload: read from any place on, hashed once whatever is sent twice, and known again by its key.
+// The file of an upload: readable from any offset, hashed once even if parts are resent, and recognized by its key.
 
 import crypto from 'node:crypto'
 import fs from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Waits until nodes have an image, or cannot have it, and shows how far they are.
+// Waits until nodes have cached an image or failed to, and shows their progress.
 import { type CachedCopy, getCachedImage } from '../../../api/images/image-cache.ts'
 import { listNodes } from '../../../api/nodes/nodes.ts'
 import type { Context, Session } from '../../command.ts'
@@ -11,7 +11,7 @@ interface Awaited {
   readonly timeoutMs: number
 }
 
-/** Their copies, once none of them is on its way any more. */
+/** Their copies, once none of them is being fetched any more. */
 export async function untilCached(
   context: Context,
   { client, namespace }: Session,

@@ -1,4 +1,4 @@
-// Which nodes a command of the image cache is about, and what became of it on each of them.
+// Which nodes an imagecache command is about, and its outcome on each.
 import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.ts'
 import type { Options } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'

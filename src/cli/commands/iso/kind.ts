@@ -1,4 +1,4 @@
-// What is different about ISOs; the rest is that of images.
+// What differs for ISOs; the rest is shared with images.
 import * as api from '../../../api/images/isos.ts'
 import type { ImageKind, Named } from '../image/kind.ts'
 

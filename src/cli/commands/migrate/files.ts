@@ -1,4 +1,4 @@
-// Every file under some paths, as the scan takes them: one after the other, by chunks, packed logs unpacked.
+// Walks the files under some paths for the scan: one after the other, in chunks, with compressed logs unpacked.
 
 import { createReadStream } from 'node:fs'
 import fs from 'node:fs/promises'

@@ -1,4 +1,4 @@
-// Findings as SARIF 2.1.0, which code hosts show beside the lines of a change.
+// Findings as SARIF 2.1.0, which code hosts show next to the lines of a change.
 import { reasonFor } from '../../../legacy/advice.ts'
 import { legacyRows } from '../../../legacy/map.ts'
 import { replacementText, type Scanned } from './advised.ts'

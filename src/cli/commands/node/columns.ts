@@ -1,4 +1,4 @@
-// How nodes look in a table.
+// The table columns of nodes.
 import type { Node } from '../../../api/nodes/nodes.ts'
 import type { Column } from '../../output/output.ts'
 

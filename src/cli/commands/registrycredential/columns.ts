@@ -1,4 +1,4 @@
-// How registry credentials look in a table.
+// The table columns of registry credentials.
 import type { RegistryCredential } from '../../../api/access/registry-credentials.ts'
 import type { Column } from '../../output/output.ts'
 

@@ -1,4 +1,4 @@
-// The SERVER argument of the regcred commands: checked here by the service's own rule, so that a slip is told at once.
+// The SERVER argument of the regcred commands, checked by the service's own rule, so that a typo is reported at once.
 import { parseRegistryServer } from '../../../rules/registry-server.ts'
 import type { Argument } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'

@@ -1,4 +1,4 @@
-// Remote images and remote ISOs have the same commands: what differs between them is here.
+// What differs between the commands of remote images and those of remote ISOs.
 
 import type { RemoteItem } from '../../../api/images/image-operations.ts'
 import type { Image } from '../../../api/images/images.ts'

@@ -1,4 +1,4 @@
-// Shows what remotes have, and names those that did not answer.
+// Prints what remotes offer, and names those that did not answer.
 
 import type { Context } from '../../command.ts'
 import { printChosen } from '../../print-chosen.ts'

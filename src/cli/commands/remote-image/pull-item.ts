@@ -1,4 +1,4 @@
-// Asks for a pull and, when somebody wants to wait, shows how far the service is with it.
+// Starts a pull and, with --wait, shows its progress.
 import type { Image } from '../../../api/images/images.ts'
 import type { Client } from '../../../client/client.ts'
 import { watch } from '../../../client/watch.ts'
@@ -72,7 +72,7 @@ async function follow(context: Context, { client, kind, namespace, begun, late }
   let isThere = false
   try {
     for await (const { type, object } of watch(client, kind.list, input as never, { signal })) {
-      // What is there comes first: had it been there, it would have been told by now.
+      // A watch sends what exists first: had it existed, it would have come by now.
       if (type === 'DELETED' || (type === 'BOOKMARK' && !isThere)) return undefined
       if (type === 'BOOKMARK') continue
       isThere = true

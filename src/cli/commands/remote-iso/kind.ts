@@ -1,4 +1,4 @@
-// What is different about remote ISOs.
+// What differs for remote ISOs.
 import * as api from '../../../api/images/remote-isos.ts'
 import { longRequest } from '../../long-request.ts'
 import { isoKind } from '../iso/kind.ts'

@@ -1,4 +1,4 @@
-// What the rolebinding commands share: who is meant, and how it is shown.
+// What the rolebinding commands share: parsing and printing subjects.
 import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.ts'
 import type { Option } from '../../command.ts'
 import { UsageError } from '../../line/usage.ts'

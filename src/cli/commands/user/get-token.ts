@@ -1,4 +1,4 @@
-// svc3 user get-token (docs/spec.md R10): the token that the command line itself would use.
+// svc3 user get-token (docs/spec.md R10): prints the token that the command line itself would use.
 import { ApiError } from '../../../api/errors.ts'
 import { defineCommand, namespaced } from '../../command.ts'
 

@@ -1,4 +1,4 @@
-// How VM configurations look in a table.
+// The table columns of VM configurations.
 import type { VmConfig } from '../../../api/vms/vm-configs.ts'
 import type { Column } from '../../output/output.ts'
 

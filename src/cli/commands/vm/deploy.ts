@@ -106,7 +106,7 @@ interface How {
 
 /**
  * One request that answers when the VM runs, and not a request and a watch of the outcome: so the service knows that
- * somebody waits, and takes a VM that fails away again. The watch beside it needs the name, which is therefore made here.
+ * somebody waits, and deletes a VM that fails. The concurrent watch needs the name, so it is generated here.
  */
 async function deploy(
   context: Context,

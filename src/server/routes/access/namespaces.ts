@@ -1,4 +1,4 @@
-// Namespaces: which there are, new ones, and the end of one with all that is in it.
+// Handlers of namespaces: list, create, and delete with everything inside.
 
 import type * as api from '../../../api/access/namespaces.ts'
 import type { Namespace } from '../../../api/access/namespaces.ts'

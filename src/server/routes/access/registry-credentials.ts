@@ -1,4 +1,4 @@
-// Registry credentials: intent in, sealed record out (docs/spec.md R15–R20). A password goes one way only.
+// Handlers of registry credentials (docs/spec.md R15–R20). A password is sealed and never returned.
 
 import type * as api from '../../../api/access/registry-credentials.ts'
 import type { RegistryCredential, RegistryCredentialInput } from '../../../api/access/registry-credentials.ts'
@@ -100,7 +100,7 @@ const isOwnWork = (record: RegistryCredentialRecord, requestKey: string | undefi
   record.requestKey === requestKey &&
   !hasExpired('answer', record.updatedAt, timestamp(now))
 
-/** The normal form of the address. What else may be wrong, `checkCredential` has told. */
+/** The normal form of the address. Everything else was checked by `checkCredential`. */
 function checkedServer(body: RegistryCredentialInput): string {
   const parsed = parseRegistryServer(body.server)
   const causes = checkCredential(body, parsed)

@@ -1,4 +1,4 @@
-// Role bindings: one record per namespace and role; adding twice and removing what is not there change nothing.
+// Handlers of role bindings: one record per namespace and role; adding and removing subjects is idempotent.
 
 import type * as api from '../../../api/access/role-bindings.ts'
 import type { Subject, SubjectsInput } from '../../../api/access/role-bindings.ts'

@@ -1,4 +1,4 @@
-// Service accounts: an account is a record with a uid, a token is signed over that uid and kept nowhere.
+// Handlers of service accounts: an account is a record with a uid; its tokens are signed over the uid and not stored.
 import { randomUUID } from 'node:crypto'
 import type * as api from '../../../api/access/service-accounts.ts'
 import type { ServiceAccount } from '../../../api/access/service-accounts.ts'

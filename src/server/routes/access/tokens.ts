@@ -1,4 +1,4 @@
-// Logging in: what the identity provider says becomes a token of ours. Nothing of it is stored.
+// Login: exchanges a token of the identity provider for one of the service. Nothing is stored.
 
 import type * as api from '../../../api/access/tokens.ts'
 import { ApiError } from '../../../api/errors.ts'

@@ -1,5 +1,5 @@
-// Copies of images on nodes: what is there, and what is desired, which is in the node's record; the
-// agent hears of it, and its reports say what came of it.
+// Handlers of the image cache: the desired copies are in the node's record, its agent is notified of them, and its
+// reports are the status.
 import { ApiError, badRequest, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/images/image-cache.ts'
 import type { NodeResult, NodeSelection } from '../../../api/images/image-cache.ts'
@@ -71,7 +71,7 @@ export function imageCache({ collections }: { readonly collections: Collections 
     )
   }
 
-  /** What the pinned images of a node take: as it has told, or at least what their content takes here. */
+  /** What the pinned images of a node take: as it has reported, or at least what their content takes here. */
   const pinnedBytes = ({ report }: NodeRecord, names: readonly string[]): number => {
     const bytes = new Map<string, number>()
     for (const name of names) {

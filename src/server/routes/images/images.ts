@@ -1,4 +1,4 @@
-// Images: made empty, copied, uploaded, described, downloaded, deleted. They belong to the cluster.
+// Handlers of images, which belong to the cluster: create empty, copy, upload, describe, download, delete.
 import { badRequest } from '../../../api/errors.ts'
 import type { CopyInput } from '../../../api/images/image-operations.ts'
 import type * as api from '../../../api/images/images.ts'

@@ -1,4 +1,4 @@
-// ISOs: copied, uploaded, described, downloaded, deleted. They belong to the cluster.
+// Handlers of ISOs, which belong to the cluster: copy, upload, describe, download, delete.
 import type * as api from '../../../api/images/isos.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { Answer } from '../../http/answer.ts'

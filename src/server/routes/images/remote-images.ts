@@ -1,4 +1,4 @@
-// Images of remotes: what there is, and pulling it.
+// Handlers of remote images: list and pull.
 import type * as api from '../../../api/images/remote-images.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'

@@ -1,4 +1,4 @@
-// ISOs of remotes: what there is, and pulling it.
+// Handlers of remote ISOs: list and pull.
 import type * as api from '../../../api/images/remote-isos.ts'
 import { imageKinds, type KindServices } from '../../images/kinds.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'

@@ -1,4 +1,4 @@
-// Uploads that can go on: begun, continued, finished into an image or an ISO, or abandoned.
+// Handlers of resumable uploads: begin, continue, finish into an image or an ISO, abandon.
 import fs from 'node:fs/promises'
 import { ApiError, invalid, notFound, success } from '../../../api/errors.ts'
 import type { Image } from '../../../api/images/images.ts'

@@ -1,4 +1,4 @@
-// The server's side of an agent: joining, tokens, the stream of what is desired, and what it reports.
+// Handlers for agents: join, tokens, the stream of desired state, and reports.
 import { randomUUID } from 'node:crypto'
 import { ApiError, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/agent.ts'

@@ -1,4 +1,4 @@
-// The server's side of what nodes have frozen of VMs: it takes the content, and makes it visible when all of it is there.
+// Handlers for captures: receive the content that a node froze of a VM, and publish the image once it is complete.
 import { ApiError, badRequest, invalid, notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/captures.ts'
 import { type ContentStore, NoContentError, WrongContentError } from '../../../images/content/content.ts'
@@ -34,7 +34,7 @@ import {
 
 const kind = 'captures'
 const touchesAtOnce = 16
-/** Agents ask about so many at once, and are told of so many. */
+/** The most that agents ask about at once, and get in an answer. */
 const mostTold = 5_000
 
 interface NodeCaptureServices extends RegistryServices {
@@ -163,7 +163,7 @@ export function captures(services: NodeCaptureServices): HandlersOf<typeof api> 
   }
 }
 
-/** How an image changes when what was on its way into it has come. */
+/** How an image changes when its captured content has arrived. */
 const nextVersion: Readonly<Record<CaptureForImage['kind'], (before: number) => number>> = {
   save: (before) => before,
   commit: (before) => before + 1,
@@ -210,7 +210,7 @@ function refusalOf(error: unknown): unknown {
   const isFull =
     error instanceof DiskFullError || (error instanceof ApiError && error.options.cause instanceof DiskFullError)
   if (!isFull) return error
-  // Not "later": whoever waits for the image is told, and can do something about it.
+  // Fails at once instead of retrying: whoever waits for the image can do something about it.
   return new ApiError('RequestEntityTooLarge', 'the disk of the server is full', {
     hint: 'delete images that nobody needs, or ask whoever runs the server for space',
     cause: error,

@@ -1,5 +1,5 @@
-// A node gets another key by the word of the one that it has. Tokens stay good: they are bound to the node, and end within
-// the hour.
+// Replaces a node's key, authenticated by its present one. Tokens stay valid: they are bound to the node and expire
+// within the hour.
 import { ApiError, invalid } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/node-key.ts'
 import { type NodeKeys, parseNodeKey } from '../../../auth/node-keys.ts'

@@ -1,4 +1,4 @@
-// Nodes: what there is, what it has left, and what an administrator decides about it.
+// Handlers of nodes: list, free capacity, and what an administrator decides about them.
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/nodes.ts'
 import type { Node } from '../../../api/nodes/nodes.ts'

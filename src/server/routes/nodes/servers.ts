@@ -1,4 +1,4 @@
-// What other servers of the cluster ask of this one: to tell nodes whose streams it holds, and for content that it has.
+// Handlers for other servers of the cluster: forward messages to nodes whose streams this one holds, and serve content.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/nodes/servers.ts'

@@ -1,4 +1,4 @@
-// The certificate of the API: a new one, and what is public about the present one.
+// Handlers of the API's certificate: replace it, and show its public part.
 import type * as api from '../../../api/service/certificates.ts'
 import { displayName } from '../../../auth/principal.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'

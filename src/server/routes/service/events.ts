@@ -1,4 +1,4 @@
-// Events: what was changed in a namespace. What only administrators may do, only they read about.
+// Handlers of events: the changes in a namespace. Events of operations for administrators are shown only to them.
 import type * as api from '../../../api/service/events.ts'
 import type { Roles } from '../../../auth/roles.ts'
 import type { Collections } from '../../../store/records/collections.ts'

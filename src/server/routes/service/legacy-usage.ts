@@ -1,4 +1,4 @@
-// Who calls paths of 2.4.x, as counted by the gateway.
+// Handler of legacy usage: who calls paths of 2.4.x, as the gateway has counted.
 import type * as api from '../../../api/service/legacy-usage.ts'
 import type { Settings } from '../../config/settings.ts'
 import type { LegacyUsage } from '../../legacy/usage.ts'

@@ -1,4 +1,4 @@
-// The service about itself.
+// Handlers about the service itself.
 import type * as api from '../../../api/service/service.ts'
 import type { Identity } from '../../../auth/login/oidc.ts'
 import { type Collections, viewsOf } from '../../../store/records/collections.ts'

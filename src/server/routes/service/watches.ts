@@ -1,4 +1,4 @@
-// Many watches on one connection.
+// Handler of multiplexed watches.
 import type * as api from '../../../api/service/watches.ts'
 import type { Principal } from '../../../auth/principal.ts'
 import { realNamespace } from '../../../rules/names.ts'

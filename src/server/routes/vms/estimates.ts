@@ -1,4 +1,4 @@
-// Where a deployment would go: the rules of placement on what nodes have free now. Nothing is written.
+// Handler of estimates: where a deployment would be placed with what nodes have free now. Writes nothing.
 import type * as api from '../../../api/vms/estimates.ts'
 import { displayName } from '../../../auth/principal.ts'
 import { isImageReference } from '../../../rules/image-reference.ts'

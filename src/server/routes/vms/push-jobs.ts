@@ -1,5 +1,5 @@
-// Push jobs: a handler writes the job, then lets the node freeze the VM; the node's agent does the rest, and says how far
-// it is. A job that is over stays readable for an hour (docs/spec.md R40).
+// Handlers of push jobs: the job is written, then the node freezes the VM; its agent does the rest and reports
+// progress. A finished job stays readable for an hour (docs/spec.md R40).
 import { randomBytes, randomUUID } from 'node:crypto'
 import { ApiError, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/push-jobs.ts'

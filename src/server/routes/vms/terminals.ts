@@ -1,4 +1,4 @@
-// Terminals in VMs.
+// Handlers of terminals in VMs.
 import { notFound } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/terminals.ts'
 import { displayName } from '../../../auth/principal.ts'

@@ -1,4 +1,4 @@
-// VM configurations: named sets of deployment values, checked when they are made.
+// Handlers of VM configurations: named sets of deployment values, validated when they are created.
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vm-configs.ts'
 import type { VmConfig } from '../../../api/vms/vm-configs.ts'

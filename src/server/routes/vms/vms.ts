@@ -1,4 +1,4 @@
-// VMs: a handler writes what is wanted and waits until the record says that it is so. Agents do the work.
+// Handlers of VMs: write the desired state, then wait until the record has reached it. Agents do the work.
 import { ApiError, type Cause, invalid, notFound, success } from '../../../api/errors.ts'
 import type * as api from '../../../api/vms/vms.ts'
 import { displayName, type Principal } from '../../../auth/principal.ts'

@@ -1,4 +1,4 @@
-// What save and commit share: an image that is on its way. Either it is said how to look, or it is followed to its end.
+// What save and commit share: an image being captured is followed to its end, or the command to check it is printed.
 import { getImage, type Image, listImages } from '../../../../api/images/images.ts'
 import type { Client } from '../../../../client/client.ts'
 import { type Context, type Options, waitingLonger } from '../../../command.ts'

@@ -1,4 +1,4 @@
-// How VMs look in a table. What a VM does not have yet stays empty.
+// The table columns of VMs. What a VM does not have yet stays empty.
 import type { Vm } from '../../../../api/vms/vms.ts'
 import type { Column } from '../../../output/output.ts'
 

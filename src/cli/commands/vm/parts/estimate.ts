@@ -1,4 +1,4 @@
-// vm deploy --dry-run: where the VM would go, and what its image is.
+// vm deploy --dry-run: where the VM would be placed, and what its image is.
 import { estimateVm, type VmEstimate } from '../../../../api/vms/estimates.ts'
 import type { VmDeployment } from '../../../../api/vms/vm-deployment.ts'
 import type { Context, Session } from '../../../command.ts'

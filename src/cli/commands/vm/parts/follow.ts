@@ -1,5 +1,5 @@
-// Shows what happens to a VM while a request about it waits for its answer: by a watch, which tells each step as it is
-// taken. What is shown is a courtesy: when the watch fails, the request goes on.
+// Shows the steps of a VM, from a watch, while a request about it waits for its answer. If the watch fails, the request
+// still goes on.
 import { listVms, type Vm } from '../../../../api/vms/vms.ts'
 import type { Client } from '../../../../client/client.ts'
 import type { Context } from '../../../command.ts'

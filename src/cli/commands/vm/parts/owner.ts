@@ -1,4 +1,4 @@
-// Who `--owner me` is: what one's own token says. Whether the token is good, the service knows.
+// Resolves `--owner me` to the subject of the caller's token, without verifying it: the service does.
 import type { Context } from '../../../command.ts'
 import { UsageError } from '../../../line/usage.ts'
 

@@ -1,4 +1,4 @@
-// KEY=VALUE[,KEY=VALUE], given once or several times.
+// Parses KEY=VALUE[,KEY=VALUE] options, given once or several times.
 import { UsageError } from '../../../line/usage.ts'
 
 interface Pairs {

@@ -1,4 +1,4 @@
-// What the power commands share: one request that answers when it is done.
+// What the power commands share: one request, answered when it is done.
 
 import { execVm, type vmCommands } from '../../../../api/vms/vms.ts'
 import { type Context, millisecondsOf } from '../../../command.ts'

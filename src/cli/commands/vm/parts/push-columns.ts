@@ -1,4 +1,4 @@
-// How push jobs look in a table.
+// The table columns of push jobs.
 import type { PushJob } from '../../../../api/vms/push-jobs.ts'
 import { timeLeft } from '../../../../rules/durations.ts'
 import { roughSize } from '../../../../rules/sizes.ts'

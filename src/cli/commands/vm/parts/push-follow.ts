@@ -1,4 +1,4 @@
-// Follows a push job to its end: by a watch, with bytes, rate and time left. Ctrl-C ends the waiting, not the job.
+// Follows a push job to its end by a watch, with bytes, rate and time left. Ctrl-C ends the waiting, not the job.
 import { getPushJob, listPushJobs, type PushJob } from '../../../../api/vms/push-jobs.ts'
 import { roughSize } from '../../../../rules/sizes.ts'
 import type { Context, Session } from '../../../command.ts'

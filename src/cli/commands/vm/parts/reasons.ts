@@ -1,4 +1,4 @@
-// Why a VM is not what somebody waits for: the words of its record, on one line.
+// Why a VM is not yet in the expected state: the messages of its record, on one line.
 import type { Vm } from '../../../../api/vms/vms.ts'
 import type { Context } from '../../../command.ts'
 import { visible } from '../../../output/output.ts'

@@ -1,4 +1,4 @@
-// What a VM is made of and where it goes: the options that "vm deploy" and "vm-config create" share.
+// The options for size and placement that "vm deploy" and "vm-config create" share.
 import { schedulers } from '../../../../api/vms/vm-shape.ts'
 import { isTag } from '../../../../rules/names.ts'
 import type { Options, Values } from '../../../command.ts'

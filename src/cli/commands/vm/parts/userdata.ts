@@ -1,4 +1,4 @@
-// The first-boot script of a VM: a file, or standard input, as base64.
+// Reads the first-boot script of a VM from a file or standard input, as base64.
 
 import fs from 'node:fs'
 import path from 'node:path'

@@ -1,5 +1,5 @@
-// Hands a password to ssh: ssh starts a small script, which fetches it from a socket that only this user can reach. The
-// password is in no argument, no environment and no file.
+// Passes a password to ssh: ssh runs a small askpass script, which reads it from a private socket. The password is in
+// no argument, environment or file.
 import fs from 'node:fs'
 import net from 'node:net'
 import os from 'node:os'

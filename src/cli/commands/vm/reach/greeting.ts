@@ -1,5 +1,5 @@
-// The first bytes of a guest's SSH server. A VM that was deployed a moment ago runs before it listens, and what forwards
-// to it accepts connections earlier still: only the server's own greeting says that it is there.
+// Waits for the greeting of a guest's SSH server: a VM runs before it listens, and forwarders accept connections
+// earlier still, so only the greeting shows that the server is up.
 import type { Duplex } from 'node:stream'
 import { ApiError } from '../../../../api/errors.ts'
 import { ConnectionError } from '../../../../client/transport.ts'

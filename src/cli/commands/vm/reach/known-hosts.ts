@@ -1,5 +1,5 @@
-// Where the key of a VM's SSH server is kept: a file for each VM, by its uid. A VM that is deployed again under the same
-// name is another one, and its new key no reason for alarm.
+// Where the SSH host key of a VM is kept: one file per VM uid, so that a new VM with the same name does not look like
+// an attack.
 import fs from 'node:fs'
 import type { Host } from '../../../host.ts'
 

@@ -1,4 +1,4 @@
-// A port of a VM, reached through the service: how often one likes, each time a connection of its own.
+// Dials a port of a VM through the service, any number of times.
 import type { Duplex } from 'node:stream'
 import { ApiError, type Reason } from '../../../../api/errors.ts'
 import { connectVm } from '../../../../api/vms/vms.ts'

@@ -1,5 +1,5 @@
-// Standard input and output, joined with a connection until either ends. One that breaks looks like one that ends: whoever
-// speaks through it knows which it was.
+// Joins standard input and output with a connection until either ends. A broken connection looks like an ended one; the
+// protocol on top can tell.
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import type { Host } from '../../../host.ts'
@@ -19,7 +19,7 @@ export async function splice({ stdin, stdout }: Pick<Host, 'stdin' | 'stdout'>, 
       await stdout.flush()
     }
   } catch (error) {
-    // What cannot be written to standard output is told; what the other side did not take is not.
+    // Errors of standard output are reported; those of the other side are not.
     if (!stream.errored) throw error
   } finally {
     over.abort()

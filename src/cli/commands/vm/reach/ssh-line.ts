@@ -1,4 +1,4 @@
-// How the system's ssh is called, so that it reaches a VM through the service. No secret is in it.
+// The arguments for the system's ssh to reach a VM through the service. They contain no secret.
 
 interface SshLine {
   /** The words that start this program. */
