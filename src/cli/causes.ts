@@ -1,7 +1,7 @@
 // Translates what the service says about fields of a request into options of the command line.
 import type { ApiError, Cause } from '../api/errors.ts'
 
-/** Fields that are called otherwise here. */
+/** Fields that have another name here. */
 const otherwise: Readonly<Record<string, string>> = {
   customVMMetadata: 'metadata',
   displayDPI: 'display-dpi',

@@ -124,7 +124,7 @@ export const defineCommand = <const A extends Arguments, const O extends Options
   // Sound, because the parser makes the values from these same arguments and options.
   value as unknown as Command
 
-/** Of every command. */
+/** Options of every command. */
 export const everywhere = {
   help: { type: 'boolean', short: 'h', description: 'Show this help' },
   quiet: { type: 'boolean', description: 'Only the answer and errors: no notes, no warnings, no confirmations' },
@@ -132,7 +132,7 @@ export const everywhere = {
   debug: { type: 'boolean', description: 'Show requests and answers on stderr, without their secrets' },
 } as const satisfies Options
 
-/** Of every command that talks to the service. */
+/** Options of every command that talks to the service. */
 export const connected = {
   context: {
     type: 'string',
@@ -165,7 +165,7 @@ export const waiting = {
   },
 } as const satisfies Options
 
-/** Whole ones: timers take no others. */
+/** Whole milliseconds: timers take no others. */
 export const millisecondsOf = (minutes: number): number => Math.round(minutes * 60_000)
 
 /** For commands that wait, if asked to, for content that may be large. */
@@ -193,9 +193,9 @@ export interface Context {
   readonly host: Host
   readonly format: Format
   readonly signal: AbortSignal
-  /** All commands, for those that tell of others. */
+  /** All commands, for help and completion. */
   readonly commands: CommandTable
-  /** Notes and progress are wanted: the answer is for eyes, and nobody asked for silence. */
+  /** Whether notes and progress are shown: the output is for people, without --quiet. */
   readonly isTalking: boolean
   /** Values that must not appear in any message. */
   readonly secrets: Set<string>
@@ -205,7 +205,7 @@ export interface Context {
   connect(options?: { readonly timeoutMs?: number; readonly attempts?: number }): Promise<Session>
   /** The answer: a list of records. `none` is said in place of an empty table on a terminal. */
   print<T>(items: readonly T[], columns: readonly Column<T>[], none: string): Promise<void>
-  /** How a table is drawn here, for answers that come bit by bit. */
+  /** Draws a table row by row, for answers that are streamed. */
   rendering(): Rendering
   /** The answer of a change: the sentence in a table format, otherwise the record, or the records. */
   done(sentence: string, record: unknown): Promise<void>

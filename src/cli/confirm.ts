@@ -5,7 +5,7 @@ import type { Host } from './host.ts'
 /** Whether somebody can be asked. */
 export const canAsk = ({ stdin, stderr }: Host): boolean => stdin.isTerminal && stderr.isTerminal
 
-/** Where nobody can be asked, the command itself is the answer: scripts say what they mean. */
+/** Where nobody can be asked, as in scripts, the command is confirmed by being run. */
 export async function confirm({ host, signal }: Context, question: string): Promise<boolean> {
   if (!canAsk(host)) return true
   host.stderr.write(`${host.calledAs}: ${question} [yes/no] `)

@@ -37,7 +37,7 @@ interface FailureContext {
   readonly interrupted: boolean
 }
 
-/** Tells the failure and returns the exit code. Never a stack, unless --debug (or SVC3_DEBUG) asks for one. */
+/** Prints the failure and returns the exit code. Never a stack, unless --debug (or SVC3_DEBUG) asks for one. */
 export function reportFailure(error: unknown, context: FailureContext): number {
   const { host, secrets } = context
   const { exitCode, what, next } = context.interrupted ? interruption(error) : tell(error, context)

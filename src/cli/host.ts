@@ -6,13 +6,13 @@ export interface Sink {
   readonly columns?: number | undefined
   /** Writes all of it; once the reader has gone away, nothing more. */
   write(text: string | Uint8Array): void
-  /** When all of it has been taken: for those who write much. */
+  /** Resolves when all of it has been written: for large output. */
   flush(): Promise<void>
 }
 
 export interface Source {
   readonly isTerminal: boolean
-  /** What comes in, until its end. */
+  /** Standard input, until its end. */
   chunks(signal: AbortSignal): AsyncIterable<Uint8Array>
   /** Terminals only: with `false`, keys arrive one by one and are not shown. */
   setEcho(on: boolean): void

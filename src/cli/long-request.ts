@@ -8,7 +8,7 @@ import type { Context } from './command.ts'
 import { Interrupted } from './line/usage.ts'
 
 const policy: RetryPolicy = { attempts: 0, firstDelayMs: 200, maxDelayMs: 3_000, maxRetryAfterMs: 30_000 }
-/** A service that is not back by then has more than a restart on its hands. */
+/** A service that is not back by then is not just restarting. */
 const restartMs = 60_000
 const heldMs = 5_000
 
@@ -44,7 +44,7 @@ export async function longRequest<O extends Operation & { readonly method: 'POST
         throw new ConnectionError('timeout', error.address, error.message, hint, error)
       }
       const nowMs = performance.now()
-      // A try that held for a while had reached the service: its patience begins anew.
+      // An attempt that lasted a while had reached the service: the retry timeout starts again.
       if (failingSinceMs === undefined || nowMs - tryMs > heldMs) failingSinceMs = nowMs
       const isOver = nowMs - failingSinceMs > restartMs || nowMs - startMs > timeoutMs
       if (isOver || !isTransient(error) || (!isSent && isRefused(error))) throw error
@@ -54,5 +54,5 @@ export async function longRequest<O extends Operation & { readonly method: 'POST
   }
 }
 
-/** Nobody listens: final at the start, and a restart once somebody has. */
+/** Connection refused: final at the start, but a restart once the service has answered. */
 const isRefused = (error: unknown): boolean => error instanceof ConnectionError && error.fault === 'refused'

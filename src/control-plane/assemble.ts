@@ -48,13 +48,13 @@ interface ServerInput {
   readonly dataFolder: string
   /** Where the built console is, if it is built. */
   readonly consoleFolder: string
-  /** Hosts that a certificate of our own is good for. */
+  /** Host names for a self-signed certificate. */
   readonly names: readonly string[]
   /** Plain HTTP is served, too: the API is then known by its plain address. */
   readonly plainHttp: boolean
   /** Images and ISOs on the disk of this server, or in the registry of the cluster. */
   readonly ownContent: ContentStore
-  /** The same with what other places have; left out: there are none. */
+  /** The same, including content of other servers; undefined: there are none. */
   readonly contentAmong?: (peers: Peers | undefined) => ContentStore
   /** Why the registry with the images could not be reached when it was last asked; only where there is one. */
   readonly imagesProblem?: (() => string | undefined) | undefined
@@ -64,7 +64,7 @@ interface ServerInput {
   readonly join?:
     | ((own: { readonly tokens: Tokens; readonly certificates: Certificates }) => Promise<Peers>)
     | undefined
-  /** Before the first new try of a remote; only tests are in a hurry. */
+  /** Delay before the first retry of a remote; tests shorten it. */
   readonly remoteDelayMs?: number
 }
 

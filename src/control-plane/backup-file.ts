@@ -16,25 +16,25 @@ import { OperatorError } from './data-folder.ts'
 import { imagePlaceName } from './image-place.ts'
 import { version } from './version.ts'
 
-/** Of what is below. A program that knows only smaller numbers refuses the file. */
+/** The format version. A program that knows only smaller numbers refuses the file. */
 const backupFormat = 1
 
 interface BackupHead {
   readonly format: number
-  /** Of the program that made it. */
+  /** The version of the program that made it. */
   readonly version: string
   readonly createdAt: string
   readonly revision: string
   readonly records: number
-  /** Which data they are. */
+  /** The id of the data. */
   readonly cluster: string
-  /** Of the master keys that what is sealed needs. */
+  /** The ids of the master keys that sealed records need. */
   readonly keyIds: readonly string[]
   readonly hasImages: boolean
 }
 
 interface BackupEnd {
-  /** Of every byte before it. */
+  /** The checksum of every byte before it. */
   readonly sha256: string
 }
 
@@ -48,7 +48,7 @@ export const names = {
   end: 'checksum.json',
 } as const
 
-/** Files of the data folder that go along: not the keys, which belong elsewhere. */
+/** Files of the data folder that are included: not the keys, which belong elsewhere. */
 export const folderFiles = ['users.json', 'config.json'] as const
 /** A part of the records is held in memory. */
 const partBytes = 4_000_000
@@ -59,7 +59,7 @@ export interface Checked {
   readonly contents: number
 }
 
-/** Reads all of it; throws unless it is whole, and of a format that is known. */
+/** Reads and verifies the whole file; throws unless it is complete and of a known format. */
 export async function checkBackup(file: FileHandle, name: string): Promise<Checked> {
   let head: BackupHead | undefined
   let end: BackupEnd | undefined
@@ -126,7 +126,7 @@ export interface BackupReport {
 interface BackupOptions {
   readonly store: Pick<Store, 'list' | 'get'>
   readonly dataDir: string
-  /** MUST NOT be there yet. */
+  /** MUST NOT exist yet. */
   readonly file: string
   readonly withImages: boolean
   readonly content: ContentStore
@@ -221,7 +221,7 @@ export function manifestsNamedBy({ key, value }: Pick<Entry, 'key' | 'value'>): 
   return named.filter((digest) => digest !== undefined)
 }
 
-/** All content that the records name, kept from the collector for as long as it takes to begin. */
+/** All content that the records name, protected from the collector until the backup has begun. */
 async function neededBy(records: readonly Entry[], content: ContentStore, place: string): Promise<ReadonlySet<string>> {
   const needed = await referencedBy(new Set(records.flatMap(manifestsNamedBy)), content).catch((error: unknown) => {
     throw error instanceof NoContentError ? elsewhere(place, error) : error

@@ -11,9 +11,9 @@ export function checkoutFolder(): string {
   return folder
 }
 
-/** Packages come without what builds them. */
+/** Packages do not contain what builds them. */
 export const isCheckout = (folder: string): boolean => fs.existsSync(path.join(folder, 'scripts', 'prepare.mjs'))
 
-/** Where `svc3 dev` keeps its data when nobody says another place. */
+/** The default data folder of `svc3 dev`. */
 export const usualDataDir = (folder = checkoutFolder()): string =>
   path.join(isCheckout(folder) ? folder : os.homedir(), '.svc3')

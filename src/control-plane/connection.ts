@@ -20,7 +20,7 @@ export const writeConnection = (dataDir: string, connection: Connection): Promis
 
 export const removeConnection = (dataDir: string): Promise<void> => fs.rm(fileIn(dataDir), { force: true })
 
-/** Undefined when there is none, or none that can be read. */
+/** Undefined when the file is missing or unreadable. */
 export async function readConnection(dataDir: string): Promise<Connection | undefined> {
   const text = await readFileIfPresent(fileIn(dataDir))
   try {

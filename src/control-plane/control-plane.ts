@@ -55,7 +55,7 @@ export interface ControlPlaneOptions {
   /** Paths of 2.4.x are answered unless the settings say otherwise. */
   readonly legacy?: boolean | undefined
   readonly clock?: Clock
-  /** How long load balancers take to notice, unless the settings say it. */
+  /** How long load balancers take to notice, unless the settings set it. */
   readonly noticeSeconds?: number | undefined
 }
 
@@ -74,11 +74,11 @@ export interface ControlPlane {
   readonly localUsers: IdentityPart['localUsers']
   /** What a command of the operator asks for. */
   handleRequest(request: OperatorRequest): Promise<NonNullable<RequestFile['answer']>>
-  /** Resolves when the store can never go on in this process: it has to be started again. */
+  /** Resolves when the store has failed for good in this process, which must be restarted. */
   readonly failed: Promise<Error>
   /** Whether the controllers run here. */
   isLeading(): boolean
-  /** Says that it is not ready, ends streams, serves on until that was noticed, lets requests finish, closes the store. */
+  /** Withdraws readiness, ends streams, serves until that was noticed, lets requests finish, closes the store. */
   stop(hurry?: AbortSignal): Promise<void>
 }
 
@@ -97,14 +97,14 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   // Records.
   await checkPlace(dataFolder, storeAddress)
   const store = measured(await openStore(storeAddress, (text) => log.warn(text)), metrics.store)
-  // The data is ours from here on: what a killed process said about itself is not true any more.
+  // The data is locked by us from here on: the connection file of a killed process is stale.
   await removeConnection(dataFolder)
   cleanup.defer(() => store.close())
   await assertUsable(store)
   if (isShared(storeAddress)) await writePlace(dataFolder, storeAddress)
   const collections = cleanup.use(await openCollections(store))
 
-  // Keys. A rotation that was begun is finished, also one that a crash cut off.
+  // Keys. A rotation interrupted by a crash is finished.
   const masterKey = takeKeySource(dataFolder, environment)
   const { source: keySource } = masterKey
   const hasSealed = sealedOf(collections).some(({ view }) => view.size > 0)
@@ -172,7 +172,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   await peers?.servers.start({ internalUrl, apiUrl }, () => settlePresence(server))
   staleness?.start()
 
-  // What is about the records of all runs where the leader is; what is about this server's own files runs here.
+  // Controllers of shared records run on the leader; those of this server's own files run here.
   const lead = (): (() => Promise<void>) => startControllers(server, imagePlace)
   const leading = isShared(storeAddress)
     ? startLeadership({
@@ -210,7 +210,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     stop: async (hurry) => {
       const { noticeSeconds = options.noticeSeconds ?? 0, requestSeconds } = settings.shutdown
       server.stop()
-      // Nobody else brings to its end what they wait for.
+      // Without other servers, nobody else would finish what they wait for.
       if ((peers?.servers.others() ?? []).length === 0) server.abort()
       const noticed = untilNoticed(noticeSeconds * 1_000, hurry)
       await Promise.all([leading.stop(), ...ownLoops.map((loop) => loop.stop()), noticed])

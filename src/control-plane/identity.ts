@@ -94,7 +94,7 @@ async function openLocal(input: IdentityInput): Promise<IdentityPart> {
   return { identity, localIssuer, localUsers: users, isCurrentUser: (uid) => users.isCurrent(uid) }
 }
 
-/** Those of a server that was alone so far come along, once: its file is then put aside. */
+/** Users of a server that was alone so far are imported once; its file is then renamed. */
 async function openStoredUsers({ dataFolder, collections, secrets, clock, log }: IdentityInput): Promise<StoredUsers> {
   const failed = (name: string, error: unknown): void => log.error('a sealed record does not open', { name }, error)
   const users = new StoredUsers(collections.users, secrets, { clock, failed })

@@ -29,7 +29,7 @@ export interface ImagePlace {
 
 interface RegistryPlace {
   readonly content: RegistryContent
-  /** Throws when the repository is another cluster's. */
+  /** Throws when the repository belongs to another cluster. */
   claim(cluster: string, signal?: AbortSignal): Promise<void>
 }
 
@@ -51,7 +51,7 @@ export const inFolder = 'folder'
 /** Callers retry; but a registry that restarts should not fail work in progress. */
 const retry = { attempts: 6, firstDelayMs: 250, maxDelayMs: 3_000, maxRetryAfterMs: 10_000 }
 const idleMs = 30_000
-/** A place that is known is not waited for. */
+/** A store that is known already gets a shorter timeout. */
 const claimMs = { first: 15_000, known: 3_000 }
 
 export const contentFolder = (dataFolder: string): string => path.join(dataFolder, 'content')
@@ -150,7 +150,7 @@ export const collectableIn = ({ content, claim }: RegistryPlace, cluster: () => 
   },
 })
 
-/** Another server may write it at the same time: then it is its word that holds. */
+/** Another server may write it at the same time: then its value wins. */
 async function writeImagePlace(store: Store, address: string, before?: string): Promise<void> {
   const value = { address } as unknown as Json
   try {

@@ -62,7 +62,7 @@ export function startOwnLoops(server: Server, place: ImagePlace): readonly Loop[
   ]
 }
 
-/** Of a folder, each server for itself; of a registry, one for all. */
+/** For a folder, each server for itself; for a registry, one server for all. */
 function collectContent(server: Server, { registry }: ImagePlace): Loop {
   const { collections, content, ownContent, uploads, deliveries } = server
   return collectImages(server, {
@@ -75,7 +75,7 @@ function collectContent(server: Server, { registry }: ImagePlace): Loop {
 
 const renewalCheckMs = 6 * 3_600_000
 const keyCheckMs = 3_600_000
-/** A kill loses what was counted since. */
+/** A crash loses what was counted since the last write. */
 const usageEveryMs = 15_000
 
 function renewCertificate({ certificates, log }: Server): Loop {

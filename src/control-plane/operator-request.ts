@@ -43,7 +43,7 @@ export async function readRequest(dataDir: string): Promise<RequestFile | undefi
   return text === undefined ? undefined : (JSON.parse(text) as RequestFile)
 }
 
-/** Has it done by the server that runs on the data, and waits. */
+/** Has the running server do it, and waits for the answer. */
 export async function askServer<Name extends RequestName>(
   dataDir: string,
   request: { readonly name: Name } & Requests[Name]['given'],
@@ -83,7 +83,7 @@ async function ask(
   throw new OperatorError(`the server (process ${pid}) did not answer within ${timeoutMs / 1_000} s; its log says why`)
 }
 
-/** A connection file left by a killed server may name a process that is somebody else's by now. */
+/** The connection file of a killed server may name a pid that was reused by now. */
 function answers(apiUrl: string): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>()
   // Whose certificate it is does not matter here: nothing is sent, and only "alive" is asked.

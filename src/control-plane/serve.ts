@@ -16,7 +16,7 @@ import { startFailure } from './start-failure.ts'
 /** A token printed by "user get-token" is valid for an hour: the one in the connection file is never much older. */
 const renewEveryMs = 60_000
 const lookMs = 250
-/** By itself Node lets garbage become three times what is in use after a busy hour, and keeps the memory. */
+/** By default Node lets garbage grow to three times the live heap after a busy hour, and keeps the memory. */
 const leanHeap = '--heap-growing-percent=40'
 
 interface ServeOptions
@@ -26,11 +26,11 @@ interface ServeOptions
   > {
   readonly dataDir: string
   readonly listen: { readonly host: string; readonly port: number }
-  /** What the connection file tells beyond the address and the process; asked again every minute. */
+  /** Further fields of the connection file; asked for again every minute. */
   note(plane: ControlPlane): Promise<Pick<Connection, 'adminToken'>>
   /** What runs in this process next to the service. It stops first. */
   sidecar?(plane: ControlPlane): Promise<{ stop(): Promise<void> }>
-  /** What is said below the line that the service is ready. */
+  /** Printed below the line that the service is ready. */
   greet(plane: ControlPlane): Promise<string>
 }
 
@@ -64,7 +64,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     run: connect,
     failed: (error) => plane.log.error('the connection file could not be renewed', {}, error),
   })
-  // A token goes with the password of its user: whoever sets one on this machine is not to wait for the next minute.
+  // A token is revoked with the password of its user: after a local change, do not wait for the next minute.
   const users = path.join(dataDir, usersFile)
   fs.watchFile(users, { interval: lookMs, persistent: false }, () => renewal.nudge())
   const nodes = sidecar?.(plane)
@@ -93,7 +93,7 @@ export async function serve(options: ServeOptions): Promise<number> {
 const hintOf = (error: Error): string =>
   (error as { options?: { hint?: string } }).options?.hint ?? 'its log above says more; nothing was lost'
 
-/** Who reads our output may go away (a closed pipe, a dead log shipper): the service goes on without. */
+/** The reader of our output may go away (a closed pipe, a dead log shipper): the service continues without it. */
 function outliveReaders(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 }
@@ -118,7 +118,7 @@ async function startPatiently(options: ControlPlaneOptions): Promise<ControlPlan
   }
 }
 
-/** Carries out what a command of the operator asked for, and tells it what became of it. */
+/** Carries out an operator's request, and writes its outcome. */
 async function answer(plane: ControlPlane, dataDir: string): Promise<void> {
   const request = await readRequest(dataDir)
   if (!request) return plane.log.warn('an operator’s command asked for something, but no request is there')
@@ -132,7 +132,7 @@ async function answer(plane: ControlPlane, dataDir: string): Promise<void> {
   }
 }
 
-/** The first signal stops; a second one means that somebody does not want to wait for others to notice. */
+/** The first signal stops gracefully; a second one skips the wait for load balancers. */
 function stopRequested(): { readonly stop: Promise<string>; readonly hurry: AbortSignal } {
   const { promise, resolve } = Promise.withResolvers<string>()
   const hurry = new AbortController()

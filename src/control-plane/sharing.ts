@@ -36,7 +36,7 @@ const chunksAtOnce = 4
 export const sharedContent = (own: ContentStore, { servers, calls }: Peers, log: Log): ContentStore =>
   shareContent({ own, others: () => servers.others(), away: () => servers.away(), calls, log })
 
-/** Those that are on this server, or can be brought here: what cannot, nothing on this disk belongs to. */
+/** Manifests whose content is on this server or can be fetched: nothing on this disk belongs to the others. */
 export async function* present(content: ContentStore, manifests: Iterable<string>): AsyncGenerator<string> {
   for (const digest of manifests) if (!content.isShared || (await isHere(content, digest))) yield digest
 }
@@ -55,7 +55,7 @@ export const replicasIn = (content: ContentStore, servers: Pick<Servers, 'subscr
   },
 })
 
-/** Reading the size of what is not here brings it. */
+/** Reading the size of missing content fetches it. */
 async function isHere(content: ContentStore, digest: string): Promise<boolean> {
   try {
     return (await content.size(digest)) !== undefined
@@ -81,7 +81,7 @@ export async function openSharing({ dataFolder, collections, tokens, certificate
   return { servers, calls, isFirst } satisfies Peers & { isFirst: boolean }
 }
 
-/** The same as long as the folder is: what an earlier process left there, the next one knows for its own. */
+/** Stored in the folder, so that the next process recognizes what an earlier one left. */
 async function identityOf(dataFolder: string): Promise<string> {
   const file = path.join(dataFolder, 'server.json')
   const text = await readFileIfPresent(file)

@@ -30,7 +30,7 @@ async function readPlace(dataDir: string): Promise<string | undefined> {
 export const addressOf = async (dataDir: string, given: string | undefined): Promise<string> =>
   given ?? (await readPlace(dataDir)) ?? `sqlite:${dataDir}`
 
-/** Before a command opens it: a folder of SQLite that has nothing must not be given something. */
+/** Before a command opens it: an empty SQLite folder must not get a new store. */
 export function assertThere(dataDir: string, address: string): void {
   if (isShared(address) || fs.existsSync(databaseIn(dataDir))) return
   throw new StoreError(
@@ -39,7 +39,7 @@ export function assertThere(dataDir: string, address: string): void {
   )
 }
 
-/** Refuses records in two places, of which one set would not be seen. */
+/** Refuses records in two places, one of which would be ignored. */
 export async function checkPlace(dataDir: string, storeAddress: string): Promise<void> {
   if (!isShared(storeAddress)) {
     const elsewhere = await readPlace(dataDir)

@@ -17,7 +17,7 @@ export function expireEvents({ collections, log }: Controller, kept = keptEvents
       const oldest = collections.events.list().toSorted((a, b) => (a.value.name < b.value.name ? -1 : 1))
       for (const entry of oldest.slice(0, surplus)) {
         if (signal.aborted) return
-        // It goes with the one in whose record it is.
+        // Deleted together with the event whose record contains it.
         if (entry.value.heldBy !== undefined) continue
         await collections.events.delete(entry).catch(ignoreLost)
       }

@@ -6,7 +6,7 @@ const everyMs = 5 * 60_000
 
 /** What this needs of the server. */
 interface Expirable {
-  /** Says how many there were. */
+  /** Returns how many there were. */
   expire(): Promise<number>
 }
 

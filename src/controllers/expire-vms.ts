@@ -8,7 +8,7 @@ import type { Controller } from './controller.ts'
 
 const sweepMs = 60_000
 const secretGraceMs = 10 * 60_000
-/** The handler that waits ends its own deployment; this is for those that nobody waits for any more. */
+/** The waiting handler ends its own deployment; this is for those without one, as after a restart. */
 const awaitedGraceMs = 5_000
 
 export function expireVms({ collections, clock, log }: Controller): Loop {

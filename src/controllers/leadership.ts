@@ -6,29 +6,29 @@ import { type Entry, isFault, type Json, type Store, StoreError } from '../store
 
 interface LeadershipOptions {
   readonly store: Pick<Store, 'get' | 'create' | 'update'>
-  /** What is led; each has a record of its own. */
+  /** The name of the lease; each has its own record. */
   readonly name: string
-  /** Who this is: no two processes are the same. */
+  /** Unique to this process. */
   readonly holder: string
-  /** Begins what only a leader does; ended by the function it returns, which is called before anybody else can lead. */
+  /** Starts the leader's work; the returned function ends it, and is called before anybody else can lead. */
   readonly lead: (term: number) => () => Promise<void>
   readonly log: Pick<Log, 'info' | 'error'>
-  /** A leader that could not renew for so long leads no more. */
+  /** The lease: a leader that could not renew for this long steps down. */
   readonly leaseMs?: number
   readonly nowMs?: () => number
 }
 
 export interface Leadership {
-  /** False from the moment that the lease has run out, whether or not a timer has noticed. */
+  /** False once the lease has expired, whether or not a timer has noticed. */
   isLeading(): boolean
-  /** Ends what a leader does, and lets another one lead at once. */
+  /** Ends the leader's work, and releases the lease at once. */
   stop(): Promise<void>
 }
 
 interface LeaderRecord {
-  /** Null: given up, to be taken at once. */
+  /** Null: released, to be taken at once. */
   readonly holder: string | null
-  /** Each leader's is greater than all before. */
+  /** The term: greater than that of every leader before. */
   readonly term: number
   readonly leaseMs: number
   /** Counts renewals, so that each changes the record. */
@@ -43,7 +43,7 @@ interface Led {
 }
 
 const defaultLeaseMs = 8_000
-/** Clocks run differently by far less. */
+/** Far more than monotonic clocks drift apart. */
 const graceFactor = 1.25
 
 export function startLeadership(options: LeadershipOptions): Leadership {
@@ -51,7 +51,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
   const key = `/leadership/${name}`
   const stopping = new AbortController()
   let led: Led | undefined
-  /** What others lead by: since when, on our clock, that revision is there. */
+  /** The other leader's revision, and since when, on our clock, we have seen it. */
   let seen: { readonly rev: string; readonly sinceMs: number } | undefined
 
   const isLeading = (): boolean => led !== undefined && nowMs() < led.untilMs
@@ -80,7 +80,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     await ending.end()
   }
 
-  /** Time alone ends a leader, also while the store does not answer. */
+  /** The lease expires by time alone, also while the store does not answer. */
   async function expire(mine: Led): Promise<void> {
     while (led === mine && !mine.expiry.signal.aborted) {
       const leftMs = mine.untilMs - nowMs()
@@ -98,7 +98,7 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     } catch (error) {
       if (isFault(error, 'Conflict') || isFault(error, 'NotFound')) return settle(mine)
       if (!(error instanceof StoreError)) throw error
-      // Perhaps written, perhaps not: the next try begins with what is there.
+      // Unknown whether it was written: the next attempt starts from the stored record.
       const entry = await read().catch(() => undefined)
       if (entry && isOurs(entry, mine)) mine.entry = entry
     }
@@ -117,14 +117,14 @@ export function startLeadership(options: LeadershipOptions): Leadership {
     const entry = await read()
     if (entry && entry.rev !== seen?.rev) seen = { rev: entry.rev, sinceMs: nowMs() }
     const quietMs = nowMs() - (seen?.sinceMs ?? nowMs())
-    // In our own name, though we do not lead: a write of ours whose answer was lost.
+    // Our own name, though we do not lead: a write of ours whose answer was lost.
     const isAsked = entry?.value.holder === holder
     const isFree = !entry || isAsked || entry.value.holder === null || quietMs > entry.value.leaseMs * graceFactor
     if (!isFree || stopping.signal.aborted) return
     const sentMs = nowMs()
     const term = (entry?.value.term ?? 0) + 1
     const taken = await write({ holder, term, leaseMs, beat: 0 }, entry).catch((error: unknown) => {
-      // Somebody was quicker; or it is not known, and then the next look tells.
+      // Somebody was faster, or the outcome is unknown: the next attempt will see.
       if (error instanceof StoreError) return undefined
       throw error
     })

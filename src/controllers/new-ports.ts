@@ -7,11 +7,11 @@ import type { Entry } from '../store/store.ts'
 import type { Controller } from './controller.ts'
 import { portsIn, type Rooms } from './rooms.ts'
 
-/** Where another cluster's VMs take ports at the same address, those that a VM gets may be taken again and again. */
+/** Where another cluster's VMs use ports of the same address, new ports may conflict repeatedly. */
 export class PortTurns {
   readonly #turns = new Map<string, { readonly count: number; readonly dueMs: number }>()
 
-  /** Whether it is the VM's turn; taken, the next one comes later and later. */
+  /** Whether the VM may get new ports now; backs off with each attempt. */
   take(key: string, nowMs: number): boolean {
     const { count, dueMs } = this.#turns.get(key) ?? { count: 0, dueMs: 0 }
     if (nowMs < dueMs) return false

@@ -12,9 +12,9 @@ interface Wanted {
 
 /** What this needs of the server. */
 interface Pulls {
-  /** MUST leave the record Ready or Failed, unless the signal aborts: then as it was. */
+  /** MUST leave the record Ready or Failed or, if the signal aborts, unchanged. */
   pull(kind: Wanted['kind'], entry: Entry<ImageRecord>, signal: AbortSignal): Promise<void>
-  /** Removes what was fetched for anything but these. */
+  /** Removes what was fetched for any other record. */
   clean(wanted: readonly Wanted[]): Promise<void>
 }
 

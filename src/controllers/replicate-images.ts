@@ -7,14 +7,14 @@ import type { Controller } from './controller.ts'
 export interface Replicas {
   /** Whether all of an image is on this server now. */
   bring(digest: string, signal: AbortSignal): Promise<boolean>
-  /** Another server came, which may have what was missing, or went. */
+  /** Called when another server came, which may have what was missing, or went. */
   subscribe(listener: () => void): () => void
 }
 
 const everyMs = 60_000
 
 export function replicateImages({ collections: { images, isos }, log }: Controller, replicas: Replicas): Loop {
-  /** Known to be here: content of a name never changes, and what records name is not collected. */
+  /** Known to be complete here: content is immutable, and what records name is not collected. */
   let here = new Set<string>()
   const loop = startLoop({
     everyMs,

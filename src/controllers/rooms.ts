@@ -65,7 +65,7 @@ export class Rooms {
     return rooms
   }
 
-  /** The ports of an address that nobody may be given. */
+  /** The ports of an address that are not available. */
   portsOf(ip: string): Set<number> {
     const known = this.#ports.get(ip)
     if (known) return known
@@ -123,7 +123,7 @@ export const portsIn = (
   reserved: readonly ReservedPort[],
 ): number[] => [ssh, screenshare, ...(vnc === undefined ? [] : [vnc]), ...reserved.map(({ nodePort }) => nodePort)]
 
-/** What nodes of a namespace have left now, for who only wants to know. */
+/** The free capacity of a namespace's nodes now, read-only. */
 export const roomsNow =
   (nodes: { list(): readonly Entry<NodeRecord>[] }, presence: Presence) =>
   (namespace: string): readonly Candidate[] =>

@@ -11,7 +11,7 @@ import { newPorts, PortTurns } from './new-ports.ts'
 import { type Presence, portsIn, type Room, Rooms } from './rooms.ts'
 
 const sweepMs = 30_000
-/** Reasons are written at once when they are new, and then at most so often. */
+/** New reasons are written at once, later ones at most this often. */
 const reasonsMs = 2_000
 
 type Pending = Entry<VmRecord>
@@ -25,7 +25,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   const { vms, nodes } = collections
   /** Keys of VMs that wait for a node, or for other ports. */
   const waiting = new Set<string>()
-  /** Those of them that were not looked at since they came, or since nodes may have got more room. */
+  /** Those of them to be tried: new ones, or all after nodes may have got more capacity. */
   const fresh = new Set<string>()
   const explainedMs = new Map<string, number>()
   const portTurns = new PortTurns()
@@ -114,7 +114,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     ])
   }
 
-  /** Reserves for all of them at once, then tells each. A node that changed meanwhile is looked at again. */
+  /** Reserves for all of them at once, then binds each. A node that changed meanwhile is tried again. */
   async function settle({ entry }: Room, list: readonly Chosen[]): Promise<void> {
     const added = list.map(({ vm, allocation }) => [vm.value.uid, reservation(vm.value, allocation)] as const)
     const allocations = { ...entry.value.allocations, ...Object.fromEntries(added) }
@@ -167,7 +167,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
     return [...record.conditions.filter(({ type }) => type !== 'Scheduled'), condition]
   }
 
-  /** What a crash left: reservations of VMs that are not there, and VMs that were to go and are on no node. */
+  /** Cleans up after a crash: reservations of VMs that do not exist, and VMs to be deleted that are on no node. */
   async function sweep(): Promise<void> {
     for (const { value: node } of nodes.list()) {
       const isStray = ([uid, { namespace, name }]: [string, NodeAllocation]): boolean => {
@@ -196,7 +196,7 @@ export function scheduleVms(controller: Controller, presence: Presence): Loop {
   }
 }
 
-/** A node that only took one VM more has no more room than before. */
+/** A node that only got one more VM has no more capacity than before. */
 function mayHaveMore(before: Entry<NodeRecord> | undefined, { value: after }: Entry<NodeRecord>): boolean {
   if (!before) return true
   const { allocations: had, ...old } = before.value

@@ -11,7 +11,7 @@ import type { Controller } from './controller.ts'
 const everyMs = 20_000
 /** A request writes the image or the job first, and then the VM. */
 const requestMs = 30_000
-/** Nodes that did not answer an earlier server get so long to find this one. */
+/** How long nodes that did not answer an earlier server have to find this one. */
 const returnMs = 120_000
 
 export function settleCaptures(controller: Controller): Loop {
@@ -70,7 +70,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
       if (!isWaitedFor(collections, vm.value.namespace, capture)) await dropCapture(collections, vm, capture.id)
   return count
 
-  /** Why it will not come; undefined while it may. */
+  /** Why it can never finish; undefined while it may. */
   function problemOf({ namespace, name, uid }: Captured, { id, requestedAt }: Awaited): string | undefined {
     const record = vms.get(namespace, name)?.value
     if (record?.uid !== uid) return `vm "${name}" was removed before all of it was there; nothing of it was kept`
@@ -82,7 +82,7 @@ export async function settleOnce({ collections, clock }: Omit<Controller, 'log'>
     return `node "${node.name}" has not answered since ${node.lastSeenAt}, and what it had of vm "${name}" did not come; try again when it is back`
   }
 
-  /** The node that a VM is on, where it does not answer. */
+  /** The node of a VM, if it does not answer. */
   function lostNodeOf({ namespace, name, uid }: Captured): NodeRecord | undefined {
     const record = vms.get(namespace, name)?.value
     const node = record?.uid === uid && record.place ? nodes.get('', record.place.node)?.value : undefined

@@ -137,7 +137,7 @@ export const command = defineCommand({
 
 export type AgentValues = Values<Arguments, typeof options>['options']
 
-/** What was asked for, checked. */
+/** The options, validated. */
 export async function agentOptions(context: Context, options: AgentValues): Promise<AgentOptions> {
   const { host, note } = context
   const dataDir = path.resolve(host.workingDir, options.data ?? (host.env.SVC3_AGENT_DATA || defaultDataDir))
@@ -188,7 +188,7 @@ interface TokenSources {
 interface Join {
   /** Asked for only when the node has to join: a file may be gone by then. */
   readonly token: () => Promise<string>
-  /** What was given is a whole string, and not a token alone. */
+  /** A whole join string was given, not a token alone. */
   readonly text: JoinString | undefined
 }
 

@@ -125,14 +125,14 @@ export async function startNodes(plane: Plane, options: Place & Pick<DevOptions,
 
 const say = (line: string): void => void process.stdout.write(`svc3: ${line}\n`)
 
-/** Real VMs where they can be; otherwise simulated ones, which is said loudly. */
+/** Real VMs where possible; otherwise simulated ones, with a clear warning. */
 async function usableDriver(wanted: DevOptions['driver']): Promise<DevOptions['driver']> {
   if (wanted !== 'qemu' || (await ensureHostPrograms(say))) return wanted
   say('until then VMs are SIMULATED: they are listed and can be operated, but nothing runs and nobody answers by SSH')
   return 'simulated'
 }
 
-/** On one's own machine an open network is better than none, if it is said. */
+/** On one's own machine an open network is better than none, with a warning. */
 async function usableNetwork(): Promise<NetworkKind> {
   const why = await canSeal()
   if (why === undefined || process.platform !== 'linux') return defaultNetwork
@@ -157,7 +157,7 @@ function startNode(
     imageQuotaBytes,
     capacity,
     joinToken: async () => (await nodeKeys.issueJoinToken(defaultNamespace, joinSeconds)).token,
-    // Here they are part of the service: that they work is no news.
+    // Here they are part of the service: their routine messages are for debugging.
     log: { ...log, info: log.debug },
   })
 }

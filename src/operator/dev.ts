@@ -94,7 +94,7 @@ interface Given {
   readonly simulate: string | undefined
 }
 
-/** What was asked for, checked. */
+/** The options, validated. */
 export const devOptions = (host: Host, options: Given): DevOptions => ({
   listen: localListen(options.listen),
   dataDir: dataDir(host, options.data),

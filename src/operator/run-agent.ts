@@ -46,7 +46,7 @@ export interface AgentOptions {
   readonly peerPort: number | undefined
   /** The node gets another key, and the old one is refused. */
   readonly renewKey: boolean
-  /** VMs that the first HELLO does not list go, whatever the data of the server are. */
+  /** Removes VMs that the first HELLO does not list, whatever the server's data. */
   readonly removeUnknown: boolean
   /** The node's own configuration; undefined: the one in the data folder, if there is one. */
   readonly configFile: string | undefined

@@ -112,7 +112,7 @@ interface Given {
   readonly 'plain-http': boolean
 }
 
-/** What was asked for, checked. */
+/** The options, validated. */
 export function serverOptions(host: Host, options: Given): ServerOptions {
   const listen = parseListen(options.listen)
   const plainHttp = options['plain-http']

@@ -254,7 +254,7 @@ export async function showStatus(context: Context, status: ServiceStatus): Promi
   return status.state === 'running' ? 0 : 1
 }
 
-/** Does what was asked for, or says why it cannot be done. */
+/** Carries it out, or reports why it cannot be done. */
 async function carryOut({ host }: Context, request: ServiceRequest): Promise<number> {
   const { kind } = request
   try {

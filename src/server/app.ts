@@ -70,7 +70,7 @@ export function createApp(services: AppServices): FastifyInstance {
       headersTimeout: limits.headersSeconds * 1_000,
       connectionsCheckingInterval: Math.min(2_000, limits.headersSeconds * 200),
       maxHeaderSize: 16_384,
-      // Peers that vanished without a word are noticed, and their watches end.
+      // Detects peers that vanished, and ends their watches.
       keepAlive: true,
       keepAliveInitialDelay: 30_000,
     },

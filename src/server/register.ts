@@ -136,7 +136,7 @@ function listAnswer(operation: ListOperation, services: RouteServices): Respond 
 
 const hashOf = (body: string | Buffer): string => hash('sha1', body, 'base64url')
 
-/** Names what is sent. Whether the caller has it already. */
+/** Sets the ETag. Returns whether the caller has it already. */
 const matchesTag = ({ headers }: FastifyRequest, reply: FastifyReply, version: string): boolean => {
   reply.header('etag', `"${version}"`)
   const tags = headers['if-none-match']?.split(',') ?? []

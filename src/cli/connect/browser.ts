@@ -9,7 +9,7 @@ export const hasBrowser = ({ env }: Pick<Host, 'env'>): boolean =>
   process.platform === 'darwin' ||
   (openers[process.platform] !== undefined && Boolean(env.DISPLAY || env.WAYLAND_DISPLAY))
 
-/** Does not wait and does not fail: the address is printed too. */
+/** Neither waits nor fails: the address is printed too. */
 export function openBrowser({ env }: Pick<Host, 'env'>, url: string): void {
   const opener = openers[process.platform]
   if (!opener) return

@@ -52,7 +52,7 @@ export function editContext(
   })
 }
 
-/** Of all processes that do this for this purpose, one at a time. */
+/** Runs `work` in one process at a time for each purpose. */
 export async function withConfigLock<T>(host: Host, purpose: string, work: () => Promise<T>): Promise<T> {
   const file = configFile(host)
   try {

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { createRevision, type Revision } from '../../client/revision.ts'
 import type { Host } from '../host.ts'
 
-/** Longer behind than this is no server that works. */
+/** No working server is further behind than this. */
 const keptMs = 600_000
 /** Services that were talked to in that time. */
 const mostKept = 20
@@ -45,7 +45,7 @@ function freshOf(value: unknown, nowMs: number): Kept {
   return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, Kept[string]] => isFresh(entry[1])))
 }
 
-/** Whole or not at all: two commands may do this at once, and then one of the two revisions is kept. */
+/** Atomic: two commands may do this at once, and then one of the two revisions is kept. */
 function write(file: string, kept: Kept): void {
   const next = `${file}.${process.pid}`
   try {

@@ -36,7 +36,7 @@ export function providerOf(context: Context, connection: Connection, { issuer, c
 }
 const loopback = new Set(['127.0.0.1', '[::1]', 'localhost'])
 
-/** Exchanges the provider's word for a token of the service. */
+/** Exchanges the provider's tokens for a token of the service. */
 export async function exchange(context: Context, connection: Connection, tokens: ProviderTokens): Promise<UserToken> {
   const { idToken, accessToken, refreshToken } = tokens
   for (const secret of [idToken, accessToken, refreshToken]) if (secret) context.secrets.add(secret)

@@ -60,7 +60,7 @@ function freshOf(value: unknown, nowMs: number): Cache {
   return Object.fromEntries(Object.entries(value).filter((entry): entry is [string, Kept] => isFresh(entry[1])))
 }
 
-/** Whole or not at all: two shells may do this at once. */
+/** Atomic: two shells may do this at once. */
 function write(file: string | undefined, cache: Cache): void {
   if (file === undefined) return
   const next = `${file}.${process.pid}`

@@ -47,7 +47,7 @@ export interface NamesWanted {
   readonly timeoutMs: number
 }
 
-/** Throws whatever keeps them from being had in time. */
+/** Throws whatever prevents an answer in time. */
 export async function liveNames(host: Host, { kind, namespace, timeoutMs }: NamesWanted): Promise<string[]> {
   const connection = findConnection(host)
   const client = openClient(host, connection, { timeoutMs, attempts: 1 })

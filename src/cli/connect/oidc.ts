@@ -35,7 +35,7 @@ const patienceMs = 10 * 60_000
 const maxAnswerBytes = 1_048_576
 
 export interface BrowserLogin extends Provider {
-  /** Leads the person there. */
+  /** Opens the page for the user. */
   show(url: string): void
 }
 

@@ -20,7 +20,7 @@ export type TunnelProblem =
     }
 type Dialled = { readonly stream: Duplex } | { readonly problem: TunnelProblem }
 
-/** Nobody was reached, and nobody will be a moment later. */
+/** Not reached, and a retry will not help. */
 const unreachable = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EHOSTUNREACH', 'ENETUNREACH'])
 
 export async function dial(options: TunnelOptions): Promise<Dialled> {

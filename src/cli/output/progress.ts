@@ -20,24 +20,24 @@ export interface Step {
 
 export interface Progress {
   show(step: Step): void
-  /** Before anything else is written: takes the changing line away. */
+  /** Removes the changing line, before anything else is written. */
   end(): void
 }
 
 /** Several things at once, such as the parts of an image. */
 export interface Board {
   item(what: string): Progress
-  /** Takes all lines away. */
+  /** Removes all lines. */
   end(): void
 }
 
 const tickMs = 1_000
-/** Bytes come faster than eyes. */
+/** Redraws are throttled. */
 const terminalMs = 200
 const logMs = 10_000
-/** A step that goes on for long says so. */
+/** A step that takes longer is repeated in a log. */
 const sameStepMs = 30_000
-/** Shorter waits need no clock. */
+/** Shorter waits show no elapsed time. */
 const patienceSeconds = 2
 const barWidth = 20
 const usualColumns = 80

@@ -16,7 +16,7 @@ export interface Limits {
 type Row = readonly string[]
 
 const gaps = ['   ', '  ', ' '] as const
-/** Less says nothing. */
+/** The narrowest width of a cut column. */
 const leastWidth = 8
 const leastNameWidth = 16
 

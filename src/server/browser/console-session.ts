@@ -43,7 +43,7 @@ export function serveConsoleSession(app: FastifyInstance, services: SessionServi
     const session = id === undefined ? undefined : browserSessions.find(id)
     const refusal = services.limits.charge(request, session?.principal) ?? foreignRequest(request, services)
     if (refusal || id === undefined || session || !services.horizon) return void done(refusal)
-    // It may be a moment old, and from another server.
+    // It may have been written a moment ago, by another server.
     caughtUpHere(services.horizon).then(() => done(), done)
   }
 

@@ -69,7 +69,7 @@ export function serveConsole(app: FastifyInstance, services: ConsoleServices): v
     const isPage = !name.startsWith('assets/') && (path.extname(name) === '' || wantsPage(request))
     return isPage ? sendPage(reply) : sendMissing(name, reply)
   })
-  // Whoever opens the address of the service in a browser wants to see something.
+  // Somebody who opens the service's address in a browser gets the console.
   app.get('/', (request, reply) => {
     if (wantsPage(request)) return reply.redirect(root)
     throw new ApiError('NotFound', 'path not found: there is no such operation', { hint: 'see /api/v1/swagger' })
@@ -109,7 +109,7 @@ function acceptsBrotli({ headers }: FastifyRequest): boolean {
   return codings.some((coding) => /^\s*br\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/.test(coding))
 }
 
-/** Of an older build, most likely: the page that asks is open since before the service was updated. */
+/** Most likely from an older build: the page was opened before the service was updated. */
 function sendMissing(name: string, reply: FastifyReply): never {
   reply.header('cache-control', 'no-store')
   throw new ApiError('NotFound', `the console has no file "${name.slice(0, 100)}"`, { hint: 'load the page again' })

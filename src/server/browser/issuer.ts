@@ -28,7 +28,7 @@ export function serveIssuer(app: FastifyInstance, services: IssuerServices): voi
       onRequest: (request, _reply, done) => {
         const spent = limits.charge(request, undefined)
         if (spent || !horizon) return done(spent)
-        // The step before may have been on another server.
+        // The previous step may have been on another server.
         caughtUpHere(horizon).then(() => done(), done)
       },
       handler: (request, reply) => {

@@ -40,7 +40,7 @@ const uploadOf: Readonly<Record<string, UploadOf>> = {
 
 export const mayBeForwarded = ({ id }: Operation): boolean => uploadOf[id] !== undefined
 
-/** The other server that has what the request is about. */
+/** The other server that has the upload. */
 export function serverOf(
   operation: Operation,
   request: FastifyRequest,
@@ -53,7 +53,7 @@ export function serverOf(
   return place === undefined || place.server === peers.servers.id ? undefined : peers.servers.find(place.server)
 }
 
-/** From now on the upload is here. Refused where another server that is there has begun it meanwhile. */
+/** Claims the upload for this server. Refused where another live server has begun it meanwhile. */
 export async function takePlace({ peers, collections, clock }: ForwardServices, upload: string): Promise<void> {
   if (!peers) return
   const { uploadPlaces } = collections
@@ -74,7 +74,7 @@ export async function leavePlace({ peers, collections }: ForwardServices, upload
   if (entry) await collections.uploadPlaces.delete(entry).catch(ignoreLost)
 }
 
-/** About one connection, and not for the next one. */
+/** Hop-by-hop headers. */
 const ofConnection = new Set(['connection', 'keep-alive', 'transfer-encoding', 'te', 'upgrade', 'expect', 'trailer'])
 
 export async function forwardRequest(

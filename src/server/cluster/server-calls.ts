@@ -24,12 +24,12 @@ interface ServerCallsOptions {
   readonly certificates: Pick<Certificates, 'current'>
 }
 
-/** Nobody is there, or somebody else: nothing that was asked for has been done. */
+/** No server of this cluster was reached: the request was not carried out. */
 export class ServerUnreachable extends Error {
   override readonly name = 'ServerUnreachable'
 }
 
-/** It was asked, and did not do it. */
+/** The server answered, and refused. */
 export class ServerRefused extends Error {
   override readonly name = 'ServerRefused'
   readonly status: number
@@ -81,7 +81,7 @@ export class ServerCalls {
     return JSON.parse(Buffer.concat(chunks).toString()) as ResponseOf<O>
   }
 
-  /** The answer as it comes. */
+  /** The answer as a stream. */
   async open(
     internalUrl: string,
     method: string,
@@ -119,7 +119,7 @@ export class ServerCalls {
     }
   }
 
-  /** Sends a request that came here on to another server, as it is. The answer is the caller's to read. */
+  /** Forwards a request unchanged to another server. The caller reads the answer. */
   async send(
     internalUrl: string,
     request: { readonly method: string; readonly path: string; readonly headers: http.OutgoingHttpHeaders },
@@ -156,7 +156,7 @@ export class ServerCalls {
     const { facts } = await this.#options.certificates.current()
     const { promise, resolve, reject } = Promise.withResolvers<tls.TLSSocket>()
     const address = `${host}:${port}`
-    // Judged by its key, whatever names the certificate has.
+    // Verified by its key, whatever names the certificate has.
     const socket = tls.connect({ host, port, rejectUnauthorized: false, ALPNProtocols: ['http/1.1'] })
     const timer = setTimeout(() => socket.destroy(new Error('timed out')), timeoutMs)
     const fail = (error?: Error): void => {

@@ -17,12 +17,12 @@ interface ServersOptions {
 }
 
 const defaultLeaseMs = 8_000
-/** Clocks run differently by far less. */
+/** Far more than monotonic clocks drift apart. */
 export const graceFactor = 1.25
-/** A dead server's record is removed after so many leases: by then its nodes are elsewhere. */
+/** A dead server's record is removed after this many leases: by then its nodes are elsewhere. */
 const forgetLeases = 15
 
-/** What people know a server by. */
+/** The name of a server for people. */
 export const hostOf = ({ internalUrl }: KnownServerRecord): string => new URL(internalUrl).host
 
 export class Servers {
@@ -31,7 +31,7 @@ export class Servers {
   readonly #options: ServersOptions
   readonly #leaseMs: number
   readonly #nowMs: () => number
-  /** Since when, on our clock, the record of a server is as it is. */
+  /** Since when, on our clock, a server's record has not changed. */
   readonly #movedMs = new Map<string, number>()
   readonly #listeners = new Set<() => void>()
   readonly #unsubscribe: () => void
@@ -64,7 +64,7 @@ export class Servers {
     return this.#currentMs
   }
 
-  /** Those that are there, this one first. */
+  /** The live servers, this one first. */
   alive(): readonly ServerRecord[] {
     return this.#options.collections.servers
       .list()
@@ -77,7 +77,7 @@ export class Servers {
     return this.alive().filter(({ id }) => id !== this.id)
   }
 
-  /** Those that have been there and are not: killed, stopped, or cut off. */
+  /** Known servers that are not live: killed, stopped, or cut off. */
   away(): readonly KnownServerRecord[] {
     return this.#options.collections.knownServers
       .list()
@@ -85,7 +85,7 @@ export class Servers {
       .filter(({ id }) => id !== this.id && !this.find(id))
   }
 
-  /** The server of that process, while it is there. */
+  /** The server of that process, while it is live. */
   find(id: string, run?: string): ServerRecord | undefined {
     const entry = this.#options.collections.servers.get('', id)
     if (!entry || (run !== undefined && entry.value.run !== run)) return undefined
@@ -98,7 +98,7 @@ export class Servers {
     return () => this.#listeners.delete(listener)
   }
 
-  /** Makes this server known, and keeps it so. `afterRenewal` runs with each. */
+  /** Registers this server, and keeps renewing its record. `afterRenewal` runs with each renewal. */
   async start(place: Pick<ServerRecord, 'internalUrl' | 'apiUrl'>, afterRenewal: () => Promise<void>): Promise<void> {
     const { self, clock, log } = this.#options
     this.#own = { ...self, ...place, startedAt: timestamp(clock.now()), leaseMs: this.#leaseMs }
@@ -121,7 +121,7 @@ export class Servers {
     })
   }
 
-  /** Says that this server is gone. */
+  /** Deregisters this server. */
   async stop(): Promise<void> {
     await this.#loop?.stop()
     this.#unsubscribe()
@@ -145,7 +145,7 @@ export class Servers {
       return { ...own, beat: isOurs ? record.beat + 1 : 0 }
     })
     const nowMs = this.#nowMs()
-    // Who could not write for so long did not hear of the others either: their time begins anew.
+    // A server that could not write for so long did not see the others either: their leases start again.
     if (nowMs - this.#renewedMs > this.#leaseMs) for (const key of this.#movedMs.keys()) this.#movedMs.set(key, nowMs)
     this.#renewedMs = nowMs
     this.#currentMs = beganMs

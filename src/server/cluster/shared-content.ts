@@ -11,7 +11,7 @@ import { hostOf } from './servers.ts'
 interface SharedContentOptions {
   readonly own: ContentStore
   readonly others: () => readonly ServerRecord[]
-  /** They cannot be asked, and may have what nobody else has. */
+  /** Servers that cannot be asked, and may have content that nobody else has. */
   readonly away: () => readonly KnownServerRecord[]
   readonly calls: Pick<ServerCalls, 'call' | 'open'>
   readonly log: Log
@@ -23,17 +23,17 @@ interface Found {
 }
 
 const askMs = 10_000
-/** A chunk that does not come in this time is asked for again by whoever needs it. */
+/** Timeout of a chunk; whoever needs it asks again. */
 const fetchMs = 5 * 60_000
 const mostAsked = 5_000
-/** So many questions about what is not here go out together. */
+/** The batch size of queries about missing content. */
 const looksAtOnce = 500
 
 export function shareContent({ own, others, away, calls, log }: SharedContentOptions): ContentStore {
   const fetching = new Map<string, Promise<boolean>>()
   let asked = new Map<string, PromiseWithResolvers<Found | undefined>>()
 
-  /** Questions of one turn go out together: a node asks about thousands of chunks at once. */
+  /** Queries of one tick are batched: a node asks about thousands of chunks at once. */
   const find = (digest: string): Promise<Found | undefined> => {
     const known = asked.get(digest)
     if (known) return known.promise
@@ -87,7 +87,7 @@ export function shareContent({ own, others, away, calls, log }: SharedContentOpt
     return true
   }
 
-  /** Whether it is here now. Once for all who wait. */
+  /** Whether it is here now; fetched once for all who wait. */
   const bring = (digest: string): Promise<boolean> => {
     const known = fetching.get(digest)
     if (known) return known

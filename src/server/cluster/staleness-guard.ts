@@ -20,17 +20,17 @@ interface StalenessOptions {
   readonly nowMs?: () => number
 }
 
-/** The account behind a token may be gone for at most five seconds: this, a look, and the answers to it. */
+/** A deleted account may be served for at most five seconds: this, one check, and the answers to it. */
 const quietMs = 2_500
 const lookEveryMs = 500
 const askMs = 1_500
-/** A look that comes so late was held up by this machine, and what it would see is older than it seems. */
+/** A check that runs this late was delayed by this machine: what it sees is older than it seems. */
 const lateMs = 1_000
 
 export class StalenessGuard {
   readonly #options: StalenessOptions
   readonly #nowMs: () => number
-  /** Those that were there when this server last saw. */
+  /** The servers that were live when this one was last current. */
   #others: readonly ServerRecord[] = []
   #seenMs = Number.NEGATIVE_INFINITY
   #lookedMs: number
@@ -84,7 +84,7 @@ export class StalenessGuard {
     }
   }
 
-  /** Whether it knows more than this server; when it cannot be asked, it may. */
+  /** Whether another server is ahead of this one; assumed if it cannot be asked. */
   async #isFurther(server: ServerRecord): Promise<boolean> {
     const { calls, horizon } = this.#options
     try {
@@ -128,7 +128,7 @@ const answeredWhenStale = new Set(
     .map(({ id }) => id),
 )
 
-/** Before anything else is looked at: the token, too, may be one that is not good any more. */
+/** Before anything else is checked: the token, too, may be stale. */
 export function refuseWhenStale(app: FastifyInstance, staleness: Pick<StalenessGuard, 'isStale'>): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const mayAnswer = !staleness.isStale || answeredWhenStale.has(request.routeOptions.config?.operation ?? '')

@@ -137,7 +137,7 @@ let check: ValidateFunction<Settings> | undefined
 /** `text` is the content of the file, or nothing; `where` names it in the error. */
 export function parseSettings(text: string | undefined, where = 'config.json'): Settings {
   const value: unknown = parseJson(text ?? '{}', where)
-  // A schema of our own needs no proof that it is one: that would be most of the work.
+  // Our own schema is not validated against the meta-schema: that would be most of the work.
   check ??= new Ajv({ allErrors: true, useDefaults: true, validateSchema: false }).compile<Settings>(Settings)
   const problems = check(value)
     ? [...authProblems(value.auth), ...remoteProblems(value.remotes)]

@@ -16,7 +16,7 @@ interface Change {
   readonly answer: unknown
 }
 
-/** Tells the events of this process from those that others record in the same millisecond. */
+/** Distinguishes the events of this process from others of the same millisecond. */
 const recorder = randomBytes(6).toString('hex')
 let count = 0
 
@@ -50,7 +50,7 @@ export async function recordChange(
     audience: operation.allow === 'admin' ? 'admin' : 'dev',
   })
 
-  /** What concerns a namespace stands in it; what concerns the cluster, in the default one. */
+  /** Events about a namespace are in it; those about the cluster, in the default one. */
   function namespaceOf({ operation: { method, path } }: Change): string {
     const isAboutItself = path.endsWith('{namespace}') && method === 'DELETE'
     return (isAboutItself ? undefined : params.namespace) ?? defaultNamespace

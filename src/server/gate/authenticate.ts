@@ -65,7 +65,7 @@ export function denied(
     : forbidden(operation, namespace)
 }
 
-/** The caller of an answer that lasts, asked again later. A store that cannot tell counts as nobody. */
+/** Authenticates the caller of a long-lived answer again. A store that cannot answer counts as no caller. */
 export async function stillThere(request: FastifyRequest, services: GateServices): Promise<Principal | undefined> {
   const token = bearer(request)
   if (token !== undefined) return services.tokens.verify(token).catch(() => undefined)
@@ -73,7 +73,7 @@ export async function stillThere(request: FastifyRequest, services: GateServices
   return session instanceof ApiError ? undefined : session?.principal
 }
 
-/** The same question again, later, for an answer that lasts. */
+/** Authorizes a long-lived answer again. */
 export async function mayStill(
   operation: Operation,
   request: FastifyRequest,
@@ -82,7 +82,7 @@ export async function mayStill(
   return (await lostBy(operation, request, services)) === undefined
 }
 
-/** What the caller has lost since: the login, or the right to it. */
+/** What the caller has lost since: the login, or the permission. */
 export async function lostBy(
   operation: Operation,
   request: FastifyRequest,
@@ -113,7 +113,7 @@ export function guard(operation: Operation, services: GateServices): onRequestHo
     const refusal = judge(request, undefined)
     return operation.allow === 'anyone' ? refusal : session
   }
-  /** A cookie that is not known here may be a moment old, and from another server. */
+  /** An unknown cookie may be a moment old, and from another server. */
   const mayCome = (request: FastifyRequest): boolean => {
     const id = operation.allow === 'anyone' ? undefined : sessionIdOf(request, services)
     return id !== undefined && services.browserSessions.find(id) === undefined

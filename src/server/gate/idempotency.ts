@@ -23,9 +23,9 @@ interface Keyed {
 
 interface RequestKey {
   readonly key: string
-  /** Tells a repetition from another request under the same key. */
+  /** Distinguishes a repetition from another request with the same key. */
   readonly fingerprint: string
-  /** What is stamped on a record that the request makes, so that its repetition after a crash is recognised. */
+  /** Stamped on a record that the request creates, so that its repetition after a crash is recognised. */
   readonly stamp: string
 }
 
@@ -46,7 +46,7 @@ export function requestKeyOf(
   return { key, fingerprint, stamp: hash(key, fingerprint) }
 }
 
-/** The same text for the same value, in whatever order its fields came. */
+/** Canonical JSON: the same text for the same value, whatever the order of its fields. */
 function canonical(value: unknown): string {
   const sorted = (_: string, each: unknown): unknown =>
     typeof each === 'object' && each !== null && !Array.isArray(each)
@@ -69,7 +69,7 @@ export class Idempotency {
     this.#services = services
   }
 
-  /** Runs the request, or gives the answer that it got before. Refusals count as answers, faults of ours do not. */
+  /** Runs the request, or returns the stored answer. Refusals are stored like answers, internal errors are not. */
   async once({ key, fingerprint }: RequestKey, run: () => Promise<Answered>): Promise<Answered> {
     const earlier = this.#underWay.get(key) ?? this.#stored(key)
     if (earlier && earlier.fingerprint !== fingerprint) throw reused()
@@ -102,7 +102,7 @@ export class Idempotency {
     try {
       await this.#services.collections.answers.create('', key, record)
     } catch (error) {
-      // The change is made and its record carries the stamp: the answer is given all the same.
+      // The change is made and its record carries the stamp: the answer is sent all the same.
       if (!isFault(error, 'AlreadyExists'))
         this.#services.log.warn('an answer could not be kept for repetitions', { problem: String(error) })
     }

@@ -8,7 +8,7 @@ import type { Settings } from '../config/settings.ts'
 import { createRateLimit } from './rate-limit.ts'
 
 export interface Limits {
-  /** A refusal, or undefined: it may go on. */
+  /** A refusal, or undefined: the request may proceed. */
   charge(request: FastifyRequest, principal: Principal | undefined, operation?: string): ApiError | undefined
 }
 

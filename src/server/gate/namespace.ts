@@ -94,7 +94,7 @@ export async function beginEra({ collections, clock }: Starting, server?: string
     const at = timestamp(clock.now())
     const latest = record?.eras?.at(-1)
     const ageMs = clock.now().getTime() - Date.parse(latest?.at ?? '1970-01-01')
-    // Another one, that starts at the same time, has: what nodes hear of it is heard in its era.
+    // Another server that starts at the same time has begun one: this one uses that era.
     if (server !== undefined && latest?.server !== server && Math.abs(ageMs) < togetherMs) return undefined
     const era = { uid: randomUUID(), since: cluster.view.rev, ...(server !== undefined && { server, at }) }
     const eras = [...(record?.eras ?? []), era].slice(-keptEras)
@@ -102,7 +102,7 @@ export async function beginEra({ collections, clock }: Starting, server?: string
   })
 }
 
-/** The default namespace is always there. */
+/** The default namespace always exists. */
 export async function ensureDefaultNamespace({ collections, clock }: Starting): Promise<void> {
   if (collections.namespaces.get('', defaultNamespace)) return
   const record = { name: defaultNamespace, customPods: false, createdAt: timestamp(clock.now()) }

@@ -2,7 +2,7 @@
 // because it runs for every request.
 
 interface RateLimit {
-  /** Takes one; returns 0, or after how many seconds there will be one again. */
+  /** Takes a token; returns 0, or after how many seconds there will be one again. */
   take(key: string, perMinute: number): number
 }
 

@@ -6,9 +6,9 @@ import { revisionHeader } from '../../api/revision.ts'
 import type { Horizon } from '../../store/horizon.ts'
 import { isFault } from '../../store/store.ts'
 
-/** A server that is well is milliseconds behind. */
+/** A healthy server is milliseconds behind. */
 const patienceMs = 3_000
-/** They say how this server is, not what is stored. */
+/** Operations about this server itself, not about what is stored. */
 const probes = new Set(['getHealth', 'getReadiness'])
 
 export function readOwnWrites(app: FastifyInstance, horizon: Horizon): void {

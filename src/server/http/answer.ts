@@ -2,7 +2,7 @@
 export class Answer<T> {
   readonly status: number
   readonly value: T
-  /** Nothing had to be done: there is no event. */
+  /** Nothing changed: there is no event. */
   readonly isUnchanged: boolean
 
   constructor(status: number, value: T, isUnchanged = false) {

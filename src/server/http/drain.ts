@@ -7,7 +7,7 @@ import { ApiError } from '../../api/errors.ts'
 /** For a refusal to arrive. */
 const lastWordMs = 1_000
 
-/** Once the service stops, whoever has a connection is to open the next one, which leads to another server. */
+/** Once the service stops, answers close their connections, so that the next request goes to another server. */
 export function closeConnections(app: FastifyInstance, stopping: AbortSignal): void {
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (stopping.aborted) reply.header('connection', 'close')
@@ -30,7 +30,7 @@ export function cutOff(app: FastifyInstance, abort: () => void, afterMs: number)
   return { [Symbol.dispose]: () => timers.forEach(clearTimeout) }
 }
 
-/** Until load balancers have noticed, or somebody is in a hurry. */
+/** Until load balancers have noticed, or a second signal comes. */
 export async function untilNoticed(noticeMs: number, hurry?: AbortSignal): Promise<void> {
   if (noticeMs > 0 && !hurry?.aborted)
     await sleep(noticeMs, undefined, hurry && { signal: hurry }).catch(() => undefined)

@@ -17,7 +17,7 @@ const classOf = (seconds: number): number =>
 /** The middle of a class, so that no more than an eighth is lost. */
 const secondsOf = (index: number): number => smallestSeconds * growth ** (index - 0.5)
 
-/** Operations that wait for something to happen: how long they take says nothing about the service. */
+/** Operations that wait for something: their latency says nothing about the service. */
 const waiting: ReadonlySet<string> = new Set([
   'deployVm', 'deleteVm', 'execVm', 'resizeVm', 'finishUpload', 'uploadImage', 'uploadIso', 'continueUpload',
   'downloadImage', 'downloadIso', 'getVmLogs', 'connectVm', 'openTerminal', 'watchAll', 'getBlob', 'putBlob',
@@ -35,7 +35,7 @@ class Times {
     this.#counts.fill(0, slot * classes, (slot + 1) * classes)
   }
 
-  /** The time that this part of all stay below; null when there was nothing. */
+  /** The quantile of the latencies; null without any. */
   quantile(slot: number, part: number): number | null {
     const counts = this.#counts.subarray(slot * classes, (slot + 1) * classes)
     const total = counts.reduce((sum, count) => sum + count, 0)
@@ -57,7 +57,7 @@ export interface History {
   /** Bytes that went through this server, or that a node says it has sent. */
   moved(bytes: number): void
   charts(minutes?: number): Charts
-  /** Takes note of what is so now; called at least once a minute. */
+  /** Samples the present state; called at least once a minute. */
   sample(): void
   stop(): void
 }
@@ -99,7 +99,7 @@ export function createHistory({ collections: { vms, pushJobs }, clock }: History
     running[slot] = count
   }
 
-  /** VMs that never ran, by uid: since when they are wanted, more exactly than their record says. */
+  /** VMs that have not run yet, by uid: since when they are desired, more exactly than their record says. */
   const wanted = new Map<string, number>()
   const unsubscribeVms = vms.view.subscribe((changes) => {
     for (const change of changes) {

@@ -40,7 +40,7 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
   )
   letGoOn(plain)
   const secure = new SecureSide(plain, handler, limits, options)
-  /** Connections that have not said what they are. */
+  /** Connections that have not sent a byte yet. */
   const undecided = new Set<net.Socket>()
 
   const [servePlain] = plain.listeners('connection')
@@ -91,7 +91,7 @@ function createListener(handler: Handler, limits: Limits, options: ListenerOptio
   })
 }
 
-/** Connections to the other address of localhost, where this machine has it, come in by the same door. */
+/** Also listens on the other address of localhost, where this machine has it. */
 function listenOnOtherLoopback(plain: http.Server): net.Server {
   const { port, family } = plain.address() as net.AddressInfo
   const other = net.createServer({ allowHalfOpen: true, noDelay: true }, (socket) => plain.emit('connection', socket))
@@ -111,7 +111,7 @@ function letGoOn(server: http.Server | https.Server): void {
   server.on('checkContinue', (request, response) => server.emit('request', request, response))
 }
 
-/** Looks at the first byte and puts it back; a connection that stays silent is closed. */
+/** Peeks at the first byte; a connection that stays silent is closed. */
 function afterFirstByte(
   socket: net.Socket,
   openingMs: number,
@@ -207,7 +207,7 @@ class SecureSide {
     const server = limited(https.createServer(options, this.#handler), this.#limits)
     letGoOn(server)
     server.on('secureConnection', (socket) => this.#opening.delete(nameOf(socket)))
-    // Who cannot shake hands cannot read an answer either.
+    // A peer that failed the handshake cannot read an answer either.
     server.removeAllListeners('tlsClientError').on('tlsClientError', (_error, socket) => socket.destroy())
     server.on('clientError', (error, socket) => {
       if (!this.#plain.emit('clientError', error, socket)) socket.destroy()

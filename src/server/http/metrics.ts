@@ -20,7 +20,7 @@ export interface Metrics {
   tellState(state: State): void
 }
 
-/** How this server and its service are now. */
+/** The present state of this server and its service. */
 export interface State {
   isLeading(): boolean
   isStoreWell(): Promise<boolean>

@@ -4,9 +4,9 @@ import type { Server, Socket } from 'node:net'
 
 const everyMs = 5_000
 
-/** Returns what ends it. */
+/** Returns the function that stops it. */
 export function countTraffic(server: Server, moved: (bytes: number) => void): () => void {
-  /** What of each open connection was counted already. */
+  /** The bytes of each open connection that were counted already. */
   const counted = new Map<Socket, number>()
   const count = (socket: Socket): void => {
     const total = socket.bytesRead + socket.bytesWritten

@@ -49,11 +49,11 @@ export interface ImageContents {
   read(digest: string, range: { start: number; end: number }, signal: AbortSignal): AsyncIterable<Uint8Array>
   /** Throws where some of its content is unavailable: an error can be sent only before the first byte. */
   requireDisk(digest: string): Promise<void>
-  /** Where what is not zero goes on, at or after `offset`. */
+  /** The next offset at or after `offset` with data other than zeros. */
   nextData(digest: string, offset: number): Promise<number>
   /** The same disk as a qcow2 file: always the same bytes. */
   openQcow2(digest: string): Promise<Readable>
-  /** Keeps all of it from the collector, as if it were new. False: some of it is gone. Throws where nobody can say. */
+  /** Protects all of it from the collector, as if it were new. False: some of it is gone. Throws if that is unknown. */
   hold(digest: string): Promise<boolean>
 }
 

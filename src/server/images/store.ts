@@ -32,7 +32,7 @@ interface ImageStoreParts extends ImageKind {
   readonly contents: ImageContents
   /** The id of this one, where several servers share the records. */
   readonly server?: string | undefined
-  /** Resolves when what other servers have written until now is seen here. */
+  /** Resolves when this server has seen what others have written until now. */
   caughtUp?(): Promise<void>
 }
 
@@ -115,7 +115,7 @@ export class ImageStore {
     resourceVersion: rev,
   })
 
-  /** Also when who uses one changes, which its record knows nothing of. */
+  /** Also notifies when the users of one change, which its record does not show. */
   listed(): Listing<Image> {
     const { collection, uses } = this.#parts
     return {
@@ -268,7 +268,7 @@ export class ImageStore {
     })
   }
 
-  /** Takes back what was not finished. */
+  /** Rolls back what was not finished. */
   async forget({ key, value: { createdAt } }: Entry<ImageRecord>): Promise<void> {
     await this.#parts.collection.change(key, (record) =>
       record?.createdAt === createdAt && !isReady(record) ? null : undefined,

@@ -26,7 +26,7 @@ export class ImageUses {
     })
   }
 
-  /** Hears of names whose users are others now. */
+  /** Notified of names whose users have changed. */
   subscribe(listener: (names: readonly string[]) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)

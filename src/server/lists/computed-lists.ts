@@ -36,7 +36,7 @@ function refuseWatch({ watch }: { readonly watch?: unknown }): void {
   throw badRequest([{ field: 'watch', reason: 'FieldValueInvalid', message }], 'list it again, with If-None-Match')
 }
 
-/** What tells items of one list apart. */
+/** Identifies an item of a list. */
 const tokenOf = ({ kind, namespace, name }: Item): string =>
   Buffer.from(JSON.stringify([kind ?? '', namespace ?? '', name])).toString('base64url')
 

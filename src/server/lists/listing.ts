@@ -13,9 +13,9 @@ export interface Listing<I> {
   readonly isCutByPath?: boolean
   /** What `visible` depends on besides the items: when this changes, a watch ends and the caller lists again. */
   readonly visibleRev?: () => string
-  /** Items tell more than their records do: they are made anew for every answer. */
+  /** Items show more than their records do: they are rendered for every answer. */
   readonly isDerived?: boolean
-  /** When items change without their records: a watch tells those, too. */
+  /** When items change without their records: a watch sends those, too. */
   readonly extraChanges?: ExtraChanges
 }
 

@@ -122,7 +122,7 @@ export class Lists {
 const keptPages = 1_000
 const keptBytes = 32 * 1_048_576
 
-/** A page goes on after a key, not at a position: what comes or goes meanwhile repeats and hides nothing else. */
+/** A page continues after a key, not at a position: concurrent changes neither repeat nor hide other items. */
 const encodeContinue = (key: string): string => Buffer.from(key).toString('base64url')
 
 function decodeContinue(token: string, prefix: string): string {

@@ -21,7 +21,7 @@ interface Multiplex {
   readonly services: MultiplexServices
   /** The list at a path, as this caller sees it. Throws why they may not. */
   open(path: string, principal: Principal): WatchedList
-  /** Who it is now: asked again and again. */
+  /** The present caller: authenticated repeatedly. */
   caller(): Promise<Principal | undefined>
 }
 
@@ -39,7 +39,7 @@ interface Watched extends WatchedList {
 }
 
 const maxWatches = 200
-/** So much of one watch is put into one message; what comes meanwhile waits for it. */
+/** The most of one watch in one message; further changes wait. */
 const batchChars = 65_536
 
 export function serveWatches(socket: Duplex, principal: Principal, { services, open, caller }: Multiplex): void {

@@ -125,7 +125,7 @@ async function checkedRevision(text: string, known: Rev, horizon: Horizon | unde
     ])
   }
   const rev = BigInt(text).toString()
-  // It may come from a server that was a little further.
+  // It may come from a server that was slightly ahead.
   if (compareRevs(rev, known) > 0 && !(horizon && (await seenHere(horizon, rev)))) throw expired()
   return rev
 }

@@ -84,7 +84,7 @@ export class NodeAuthority {
     }
     const { certificates } = collections
     const recordKey = certificates.key('', recordName)
-    // Of servers that need it at once, one makes it.
+    // Of servers that need it at the same time, one makes it.
     const entry = await secrets.sealing((protect) =>
       certificates.change(recordKey, (_, current) =>
         current?.rev === before?.rev ? protect(recordKey, fields, pair.key) : undefined,

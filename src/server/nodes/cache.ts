@@ -26,7 +26,7 @@ export function desiredCache({ images: known }: Pick<Records, 'images'>, node: N
   return { images, drops: [...drops] }
 }
 
-/** Follows the records: agents hear of every change at once. Returns how to stop. */
+/** Follows the records: agents are notified of every change. Returns how to stop. */
 export function sendCaches(collections: Records, fleet: Fleet): () => void {
   const tell = (node: NodeRecord): void => {
     if (fleet.isOpen(node.name)) fleet.sendCache(node.name, desiredCache(collections, node))
@@ -38,7 +38,7 @@ export function sendCaches(collections: Records, fleet: Fleet): () => void {
         tell(after)
     }
   })
-  // A commit: those who are to have the image are to have the new content.
+  // A commit: nodes with the image desired are to get the new content.
   const stopImages = collections.images.view.subscribe((changes) => {
     const changed = new Set<string>()
     for (const change of changes) {
@@ -102,7 +102,7 @@ export function pulledOn(nodes: readonly NodeRecord[]): Cacheable[] {
   return [...found.values()].toSorted((one, other) => (one.name < other.name ? -1 : 1))
 }
 
-/** What a node has of an image; undefined where nothing is there and nothing wanted. */
+/** The state of an image on a node; undefined where it is neither present nor desired. */
 export function copyOn(node: NodeRecord, image: Cacheable): CachedCopy | undefined {
   const key = cacheKeyOf(image)
   const pinned = node.cache?.pins[image.name] !== undefined

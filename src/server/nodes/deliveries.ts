@@ -17,7 +17,7 @@ export class Deliveries {
     this.#underWay.delete(capture)
   }
 
-  /** Content that came later than this may belong to one of them. */
+  /** Content that arrived later than this may belong to one of them. */
   oldestStartMs(): number {
     const nowMs = Date.now()
     for (const [capture, { heardMs }] of this.#underWay) if (nowMs - heardMs > silenceMs) this.#underWay.delete(capture)

@@ -36,7 +36,7 @@ export function sendDesired(services: DesiredServices): () => void {
       const before = change.previous?.value
       const after = change.type === 'put' ? change.entry.value : undefined
       const isSame = after !== undefined && before?.uid === after.uid
-      // To go elsewhere: nothing of it may stay. (Its end was desired, and has been sent.)
+      // It moves elsewhere: nothing of it may stay. (Its end was desired, and has been sent.)
       const hasLeft = before?.place !== undefined && !(isSame && after.place?.node === before.place.node)
       if (hasLeft && !isDeleted(before) && !isFailedDeployment(before))
         tell(
@@ -64,11 +64,11 @@ const desiredCapture = (capture: VmCapture): DesiredCapture => ({
   ...(capture.format !== undefined && { format: capture.format }),
 })
 
-/** Everything that a node should have, and what must stay there though it cannot be said what it is. */
+/** The desired state of a node, and what must stay there though its desired state is unknown. */
 export function desiredFor(
   services: DesiredServices,
   node: string,
-  /** How far the records are that this is made from; what the view says where nobody knows better. */
+  /** The revision that this is made from; the view's, unless a later one is known. */
   rev?: string,
 ): Omit<Extract<AgentMessage, { type: 'HELLO' }>, 'type' | 'heartbeatSeconds' | 'takesNotes'> {
   const vms: DesiredVm[] = []

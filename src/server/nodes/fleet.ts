@@ -4,9 +4,9 @@
 import type { DesiredCache } from '../../api/images/image-cache.ts'
 import type { AgentMessage, DesiredVm } from '../../api/nodes/agent.ts'
 
-/** Three of them may be lost before a node counts as gone. */
+/** Heartbeats: three may be lost before a node counts as gone. */
 export const heartbeatSeconds = 12
-/** An agent that was not heard of for so long is taken for gone, whatever its connection looks like. */
+/** An agent that was silent for this long counts as gone, whatever its connection looks like. */
 const defaultSilenceMs = 40_000
 const pingMs = (heartbeatSeconds * 1_000) / 2
 
@@ -64,7 +64,7 @@ export class Fleet {
     session.wake()
   }
 
-  /** Whether there was somebody to tell. */
+  /** Sends a message; false when the node has no stream here. */
   tell(node: string, message: AgentMessage): boolean {
     const session = this.#sessions.get(node)
     if (!session || session.others.length >= 1_000) return false
@@ -84,7 +84,7 @@ export class Fleet {
     for (const session of this.#sessions.values()) this.#end(session)
   }
 
-  /** One line a message, until the agent goes, another stream of the same node opens, or `signal` aborts. */
+  /** One line per message, until the agent goes, another stream of the same node opens, or `signal` aborts. */
   async *open(node: string, hello: () => AgentMessage, signal: AbortSignal): AsyncGenerator<string> {
     this.drop(node)
     const session: Session = {

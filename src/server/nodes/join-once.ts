@@ -11,7 +11,7 @@ import { type Entry, ignoreLost, isFault } from '../../store/store.ts'
 export const badJoinToken = (what: string): ApiError =>
   new ApiError('Unauthorized', `Unauthorized: the join token ${what}`, { hint: 'svc3 node join-token makes a new one' })
 
-/** Returns what to call when the node is there. Refuses who comes second. */
+/** Returns what to call when the node exists. Refuses a second key. */
 export async function joinOnce(
   { collections, clock }: { readonly collections: Pick<Collections, 'used' | 'nodes'>; readonly clock: Clock },
   { onceId, expiresAt }: JoinGrant,
@@ -22,7 +22,7 @@ export async function joinOnce(
   const id = createHash('sha256').update(`join ${onceId}`).digest('base64url')
   const record: UsedRecord = {
     firstAt: timestamp(clock.now()),
-    // With some patience for clocks that differ.
+    // With some tolerance for clock skew.
     expiresAt: timestamp(new Date(expiresAt.getTime() + 10 * 60_000)),
     publicKey,
   }
@@ -35,7 +35,7 @@ export async function joinOnce(
   }
   const isOurs = entry?.value.publicKey === publicKey
   const isThere = nodes.get('', name)?.value.publicKey === publicKey
-  // A node that was removed does not come back by what it came by.
+  // A removed node does not come back with the same token.
   if (!entry || !isOurs || (entry.value.isDone && !isThere)) throw badJoinToken('has been used')
   const taken = entry
   return async () => {

@@ -14,11 +14,11 @@ import type { Presence } from './presence.ts'
 export interface NodeRelay {
   /** Names of tunnels that end at this server begin with it. */
   readonly prefix: string
-  /** Whether there was somebody to tell, here or elsewhere. */
+  /** Sends a message; false when the node has no stream, here or elsewhere. */
   tell(node: string, message: AgentMessage): Promise<boolean>
-  /** It said something here: who has its stream is to know, by and by. */
+  /** The node sent something to this server: the one with its stream is notified, in batches. */
   seen(node: string): void
-  /** Credentials to grow a file system: to the server that has the node's stream. True: another server has them now. */
+  /** Sends credentials to grow a file system to the server with the node's stream. True: another server has them. */
   grow(node: string, uid: string, growth: GrowthEntry): Promise<boolean>
   stop(): Promise<void>
 }
@@ -56,7 +56,7 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
     }
   }
 
-  /** Until its stream is somewhere else than it was. */
+  /** Waits until its stream is on another server than before. */
   const moved = (node: string): Promise<void> => {
     const place = (): string => (fleet.isOpen(node) ? id : (presence.holderOf(node)?.run ?? ''))
     const before = place()
@@ -118,7 +118,7 @@ export function createNodeRelay(options: NodeRelayOptions): NodeRelay {
   }
 }
 
-/** Of a server that has its store to itself. */
+/** For a server that does not share its store. */
 export const localNodeRelay = (fleet: Pick<Fleet, 'tell'>): NodeRelay => ({
   prefix: '',
   tell: async (node, message) => fleet.tell(node, message),

@@ -70,7 +70,7 @@ export function createFleetServices(services: FleetInput, shared?: Shared): Flee
         log.debug('a silent node is still ready in its record', { node: name, problem: String(error) }),
       )
     }),
-    // Whichever server a node was removed by: it is not one any more.
+    // Removed by whichever server: its stream ends here.
     nodes.view.subscribe((changes) => {
       for (const change of changes) {
         const before = change.previous?.value

@@ -16,18 +16,18 @@ export interface Presence {
   holderOf(node: string): ServerRecord | undefined
   /** Called when a stream opened or ended somewhere. */
   subscribe(listener: () => void): () => void
-  /** Before a stream opens here: from now on it is this server's. */
+  /** Before a stream opens here: claims the node for this server. */
   claim(node: string): Promise<Claim>
 }
 
 interface Claim {
   /** The state sent to the node includes everything up to this revision; undefined: whatever the views have. */
   readonly rev: Rev | undefined
-  /** False when the node has come to another server since. */
+  /** False when the node has connected to another server since. */
   isCurrent(): boolean
 }
 
-/** Of a server that has its store to itself. */
+/** For a server that does not share its store. */
 export const ownPresence = (fleet: Fleet): Presence => ({
   isOpen: (node) => fleet.isOpen(node),
   holderOf: () => undefined,
@@ -114,7 +114,7 @@ export class SharedPresence implements Presence {
     return { rev, isCurrent: () => presence.get('', node)?.value.session === session }
   }
 
-  /** Removes what this server wrote down and does not have: streams that ended while the store did not answer. */
+  /** Removes stale records of this server: streams that ended while the store did not answer. */
   async settle(): Promise<void> {
     const { collections, servers } = this.#options
     for (const [node, { atMs }] of this.#claims) if (performance.now() - atMs > claimMs) this.#claims.delete(node)
@@ -129,7 +129,7 @@ export class SharedPresence implements Presence {
     for (const unsubscribe of this.#unsubscribes) unsubscribe()
   }
 
-  /** Ends what is written down about the streams of this server, for others to know at once. */
+  /** Removes the records of this server's streams, so that others know at once. */
   async leave(): Promise<void> {
     this.#open.clear()
     this.#claims.clear()

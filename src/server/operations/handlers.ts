@@ -28,9 +28,9 @@ export interface Call<O extends Operation> {
   readonly requestKey: string | undefined
   /** Aborts when the caller goes away or the service stops. Set for streams. */
   readonly signal: O extends { isStream: true } ? AbortSignal : undefined
-  /** Set for those who take no waiting for room: what fits nowhere now is refused, and what they no longer wait for goes. */
+  /** Set for callers that do not wait for capacity: what fits nowhere now is refused, and deleted if they give up. */
   readonly hurry?: AbortSignal | undefined
-  /** Who it is now, for what lasts. Set for WebSockets. */
+  /** Authenticates the caller again. Set for WebSockets. */
   readonly caller: O extends { isUpgrade: true } ? () => Promise<Principal | undefined> : undefined
   /** The body of an upload, which has not been read yet. */
   readonly upload: O extends { isUpload: string } ? Upload : undefined

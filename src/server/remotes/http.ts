@@ -23,7 +23,7 @@ export interface Place {
 /** What went wrong at a remote, for whoever pulls from it. */
 export class RemoteError extends Error {
   override readonly name = 'RemoteError'
-  /** It may go better the next time. */
+  /** A retry may succeed. */
   readonly isTransient: boolean
   constructor(message: string, isTransient: boolean, cause?: unknown) {
     super(message, cause === undefined ? {} : { cause })

@@ -224,7 +224,7 @@ function ifGone(error: unknown): void {
   if (!(error instanceof ApiError)) throw error
 }
 
-/** For people: what is ours and unexpected is in the log only. */
+/** The message for people: unexpected internal errors are in the log only. */
 function reasonOf(error: unknown): string {
   const isTheirs = error instanceof RemoteError || error instanceof RegistryError || error instanceof WrongContentError
   if (isTheirs) return error.message

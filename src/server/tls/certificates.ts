@@ -17,7 +17,7 @@ interface CertificateOptions {
   readonly secrets: Secrets
   readonly clock: Clock
   readonly log: Log
-  /** Hosts that a certificate of our own is good for. */
+  /** Host names for a self-signed certificate. */
   readonly names: readonly string[]
 }
 
@@ -46,7 +46,7 @@ export class Certificates {
     return this.#making
   }
 
-  /** Hears of every other certificate from now on, also of those that another server stored. MUST NOT throw. */
+  /** Notified of every new certificate, also of those that another server stored. MUST NOT throw. */
   subscribe(listener: (served: Served) => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -79,7 +79,7 @@ export class Certificates {
 
   async #make(): Promise<Served> {
     const pair = await selfSigned(this.#options.names, this.#options.clock.now())
-    // Of servers that start at once, one makes it.
+    // Of servers that start at the same time, one makes it.
     return this.#write(pair, 'made', 'svc3', (current) => current === undefined)
   }
 

@@ -20,9 +20,9 @@ export interface Download {
   readonly tag: string
   /** MUST give exactly the bytes from `start` up to, not including, `end`. */
   read(start: number, end: number, signal: AbortSignal): AsyncIterable<Uint8Array>
-  /** Throws where some of it is not to be had. */
+  /** Throws where some of it is unavailable. */
   requireAll?(): Promise<void>
-  /** Where the first byte at or after an offset is that may be other than zero; for files that are mostly holes. */
+  /** The next offset with data that may be other than zeros; for sparse files. */
   nextData?(offset: number): Promise<number>
 }
 

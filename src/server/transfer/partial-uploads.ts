@@ -15,11 +15,11 @@ import { hasExpired } from '../../rules/retention.ts'
 /** What is written down. */
 export interface PartialUpload extends UploadInput {
   readonly id: string
-  /** Tells callers apart; nobody else gets to it. */
+  /** The owner; nobody else has access. */
   readonly caller: string
   readonly namespace: string
   readonly updatedAt: string
-  /** It became an image or an ISO: what is left is for those who did not hear it. */
+  /** It became an image or an ISO: the note stays for clients that missed the answer. */
   readonly isDone?: boolean
 }
 

@@ -6,7 +6,7 @@ import { allOperations } from '../../api/index.ts'
 
 interface BodyLimits {
   readonly requestSeconds: number
-  /** An upload may be silent for so long. */
+  /** The idle timeout of an upload. */
   readonly silenceSeconds: number
 }
 

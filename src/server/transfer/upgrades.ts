@@ -30,7 +30,7 @@ const sockets = new WebSocketServer({
   perMessageDeflate: false,
   maxPayload: 1_048_576,
 })
-/** A peer that vanished without a word is noticed. */
+/** Detects peers that vanished. */
 const pingMs = 30_000
 const framesAhead = 4
 /** Close codes for browsers: the login ended, or the permission. */

@@ -36,7 +36,7 @@ export interface Upload {
    * them, and throws when it makes no sense to go on. Disposing of what was received removes the file.
    */
   receive(judge: (fields: UploadFields) => void): Promise<Received>
-  /** In place of that: hands the body on as it comes. Its length must be said, and be at most `mostBytes`. */
+  /** Instead of that: passes the body through as a stream. Its length must be known, and at most `mostBytes`. */
   pass<T>(mostBytes: number, take: (body: Passing) => Promise<T>): Promise<T>
   /** The body as it comes, asked for when it is first read; for those who keep what came of one that is cut off. */
   stream<T>(work: (incoming: Incoming) => Promise<T>): Promise<T>
@@ -56,7 +56,7 @@ export class Uploads {
     this.folder = folder
   }
 
-  /** What a killed server left is removed. */
+  /** Removes what a killed server left. */
   static async open(folder: string): Promise<Uploads> {
     await fs.mkdir(folder, { recursive: true, mode: 0o700 })
     await removeUnfinished(folder)
@@ -81,7 +81,7 @@ export class Uploads {
 const fieldNames = ['name', 'description', 'type', 'firmware', 'os'] as const
 type FieldName = (typeof fieldNames)[number]
 const fieldBytes = 8_192
-/** Who is refused in the middle of a body gets so long to notice; then the connection ends. */
+/** How long a client that is refused in the middle of a body has to notice; then the connection ends. */
 const lingerMs = 5_000
 
 export function openUpload(

@@ -170,7 +170,7 @@ async function assertAlone({ store, collections }: CaptureServices, { uid, shape
   })
 }
 
-/** The node hears of it with the next generation. */
+/** Its node gets it with the next generation. */
 export async function attach(
   { collections }: Pick<CaptureServices, 'collections'>,
   { key, value: { uid, name } }: Entry<VmRecord>,

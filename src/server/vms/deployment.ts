@@ -58,7 +58,7 @@ interface Request {
 export const timeoutMsOf = ({ timeout }: VmDeployment): number =>
   Math.round((timeout || defaultTimeoutMinutes) * 60_000)
 
-/** What a request comes to, before anything is written; refuses what can be seen to be wrong. */
+/** Resolves and validates a request, before anything is written. */
 export function planVm(
   services: Records,
   request: Request,

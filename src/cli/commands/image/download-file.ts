@@ -20,13 +20,13 @@ interface DownloadChoice {
   readonly name: string
   readonly file: string | undefined
   readonly force: boolean
-  /** Of images only: ISOs are files as they are. */
+  /** For images only: ISOs have one format. */
   readonly format?: string
 }
 
 /** Of the file, asked for at once and checked by the digest that comes with it. As the service cuts disks. */
 const partBytes = 16 * 2 ** 20
-/** Tries in a row that bring nothing. */
+/** Attempts in a row without progress. */
 const mostTries = 6
 
 export async function downloadFile(context: Context, kind: ImageKind, choice: DownloadChoice): Promise<number> {
@@ -165,7 +165,7 @@ const zeros = Buffer.alloc(65_536)
 const isZero = (piece: Uint8Array): boolean =>
   piece.length <= zeros.length && zeros.subarray(0, piece.length).equals(piece)
 
-/** A part that is longer than the whole is none. */
+/** A part that is longer than the whole is discarded. */
 async function isRetriable(error: unknown, handle: Handle): Promise<boolean> {
   if (!(error instanceof ApiError && error.reason === 'RangeNotSatisfiable')) return isTransient(error)
   await handle.truncate(0)

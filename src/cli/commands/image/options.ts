@@ -49,7 +49,7 @@ export function givenDescription(argument: string | undefined, option: string | 
   throw new UsageError('the description is given twice', 'write it as TEXT or with --description, not both')
 }
 
-/** The server's own rule and words, without asking it. */
+/** The server's own rule and message, without a request. */
 export function checkName(name: string, word: string, hint?: string): string {
   if (isImageName(name)) return name
   throw new UsageError(`"${name}" is no name for an ${word}: ${imageNameRule}`, hint ?? 'choose another name')

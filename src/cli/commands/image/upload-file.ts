@@ -24,7 +24,7 @@ interface UploadChoice {
   readonly os?: Image['os'] | undefined
 }
 
-/** A service that is not back by then has more than a restart on its hands. */
+/** A service that is not back by then is not just restarting. */
 const patienceMs = 60_000
 const finishMs = 24 * 3_600_000
 const pause: RetryPolicy = { ...defaultRetry, firstDelayMs: 200, maxDelayMs: 3_000 }
@@ -107,7 +107,7 @@ async function finish(client: Client, params: Params, sha256: string, signal: Ab
     try {
       return await client.call(finishUpload, input)
     } catch (error) {
-      // A try that held for a while had reached the service: its patience begins anew.
+      // An attempt that lasted a while had reached the service: the retry timeout starts again.
       if (failingMs === undefined || performance.now() - startMs > 5_000) failingMs = performance.now()
       if (signal.aborted || !isRetriable(error) || performance.now() - failingMs > patienceMs) throw error
       await wait(backOff(attempt, pause, Math.random), signal)

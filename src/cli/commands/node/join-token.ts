@@ -35,7 +35,7 @@ export const command = defineCommand({
       signal: context.signal,
     })
     if (context.format === 'json' || context.format === 'yaml') await context.done('', issued)
-    // Servers of before there were such strings have the token alone.
+    // Older servers return the token alone.
     else context.host.stdout.write(`${issued.join ?? issued.token}\n`)
     return 0
   },

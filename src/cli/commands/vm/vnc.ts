@@ -60,7 +60,7 @@ function listen(port: number, onConnection: (socket: Socket) => void): Promise<S
   return promise
 }
 
-/** A viewer that fails does not end the others. */
+/** A failing viewer does not end the others. */
 async function forward({ signal, note }: Context, socket: Socket, dial: Dial): Promise<void> {
   const closed = new AbortController()
   socket.once('close', () => closed.abort())

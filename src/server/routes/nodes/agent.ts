@@ -149,7 +149,7 @@ export function agent(services: AgentServices): HandlersOf<typeof api> {
       log.debug('an agent is connected', { node: name })
       const claim = await presence.claim(name)
       const hello = () => {
-        // The agent has gone on to another server meanwhile, and reads this no more.
+        // The agent has moved to another server meanwhile, and no longer reads this.
         if (!claim.isCurrent()) throw new ApiError('Conflict', `node "${name}" is elsewhere`, { kind, name })
         const servers = peers && { servers: [...new Set(peers.servers.alive().map(({ apiUrl }) => apiUrl))] }
         const desired = desiredFor(services, name, claim.rev)
@@ -235,7 +235,7 @@ const shuffled = <T>(items: readonly T[]): T[] =>
 
 const wrong = (field: string, message: string) => ({ field, reason: 'FieldValueInvalid', message })
 
-/** Free space moves all the time: only a real change is worth a write. */
+/** Free space changes all the time: only a significant change is written. */
 function saysTheSame(before: NodeReport, after: NodeReport): boolean {
   const { diskFreeGb: was, imageSpace: had, ...rest } = before
   const { diskFreeGb: is, imageSpace: has, ...next } = after

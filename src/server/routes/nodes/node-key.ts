@@ -24,7 +24,7 @@ export function nodeKey({ collections, nodeKeys }: NodeKeyServices): HandlersOf<
           [{ field: 'publicKey', reason: 'FieldValueInvalid', message: 'publicKey is not an Ed25519 key' }],
           'send it as SPKI in base64',
         )
-      // It came before, and the answer was lost.
+      // A repeated request, whose answer was lost.
       if (collections.nodes.get('', name)?.value.publicKey === publicKey) return new Answer(200, { name }, true)
       const changed = await changeNode(collections, name, (record) => {
         if (!nodeKeys.isSignedBy(record.publicKey, { name, at, signature, newKey: publicKey })) throw refused(name)

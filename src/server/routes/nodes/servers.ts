@@ -11,7 +11,7 @@ import type { Fleet } from '../../nodes/fleet.ts'
 import type { Tunnels } from '../../nodes/tunnels.ts'
 import type { HandlersOf } from '../../operations/handlers.ts'
 
-/** A resize that nobody carried out by then has been given up. */
+/** A resize that was not carried out by then has been given up. */
 const growthMs = 15 * 60_000
 /** A store that answers at all does so sooner. */
 const storeMs = 1_000

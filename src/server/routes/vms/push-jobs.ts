@@ -33,7 +33,7 @@ export function pushJobs(services: PushServices): HandlersOf<typeof api> {
     return entry
   }
 
-  /** Under a name that nobody has. */
+  /** Under an unused name. */
   async function create(record: Omit<PushJobRecord, 'name'>): Promise<Entry<PushJobRecord>> {
     for (let attempt = 1; ; attempt++) {
       const name = `vm-push-${nameSuffix(randomBytes(5))}`

@@ -3,10 +3,10 @@
 import fs from 'node:fs'
 import type { Host } from '../../../host.ts'
 
-/** Older ones go: VMs come and go by the thousand. */
+/** Older files are removed: VMs come and go by the thousand. */
 const maxFiles = 500
 
-/** Nothing where there is no place for it. */
+/** Undefined where there is no folder for it. */
 export function knownHostsFile({ env }: Pick<Host, 'env'>, uid: string): string | undefined {
   const config = env.XDG_CONFIG_HOME || (env.HOME && `${env.HOME}/.config`)
   if (!config) return undefined
