@@ -1,5 +1,5 @@
 // The programs of the machine that the builder of the small images calls, where to get them, and how they are called.
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import fs from 'node:fs/promises'
 import path from 'node:path'
 
@@ -38,8 +38,6 @@ interface RunOptions {
   readonly folder?: string
   readonly input?: string | Uint8Array
   readonly environment?: Readonly<Record<string, string>>
-  /** Takes standard output as it comes; without it `output` has all of it. */
-  readonly each?: (chunk: Buffer) => void
 }
 
 interface Ran {
@@ -50,34 +48,61 @@ interface Ran {
 const longestProblem = 2_000
 
 /** Runs a program to its end. A failure carries the last of what the program said. */
-export function run(program: Program, args: readonly string[], options: RunOptions): Promise<Ran> {
-  const { signal, folder, input, environment, each } = options
-  return new Promise((resolve, reject) => {
-    signal.throwIfAborted()
-    const child = spawn(program, args, {
-      signal,
-      killSignal: 'SIGKILL',
-      ...(folder === undefined ? {} : { cwd: folder }),
-      env: { ...process.env, PATH: searchPath.join(path.delimiter), LC_ALL: 'C', TZ: 'UTC', ...environment },
-      stdio: ['pipe', 'pipe', 'pipe'],
-    })
-    const chunks: Buffer[] = []
-    let problems = ''
-    child.stdout.on('data', each ?? ((chunk: Buffer) => void chunks.push(chunk)))
-    child.stderr.on('data', (chunk: Buffer) => {
-      problems = (problems + chunk).slice(-longestProblem)
-    })
-    // A program that ends without reading all of its input says more by its exit code than EPIPE does.
-    child.stdin.on('error', () => undefined)
-    child.stdin.end(input)
+export async function run(program: Program, args: readonly string[], options: RunOptions): Promise<Ran> {
+  const { child, ended } = start(program, args, options)
+  const chunks: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => void chunks.push(chunk))
+  const problems = await ended
+  return { output: Buffer.concat(chunks), problems }
+}
+
+/** Standard output as it comes. Fails as run() does, after the last of it; a program that is left is killed. */
+export async function* outputOf(
+  program: Program,
+  args: readonly string[],
+  options: RunOptions,
+): AsyncGenerator<Buffer, void> {
+  const { child, ended } = start(program, args, options)
+  // At once also where something that the program started still has the other end of the pipe.
+  ended.catch((error: Error) => child.stdout.destroy(error))
+  try {
+    yield* child.stdout
+    await ended
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+function start(
+  program: Program,
+  args: readonly string[],
+  { signal, folder, input, environment }: RunOptions,
+): { child: ChildProcessWithoutNullStreams; ended: Promise<string> } {
+  signal.throwIfAborted()
+  const child = spawn(program, args, {
+    signal,
+    killSignal: 'SIGKILL',
+    ...(folder === undefined ? {} : { cwd: folder }),
+    env: { ...process.env, PATH: searchPath.join(path.delimiter), LC_ALL: 'C', TZ: 'UTC', ...environment },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  let problems = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    problems = (problems + chunk).slice(-longestProblem)
+  })
+  // A program that ends without reading all of its input says more by its exit code than EPIPE does.
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input)
+  const ended = new Promise<string>((resolve, reject) => {
     child.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') return reject(error)
       reject(new ProgramError(`${program} is not installed. Install it: apt-get install ${programs[program]}`))
     })
     child.on('close', (code, killedBy) => {
-      if (code === 0) return resolve({ output: Buffer.concat(chunks), problems })
+      if (code === 0) return resolve(problems)
       const end = killedBy === null ? `exit code ${code}` : `signal ${killedBy}`
       reject(new ProgramError(`${program} failed (${end}): ${problems.trim() || 'it said nothing'}`))
     })
   })
+  return { child, ended }
 }

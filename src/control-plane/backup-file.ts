@@ -7,7 +7,7 @@ import { referencedBy } from '../images/collect.ts'
 import { type ContentStore, NoContentError } from '../images/content/content.ts'
 import { type Clock, systemClock, timestamp } from '../platform/clock.ts'
 import { syncFolder } from '../platform/files.ts'
-import { readTar, type TarEntry, TarError, TarWriter } from '../platform/tar.ts'
+import { contentOf, readTar, type TarEntry, TarError, TarWriter } from '../platform/tar.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
 import type { ImageRecord, VmRecord } from '../store/records/fleet-records.ts'
 import type { Entry, Store } from '../store/store.ts'
@@ -59,6 +59,21 @@ export interface Checked {
   readonly contents: number
 }
 
+const pieceBytes = 1_048_576
+
+/** The entries of a backup, always from its beginning. */
+export const entriesOf = (file: FileHandle): AsyncGenerator<TarEntry> => readTar(piecesOf(file))
+
+/** Not a read stream, which would close the handle: the same open file is verified first and then restored. */
+async function* piecesOf(file: FileHandle): AsyncGenerator<Buffer> {
+  for (let at = 0; ; ) {
+    const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(pieceBytes), 0, pieceBytes, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
+
 /** Reads and verifies the whole file; throws unless it is complete and of a known format. */
 export async function checkBackup(file: FileHandle, name: string): Promise<Checked> {
   let head: BackupHead | undefined
@@ -67,7 +82,7 @@ export async function checkBackup(file: FileHandle, name: string): Promise<Check
   let records = 0
   let contents = 0
   try {
-    for await (const entry of readTar(file)) {
+    for await (const entry of entriesOf(file)) {
       if (!head) {
         if (entry.name !== names.head) throw new OperatorError(`${name} is not a backup of svc3`)
         head = checkedHead(JSON.parse(await textOf(entry)), name)
@@ -101,11 +116,7 @@ function checkedHead(value: unknown, name: string): BackupHead {
   return head as BackupHead
 }
 
-export async function textOf(entry: TarEntry): Promise<string> {
-  const pieces: Buffer[] = []
-  for await (const piece of entry.content()) pieces.push(piece)
-  return Buffer.concat(pieces).toString('utf8')
-}
+export const textOf = async (entry: TarEntry): Promise<string> => (await contentOf(entry)).toString('utf8')
 
 const linesOf = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '')
 export const recordsOf = (text: string): readonly BackupRecord[] =>

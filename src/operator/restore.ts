@@ -10,6 +10,7 @@ import {
   type Checked,
   checkBackup,
   clusterKey,
+  entriesOf,
   folderFiles,
   manifestsNamedBy,
   names,
@@ -22,7 +23,6 @@ import { checkPlace, isShared, writePlace } from '../control-plane/store-place.t
 import { readManifest } from '../images/pack/stored-manifests.ts'
 import { timestamp } from '../platform/clock.ts'
 import { writeFileAtomically } from '../platform/files.ts'
-import { readTar } from '../platform/tar.ts'
 import { beginFilling, fillStore, finishFilling, startRevOf } from '../store/fill.ts'
 import { openStore } from '../store/open.ts'
 import type { ClusterRecord } from '../store/records/collections.ts'
@@ -138,7 +138,7 @@ async function* restored(handle: FileHandle, revision: Rev, imagePlace: string):
 }
 
 async function* allRecords(handle: FileHandle): AsyncGenerator<BackupRecord> {
-  for await (const entry of readTar(handle))
+  for await (const entry of entriesOf(handle))
     if (entry.name.startsWith('records/')) yield* recordsOf(await textOf(entry))
 }
 
@@ -179,7 +179,7 @@ async function putContents(handle: FileHandle, target: Target): Promise<void> {
   const { content, registry, close } = await openKnownPlace(imagePlace, dataDir, { ...environment })
   try {
     await registry?.claim(cluster)
-    for await (const entry of readTar(handle)) {
+    for await (const entry of entriesOf(handle)) {
       if (!entry.name.startsWith('content/')) continue
       const digest = entry.name.slice('content/'.length).replace('/', ':')
       await content.putExpected({ digest, bytes: entry.bytes }, entry.content())
@@ -192,7 +192,7 @@ async function putContents(handle: FileHandle, target: Target): Promise<void> {
 
 async function putFiles(handle: FileHandle, dataDir: string): Promise<readonly string[]> {
   const kept: string[] = []
-  for await (const entry of readTar(handle)) {
+  for await (const entry of entriesOf(handle)) {
     const name = folderFiles.find((each) => names.folder(each) === entry.name)
     if (!name) continue
     const text = await textOf(entry)

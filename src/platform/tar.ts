@@ -1,9 +1,11 @@
-// Tar files, one entry after the other: written as they come, read without holding more than a piece. Plain files only.
+// Tar files, one entry after the other, without holding more than a piece: plain files are written, and whatever dpkg and
+// GNU tar write is read.
 import { createHash, type Hash } from 'node:crypto'
 import type { FileHandle } from 'node:fs/promises'
 
 const blockBytes = 512
-const pieceBytes = 1_048_576
+/** Of the entries that carry the long name of the next one, which are held in memory. */
+const mostExtensionBytes = 1_048_576
 /** More than this does not fit into the octal digits of the header. */
 const mostOctal = 8 ** 11 - 1
 
@@ -55,7 +57,13 @@ export class TarWriter {
 }
 
 export interface TarEntry {
+  /** Without the slash that folders end in. */
   readonly name: string
+  /** As in the header: 0 a file, 1 a hard link, 2 a symbolic link, 5 a folder. */
+  readonly type: string
+  readonly mode: number
+  /** Of links. */
+  readonly target: string
   readonly bytes: number
   /** Of everything before this entry. */
   readonly sha256Before: string
@@ -63,38 +71,67 @@ export interface TarEntry {
   content(): AsyncGenerator<Buffer>
 }
 
-export async function* readTar(file: FileHandle): AsyncGenerator<TarEntry> {
+/** Throws a TarError where the archive is damaged or cut off. Reads the source to its end, also what follows the archive. */
+export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
+  const pieces = source[Symbol.asyncIterator]()
   const hash = createHash('sha256')
-  let at = 0
+  let piece: Buffer = Buffer.alloc(0)
+  /** At least one byte, at most so many. */
+  const takeSome = async (most: number): Promise<Buffer> => {
+    while (piece.length === 0) {
+      const next = await pieces.next()
+      if (next.done) throw new TarError('it ends in the middle')
+      piece = next.value
+    }
+    const taken = piece.subarray(0, most)
+    piece = piece.subarray(taken.length)
+    hash.update(taken)
+    return taken
+  }
   const take = async (bytes: number): Promise<Buffer> => {
-    const piece = Buffer.allocUnsafe(bytes)
-    for (let read = 0; read < bytes; ) {
-      const { bytesRead } = await file.read(piece, read, bytes - read, at + read)
-      if (bytesRead === 0) throw new TarError('it ends in the middle')
-      read += bytesRead
-    }
-    at += bytes
-    return piece
+    const taken = Buffer.allocUnsafe(bytes)
+    for (let at = 0; at < bytes; ) at += (await takeSome(bytes - at)).copy(taken, at)
+    return taken
   }
-  for (;;) {
-    const sha256Before = hash.copy().digest('hex')
-    const header = await take(blockBytes)
-    if (header.every((byte) => byte === 0)) return
-    const { name, size } = parseHeader(header)
-    hash.update(header)
-    let left = size
-    async function* content(): AsyncGenerator<Buffer> {
-      while (left > 0) {
-        const piece = await take(Math.min(left, pieceBytes))
-        left -= piece.length
-        hash.update(piece)
-        yield piece
+  try {
+    for (;;) {
+      const sha256Before = hash.copy().digest('hex')
+      const longer: { name?: string; target?: string; bytes?: number } = {}
+      let header = parseHeader(await take(blockBytes))
+      for (; header && 'LKxg'.includes(header.type); header = parseHeader(await take(blockBytes))) {
+        if (header.bytes > mostExtensionBytes) throw new TarError('the name of an entry is too long')
+        const data = await take(header.bytes)
+        await take(paddingOf(header.bytes))
+        if (header.type === 'L') longer.name = textIn(data)
+        else if (header.type === 'K') longer.target = textIn(data)
+        else if (header.type === 'x') Object.assign(longer, parsePax(data))
       }
+      if (!header) break
+      const { name, bytes, ...entry } = { ...header, ...longer }
+      let left = bytes
+      async function* content(): AsyncGenerator<Buffer> {
+        while (left > 0) {
+          const taken = await takeSome(left)
+          left -= taken.length
+          yield taken
+        }
+      }
+      yield { ...entry, name: name.replace(/\/$/, ''), bytes, sha256Before, content }
+      for await (const _ of content());
+      await take(paddingOf(bytes))
     }
-    yield { name, bytes: size, sha256Before, content }
-    for await (const _ of content());
-    hash.update(await take(paddingOf(size)))
+    // A program that writes the archive fails when nobody reads the blocks that fill it up.
+    while (!(await pieces.next()).done);
+  } finally {
+    await pieces.return?.()
   }
+}
+
+/** For entries that are small enough to be held in memory. */
+export async function contentOf(entry: TarEntry): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  for await (const piece of entry.content()) pieces.push(piece)
+  return Buffer.concat(pieces)
 }
 
 const paddingOf = (size: number): number => (blockBytes - (size % blockBytes)) % blockBytes
@@ -119,14 +156,50 @@ function headerOf(name: string, size: number): Buffer {
   return header
 }
 
-function parseHeader(header: Buffer): { name: string; size: number } {
-  const text = (from: number, to: number): string => header.toString('utf8', from, to).replace(/\0.*$/s, '')
-  if (Number.parseInt(text(148, 156), 8) !== checksumOf(header)) throw new TarError('it is no tar file, or damaged')
+type Header = Pick<TarEntry, 'name' | 'type' | 'mode' | 'target' | 'bytes'>
+
+/** Undefined for the block that ends an archive. */
+function parseHeader(header: Buffer): Header | undefined {
+  if (header.every((byte) => byte === 0)) return undefined
+  const text = (from: number, to: number): string => textIn(header.subarray(from, to))
+  const octal = (from: number, to: number): number => Number.parseInt(text(from, to).trim() || '0', 8)
+  if (octal(148, 156) !== checksumOf(header)) throw new TarError('it is no tar file, or damaged')
   const isBinary = ((header[124] ?? 0) & 0x80) !== 0
-  const size = isBinary ? Number(header.readBigUInt64BE(128)) : Number.parseInt(text(124, 136), 8)
-  if (!Number.isSafeInteger(size) || size < 0) throw new TarError('the size of an entry is not readable')
-  return { name: text(0, 100), size }
+  // GNU tar has other things in the place of the prefix, and other bytes after `ustar`.
+  const prefix = header.toString('latin1', 257, 263) === 'ustar\0' ? text(345, 500) : ''
+  return {
+    name: prefix === '' ? text(0, 100) : `${prefix}/${text(0, 100)}`,
+    type: String.fromCharCode(header[156] || 0x30),
+    mode: octal(100, 108) & 0o7777,
+    target: text(157, 257),
+    bytes: checkedSize(isBinary ? Number(header.readBigUInt64BE(128)) : octal(124, 136)),
+  }
 }
+
+/** Records of `LENGTH KEY=VALUE\n`, where the length is that of the whole record in bytes. */
+function parsePax(data: Buffer): Partial<Header> {
+  const records = new Map<string, string>()
+  for (let at = 0; at < data.length; ) {
+    const length = Number.parseInt(data.toString('latin1', at, at + 8), 10)
+    const [, key, value] = /^\d+ ([^=]+)=(.*)\n$/s.exec(data.toString('utf8', at, at + length)) ?? []
+    if (key === undefined || value === undefined) throw new TarError('the extended header of an entry is not readable')
+    records.set(key, value)
+    at += length
+  }
+  const [name, target, bytes] = ['path', 'linkpath', 'size'].map((key) => records.get(key))
+  return {
+    ...(name !== undefined && { name }),
+    ...(target !== undefined && { target }),
+    ...(bytes !== undefined && { bytes: checkedSize(Number(bytes)) }),
+  }
+}
+
+function checkedSize(size: number): number {
+  if (!Number.isSafeInteger(size) || size < 0) throw new TarError('the size of an entry is not readable')
+  return size
+}
+
+const textIn = (bytes: Buffer): string => bytes.toString('utf8').replace(/\0.*$/s, '')
 
 /** The sum of all bytes, where its own place counts as blanks. */
 function checksumOf(header: Buffer): number {
