@@ -18,7 +18,7 @@ import { packDisk } from './pack/chunks.ts'
 import { childManifest, packDelta } from './pack/deltas.ts'
 import { foldLayers, planFold } from './pack/fold.ts'
 import { asQcow2, readRange } from './pack/read-range.ts'
-import { restoreAttachment, restoreDelta, restoreDisk } from './pack/restore.ts'
+import { restoreAttachment, restoreDisk } from './pack/restore.ts'
 import { putManifest, readManifest } from './pack/stored-manifests.ts'
 
 const root = await fs.mkdtemp(path.join(os.tmpdir(), 'svc3-disks-'))
@@ -170,12 +170,8 @@ describe('a large disk', () => {
       assert.ok(parts.equals(whole), `cut at ${cut}`)
     }
     await fs.writeFile(file('l.qcow2'), whole)
-    await fs.writeFile(file('nothing.raw'), '')
-    await restoreDelta(manifest, 0, store, file('o.qcow2'), { file: file('nothing.raw'), format: 'raw' })
-    for (const made of ['l.qcow2', 'o.qcow2']) {
-      await exec('qemu-img', ['check', '-q', '-f', 'qcow2', file(made)])
-      await exec('qemu-img', ['compare', '-q', '-f', 'qcow2', '-F', 'raw', file(made), file('l.raw')])
-    }
+    await exec('qemu-img', ['check', '-q', '-f', 'qcow2', file('l.qcow2')])
+    await exec('qemu-img', ['compare', '-q', '-f', 'qcow2', '-F', 'raw', file('l.qcow2'), file('l.raw')])
     assert.throws(() => readRange(manifest, store, size - 10, 11), RangeError)
   })
 })
@@ -256,18 +252,9 @@ describe('a chain of saves', () => {
           await exec('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', file('vm.qcow2'), file('truth.raw')])
           const truth = await fs.readFile(file('truth.raw'))
           const hint = index % 2 === 0 ? file('base.raw') : undefined
-          const below = manifest.layers.length
           const delta = await packDelta(file('vm.qcow2'), manifest, store, { parentFile: hint })
           manifest = childManifest(manifest, digest, delta)
           digest = await putManifest(store, manifest)
-
-          await restoreDelta(manifest, below, store, file('delta.qcow2'), { file: file('base.raw'), format: 'raw' })
-          await exec('qemu-img', ['check', '-q', '-f', 'qcow2', file('delta.qcow2')])
-          await exec('qemu-img', ['convert', '-f', 'qcow2', '-O', 'raw', file('delta.qcow2'), file('made.raw')])
-          assert.ok((await fs.readFile(file('made.raw'))).equals(truth), 'the overlay')
-          const changed = (delta.layer?.chunks ?? []).reduce((sum, { rawBytes }) => sum + rawBytes, 0)
-          const tables = 5 * blockBytes
-          assert.ok((await fs.stat(file('delta.qcow2'))).size <= changed + tables, 'it takes what changed')
 
           const from = planFold(manifest.layers) ?? (index === 5 ? 1 : undefined)
           if (from !== undefined && manifest.layers.length > 1) {

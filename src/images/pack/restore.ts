@@ -11,8 +11,6 @@ import type { Segment } from '../format/extents.ts'
 import { resolveLayers } from '../format/extents.ts'
 import type { Attachment, Chunk, Manifest } from '../format/format.ts'
 import { checkManifest } from '../format/manifest.ts'
-import type { Backing } from '../qcow2/layout.ts'
-import { layOutQcow2 } from '../qcow2/layout.ts'
 import { createBufferPool } from './buffer-pool.ts'
 import { unpackChunk } from './unpack.ts'
 
@@ -37,29 +35,6 @@ export async function restoreAttachment(
   await restoreRaw(resolveLayers([{ chunks }]), bytes, source, target, options)
 }
 
-/** The layers from `fromLayer` on, as a qcow2 file over one that has the earlier ones: costs what they changed. */
-export async function restoreDelta(
-  manifest: Manifest,
-  fromLayer: number,
-  source: ContentSource,
-  target: string,
-  backing: Backing,
-  options: WorkOptions = {},
-): Promise<void> {
-  checkManifest(manifest)
-  const segments = resolveLayers(manifest.layers.slice(fromLayer))
-  const layout = layOutQcow2(segments, manifest.virtualSizeBytes, backing)
-  await writeWhole(target, async (file) => {
-    for (let index = 0; index < layout.tableClusters; index += 1) {
-      options.signal?.throwIfAborted()
-      const table = layout.table(index)
-      await file.write(table, 0, table.length, index * table.length)
-    }
-    await file.truncate(layout.bytes)
-    await writeSegments(file, segments, source, options, layout.placeOf)
-  })
-}
-
 function restoreRaw(
   segments: readonly Segment[],
   bytes: number,
@@ -69,7 +44,7 @@ function restoreRaw(
 ): Promise<void> {
   return writeWhole(target, async (file) => {
     await file.truncate(bytes)
-    await writeSegments(file, segments, source, options, ({ offset }) => offset, bytes)
+    await writeSegments(file, segments, source, options, bytes)
   })
 }
 
@@ -82,8 +57,7 @@ async function writeSegments(
   segments: readonly Segment[],
   source: ContentSource,
   { signal, onProgress, parallel = defaultParallel }: WorkOptions,
-  placeOf: (segment: Segment) => number,
-  endBytes = Number.MAX_SAFE_INTEGER,
+  endBytes: number,
 ): Promise<void> {
   const seen = new Map<Chunk, Segment[]>()
   for (const segment of segments) {
@@ -95,11 +69,9 @@ async function writeSegments(
   const of = [...seen.keys()].reduce((sum, { storedBytes }) => sum + storedBytes, 0)
   let bytes = 0
   const writeParts = async (raw: Buffer, parts: readonly Segment[]): Promise<void> => {
-    for (const part of parts) {
-      const place = placeOf(part)
-      // The last block of a disk that ends inside it.
-      await writeSparse(file, raw.subarray(part.at, part.at + Math.min(part.length, endBytes - place)), place)
-    }
+    // The last block of a disk that ends inside it.
+    for (const { at, length, offset } of parts)
+      await writeSparse(file, raw.subarray(at, at + Math.min(length, endBytes - offset)), offset)
   }
   await eachAtOnce(seen, parallel, async ([chunk, parts]) => {
     signal?.throwIfAborted()

@@ -4,12 +4,6 @@ import type { Segment } from '../format/extents.ts'
 import { blockBytes } from '../format/format.ts'
 import { qcow2Magic } from './header.ts'
 
-export interface Backing {
-  /** Absolute; at most 1,023 bytes, as the format has it. */
-  readonly file: string
-  readonly format: 'raw' | 'qcow2'
-}
-
 interface Qcow2Layout {
   readonly bytes: number
   /** How many clusters of 64 KiB come before the data. */
@@ -22,11 +16,10 @@ interface Qcow2Layout {
 const entriesPerTable = blockBytes / 8
 const refcountsPerBlock = blockBytes / 2
 const headerBytes = 104
-const extensionBackingFormat = 0xe2792aca
 /** Bit 63: refcount is exactly one, which QEMU's checks want to see. */
 const copied = 0x8000_0000
 
-export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: number, backing?: Backing): Qcow2Layout {
+export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: number): Qcow2Layout {
   const regionBytes = entriesPerTable * blockBytes
   const l1Entries = Math.ceil(virtualSizeBytes / regionBytes)
   const l1Clusters = Math.ceil(l1Entries / entriesPerTable)
@@ -49,8 +42,6 @@ export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: numb
 
   const header = () => {
     const cluster = Buffer.alloc(blockBytes)
-    const name = Buffer.from(backing?.file ?? '')
-    if (name.length > 1_023) throw new Error(`the path ${backing?.file} is too long for a backing file`)
     cluster.writeUInt32BE(qcow2Magic, 0)
     cluster.writeUInt32BE(3, 4)
     cluster.writeUInt32BE(Math.log2(blockBytes), 20)
@@ -61,15 +52,6 @@ export function layOutQcow2(segments: readonly Segment[], virtualSizeBytes: numb
     cluster.writeUInt32BE(refcountTables, 56)
     cluster.writeUInt32BE(4, 96) // 16 bits a refcount
     cluster.writeUInt32BE(headerBytes, 100)
-    if (backing) {
-      cluster.writeUInt32BE(extensionBackingFormat, headerBytes)
-      cluster.writeUInt32BE(backing.format.length, headerBytes + 4)
-      cluster.write(backing.format, headerBytes + 8)
-      const nameAt = headerBytes + 8 + Math.ceil(backing.format.length / 8) * 8 + 8 // and an end of eight zeros
-      name.copy(cluster, nameAt)
-      writeLarge(cluster, nameAt, 8)
-      cluster.writeUInt32BE(name.length, 16)
-    }
     return cluster
   }
 
