@@ -32,7 +32,7 @@ http.get(SVC3_API_URL + '/api/v1/namespaces/svc-default/vms', { headers }, (answ
 })`
 
 const compares = [
-  { line: 'vm list', atMost: 1.6, script: bareList, reference: 'a bare script that makes the same request' },
+  { line: 'vm list', atMost: 1.8, script: bareList, reference: 'a bare script that makes the same request' },
   { line: '--help', atMost: 1.3, script: '0', reference: '`node -e 0`' },
   { line: 'regcred add --help', atMost: 1.8, script: '0', reference: '`node -e 0`' },
 ]
